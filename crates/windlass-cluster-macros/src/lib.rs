@@ -1,0 +1,1 @@
+//! The test attribute of windlass-cluster.

@@ -1,0 +1,1 @@
+//! API server, workload controllers and node put together: a cluster on this machine, or in a test.

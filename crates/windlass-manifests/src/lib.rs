@@ -1,0 +1,1 @@
+//! Turns a plain description of an operator into Kubernetes YAML.

@@ -1,0 +1,1 @@
+//! Runs pods on this machine, and a simulated node for tests.

@@ -1,0 +1,1 @@
+//! The controllers a cluster needs, written as one windlass operator.

@@ -1,0 +1,1 @@
+//! The framework an operator author imports.

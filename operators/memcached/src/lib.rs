@@ -1,0 +1,1 @@
+//! Runs Memcached custom resources as memcached Deployments.

@@ -1,0 +1,2 @@
+//! The memcached operator as a program.
+fn main() {}
