@@ -23,3 +23,7 @@ kubectl: ## print the path of a usable kubectl, fetching one when there is none
 facts: ## write the table of facts about kinds anew, from the real control plane
 	@$(REAL) start >/dev/null
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
+
+.PHONY: record
+record: ## send the recorded suite to a real control plane and store its answers
+	@scripts/record
