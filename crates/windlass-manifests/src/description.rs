@@ -22,7 +22,10 @@ pub struct Description {
 impl Description {
     /// All rules of all parts.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.controllers.iter().chain(&self.tasks).flat_map(|part| &part.rules)
+        self.controllers
+            .iter()
+            .chain(&self.tasks)
+            .flat_map(|part| &part.rules)
     }
 }
 
