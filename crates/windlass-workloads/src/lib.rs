@@ -1,1 +1,7 @@
 //! The controllers a cluster needs, written as one windlass operator.
+#![allow(dead_code)]
+
+mod deployment;
+mod owner;
+mod pod;
+mod replicaset;
