@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 mod deployment;
+mod garbage;
 mod owner;
 mod pod;
 mod replicaset;
+mod scheduler;
