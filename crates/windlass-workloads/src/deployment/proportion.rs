@@ -52,8 +52,12 @@ pub(crate) fn scale(limits: Limits, reported: i32, sets: &[Share]) -> Vec<Resize
             }
         })
         .collect();
-    if let Some(largest) = resizes.first_mut() {
-        largest.to = (largest.to + to_add - added).max(0);
+    // What rounding left over: all of it to the largest, unless that would make it negative.
+    let mut left_over = to_add - added;
+    for resize in &mut resizes {
+        let taken = left_over.max(-resize.to);
+        resize.to += taken;
+        left_over -= taken;
     }
     resizes
 }
