@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use crate::resource::GroupKind;
+
 /// The finalizer by which an owner waits for its dependents to go first.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer by which an owner waits for its dependents to be cut loose.
@@ -15,27 +17,6 @@ pub(crate) const ORPHAN: &str = "orphan";
 
 /// An object's unique id, the only name that never means another object.
 pub(crate) type Uid = String;
-
-/// A kind, whatever its version.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct GroupKind {
-    pub group: String,
-    pub kind: String,
-}
-
-impl GroupKind {
-    /// The kind that an owner reference names.
-    pub(crate) fn named_by(reference: &OwnerReference) -> Self {
-        let group = reference
-            .api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group);
-        Self {
-            group: group.to_owned(),
-            kind: reference.kind.clone(),
-        }
-    }
-}
 
 /// An object as far as ownership is concerned.
 #[derive(Clone, Debug, PartialEq)]
