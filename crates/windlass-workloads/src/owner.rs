@@ -8,9 +8,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
-use kube::Resource;
 use kube::core::{Selector, SelectorExt};
-use serde_json::{Value, json};
 
 /// The reference to the object's controller, if it has one.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -65,32 +63,6 @@ pub(crate) fn claim(owner: &ObjectMeta, selector: &Selector, object: &ObjectMeta
         None if !matching || owner_is_going || object.deletion_timestamp.is_some() => Claim::Ignore,
         None => Claim::Adopt,
     }
-}
-
-/// The controller reference that an object of `owner` carries.
-pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
-    OwnerReference {
-        api_version: K::api_version(&()).into_owned(),
-        kind: K::kind(&()).into_owned(),
-        name: owner.meta().name.clone().unwrap_or_default(),
-        uid: owner.meta().uid.clone().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
-}
-
-/// The strategic merge patch by which `owner` adopts an object; it fails if the object has been
-/// replaced by another of its name meanwhile.
-pub(crate) fn adoption(owner: &OwnerReference, object: &ObjectMeta) -> Value {
-    json!({ "metadata": { "uid": object.uid, "ownerReferences": [owner] } })
-}
-
-/// The strategic merge patch by which the owner with this uid releases an object.
-pub(crate) fn release(owner_uid: &str, object: &ObjectMeta) -> Value {
-    json!({ "metadata": {
-        "uid": object.uid,
-        "ownerReferences": [{ "$patch": "delete", "uid": owner_uid }],
-    } })
 }
 
 #[cfg(test)]

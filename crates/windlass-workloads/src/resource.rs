@@ -6,9 +6,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::DynamicObject;
+use kube::core::PartialObjectMeta;
 use kube::discovery::{ApiCapabilities, ApiResource, Discovery, Scope};
 use kube::{Api, Client};
+
+/// An object of any kind, without anything but its metadata: neither is the rest asked for.
+pub(crate) type Metadata = PartialObjectMeta;
 
 /// A kind, whatever its version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,17 +84,17 @@ impl Resource {
     }
 
     /// The way to the objects in one namespace.
-    pub(crate) fn within(&self, client: Client, namespace: &str) -> Api<DynamicObject> {
+    pub(crate) fn within(&self, client: Client, namespace: &str) -> Api<Metadata> {
         Api::namespaced_with(client, namespace, &self.api)
     }
 
     /// The way to all objects.
-    pub(crate) fn everywhere(&self, client: Client) -> Api<DynamicObject> {
+    pub(crate) fn everywhere(&self, client: Client) -> Api<Metadata> {
         Api::all_with(client, &self.api)
     }
 
     /// The way to an object that lives in `namespace`, if the kind has namespaces.
-    pub(crate) fn beside(&self, client: Client, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn beside(&self, client: Client, namespace: Option<&str>) -> Api<Metadata> {
         match namespace {
             Some(namespace) if self.namespaced => self.within(client, namespace),
             _ => self.everywhere(client),

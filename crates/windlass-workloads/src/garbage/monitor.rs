@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
-use kube::api::DynamicObject;
-use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::resource::{GroupKind, Resource};
+use crate::resource::{GroupKind, Metadata, Resource};
 
 /// What was seen of a kind.
 #[derive(Debug)]
@@ -19,13 +17,13 @@ pub(crate) enum Sight {
     /// A full list begins.
     Listing,
     /// An object that is in the list.
-    Listed(Box<PartialObjectMeta<DynamicObject>>),
+    Listed(Box<Metadata>),
     /// The list is complete.
     Complete,
     /// An object is new or has changed.
-    Changed(Box<PartialObjectMeta<DynamicObject>>),
+    Changed(Box<Metadata>),
     /// An object is gone.
-    Gone(Box<PartialObjectMeta<DynamicObject>>),
+    Gone(Box<Metadata>),
     /// The kind is not served, or not any more.
     Unserved,
 }
@@ -40,7 +38,7 @@ pub(crate) async fn monitor(
     sights: UnboundedSender<(GroupKind, Sight)>,
 ) {
     let kind = resource.group_kind();
-    let events = watcher::metadata_watcher(resource.everywhere(client), watcher::Config::default());
+    let events = watcher::watcher(resource.everywhere(client), watcher::Config::default());
     let mut events = std::pin::pin!(events);
     let mut delay = FIRST_DELAY;
     while let Some(event) = events.next().await {

@@ -5,12 +5,11 @@
 //! something changed since, and the object is judged again.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{
-    Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
-};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
 
 use super::verdict::Propagation;
+use crate::resource::Metadata;
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +23,7 @@ pub(crate) struct RequestError {
 
 /// One object and the way to it.
 pub(crate) struct Target {
-    api: Api<DynamicObject>,
+    api: Api<Metadata>,
     name: String,
     /// `configmaps default/settings`, for people.
     shown: String,
@@ -32,7 +31,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn new(
-        api: Api<DynamicObject>,
+        api: Api<Metadata>,
         resource: &str,
         namespace: Option<&str>,
         name: &str,
@@ -61,7 +60,7 @@ impl Target {
     pub(crate) async fn metadata(&self) -> Result<Option<ObjectMeta>, RequestError> {
         let object = self
             .api
-            .get_metadata_opt(&self.name)
+            .get_opt(&self.name)
             .await
             .map_err(self.failed("get"))?;
         Ok(object.map(|object| object.metadata))
@@ -106,7 +105,7 @@ impl Target {
         } });
         let patched = self
             .api
-            .patch_metadata(&self.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch))
             .await;
         ignore_not_found(patched.map(drop)).map_err(self.failed("patch"))
     }

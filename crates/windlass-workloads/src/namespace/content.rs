@@ -52,7 +52,7 @@ async fn empty_of(
 ) -> Result<(), kube::Error> {
     let api = resource.within(client.clone(), namespace);
     let all = ListParams::default();
-    let listed = api.list_metadata(&all).await?;
+    let listed = api.list(&all).await?;
     if listed.items.is_empty() {
         return Ok(());
     }
@@ -71,7 +71,7 @@ async fn empty_of(
             }
         }
     }
-    let left = api.list_metadata(&all).await?;
+    let left = api.list(&all).await?;
     if !left.items.is_empty() {
         remains.objects.insert(resource.name(), left.items.len());
     }
