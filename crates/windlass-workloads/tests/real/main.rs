@@ -32,7 +32,7 @@ async fn behaves_on_the_real_api_server() {
         root_ca: Some("a certificate".to_owned()),
     });
     let running = workloads.start(cluster.client.clone(), Environment::default());
-    running.synced().await.expect("the caches fill");
+    running.synced().await;
 
     scenarios::a_namespace_gets_its_account_and_certificate(&cluster).await;
     scenarios::a_pod_that_fits_nowhere_is_told_why(&cluster).await;
