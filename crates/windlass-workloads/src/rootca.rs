@@ -23,7 +23,7 @@ pub(crate) fn controller(root_ca: String) -> Controller<Namespace, Reconciled<Na
 }
 
 struct RootCa {
-    root_ca: String,
+    pem: String,
     maps: Reads<ConfigMap>,
     written: Writes<ConfigMap>,
 }
@@ -31,7 +31,7 @@ struct RootCa {
 impl RootCa {
     fn declare(declare: &mut Declare<Namespace>, root_ca: String) -> Self {
         Self {
-            root_ca,
+            pem: root_ca,
             maps: declare.reads(ConfigMap::mapped_to(|map: &ConfigMap| {
                 let is_ours = map.metadata.name.as_deref() == Some(NAME);
                 map.metadata
@@ -52,7 +52,7 @@ impl Reconciler for RootCa {
 
     async fn reconcile(&self, _: &Namespace, ctx: &Context<Namespace>) -> Result<Next> {
         let namespace = ctx.key().name();
-        let data = BTreeMap::from([(ENTRY.to_owned(), self.root_ca.clone())]);
+        let data = BTreeMap::from([(ENTRY.to_owned(), self.pem.clone())]);
         match self.maps.get(ctx, (namespace, NAME)).await? {
             Some(map) if map.data.as_ref() != Some(&data) => {
                 // Whatever else somebody put there goes: null removes, in a merge patch.

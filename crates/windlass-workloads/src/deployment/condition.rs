@@ -51,15 +51,15 @@ pub(crate) fn find<'a>(
 /// Sets a condition. One with the same status and reason stays as it is; one with the same status
 /// keeps its transition time.
 pub(crate) fn set(conditions: &mut Vec<DeploymentCondition>, mut condition: DeploymentCondition) {
-    if let Some(current) = find(conditions, &condition.type_) {
-        if current.status == condition.status {
-            if current.reason == condition.reason {
-                return;
-            }
-            condition
-                .last_transition_time
-                .clone_from(&current.last_transition_time);
+    if let Some(current) = find(conditions, &condition.type_)
+        && current.status == condition.status
+    {
+        if current.reason == condition.reason {
+            return;
         }
+        condition
+            .last_transition_time
+            .clone_from(&current.last_transition_time);
     }
     remove(conditions, &condition.type_);
     conditions.push(condition);

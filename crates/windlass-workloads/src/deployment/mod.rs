@@ -40,7 +40,7 @@ struct Deployments {
     /// ReplicaSets that match, though nobody controls them yet: to be adopted.
     _matching: Reads<ReplicaSet>,
     pods: Reads<Pod>,
-    deployments: Writes<Deployment>,
+    written: Writes<Deployment>,
     /// To look past the cache when a name is taken.
     raw: Raw,
 }
@@ -61,7 +61,7 @@ impl Deployments {
                     .filter(|_| is_recreate(deployment))?;
                 Some(spec.selector.clone())
             })),
-            deployments: declare.writes(Access::none().on("status", [Verb::Update])),
+            written: declare.writes(Access::none().on("status", [Verb::Update])),
             raw: declare.raw([Grant::of::<ReplicaSet>([Verb::Get])]),
         }
     }
@@ -191,9 +191,7 @@ impl Deployments {
             condition::times_out_at(&after, status.conditions.as_deref().unwrap_or_default());
         after.status = Some(status);
         if after != *before {
-            self.deployments
-                .put(ctx, ctx.key(), "status", &after)
-                .await?;
+            self.written.put(ctx, ctx.key(), "status", &after).await?;
         }
         Ok(match deadline {
             // A second later than the deadline, for the deadline itself has not yet passed.

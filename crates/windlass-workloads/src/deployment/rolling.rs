@@ -103,6 +103,7 @@ mod tests {
     use super::*;
     use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
     use proptest::prelude::*;
+    use std::cmp::Ordering;
 
     fn limits(desired: i32, surge: i32, unavailable: i32) -> Limits {
         Limits::rolling(
@@ -207,15 +208,13 @@ mod tests {
         /// Set `index` creates or deletes one pod, the ones that are not available first.
         fn replica_set(&mut self, index: usize) -> bool {
             let (size, pods, available) = &mut self.sets[index];
-            if *pods < size.replicas {
-                *pods += 1;
-            } else if *pods > size.replicas {
-                if *available == *pods {
-                    *available -= 1;
+            match (*pods).cmp(&size.replicas) {
+                Ordering::Less => *pods += 1,
+                Ordering::Greater => {
+                    *available = (*available).min(*pods - 1);
+                    *pods -= 1;
                 }
-                *pods -= 1;
-            } else {
-                return false;
+                Ordering::Equal => return false,
             }
             true
         }

@@ -174,10 +174,10 @@ impl Graph {
         if node.orphans_dependents && !was(|node| node.orphans_dependents) {
             work.insert(Work::Orphan(node.uid.clone()));
         }
-        if before.is_none() {
-            if let Some(namespace) = &node.namespace {
-                *self.population.entry(namespace.clone()).or_default() += 1;
-            }
+        if before.is_none()
+            && let Some(namespace) = &node.namespace
+        {
+            *self.population.entry(namespace.clone()).or_default() += 1;
         }
         self.nodes.insert(node.uid.clone(), node);
         work

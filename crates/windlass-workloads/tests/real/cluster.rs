@@ -120,7 +120,7 @@ impl Scene {
         let condition = |object: Option<&K>| object.is_some_and(&is);
         match tokio::time::timeout(PATIENCE, await_condition(self.api(), name, condition)).await {
             Ok(found) => found.expect("a watch").expect("an object"),
-            Err(_) => panic!(
+            Err(_elapsed) => panic!(
                 "{name}: not {what} in time: {:#?}",
                 self.api::<K>().get_opt(name).await
             ),

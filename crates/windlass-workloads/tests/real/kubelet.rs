@@ -1,5 +1,6 @@
 //! A node that does nothing but report: bound pods become ready, deleted ones go.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::Mutex;
 
@@ -84,7 +85,7 @@ async fn run(
     let pods: Api<Pod> = Api::all(client.clone());
     let events = watcher(pods, watcher::Config::default()).default_backoff();
     let mut events = std::pin::pin!(events);
-    let mut running: std::collections::BTreeMap<(String, String), String> = Default::default();
+    let mut running: BTreeMap<(String, String), String> = BTreeMap::new();
     while let Some(event) = events.next().await {
         let pod = match event {
             Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => pod,
@@ -105,7 +106,7 @@ async fn run(
             .filter(|((ns, _), _)| *ns == namespace)
             .map(|(_, image)| image)
             .collect();
-        let images: std::collections::BTreeSet<&&String> = here.iter().collect();
+        let images: BTreeSet<&&String> = here.iter().collect();
         seen.lock()
             .unwrap()
             .push((namespace.clone(), here.len(), images.len()));

@@ -34,22 +34,34 @@ async fn behaves_on_the_real_api_server() {
     let running = workloads.start(cluster.client.clone(), Environment::default());
     running.synced().await;
 
-    scenarios::a_namespace_gets_its_account_and_certificate(&cluster).await;
-    scenarios::a_pod_that_fits_nowhere_is_told_why(&cluster).await;
+    Box::pin(scenarios::a_namespace_gets_its_account_and_certificate(
+        &cluster,
+    ))
+    .await;
+    Box::pin(scenarios::a_pod_that_fits_nowhere_is_told_why(&cluster)).await;
     let kubelet = kubelet::start(&cluster).await;
-    scenarios::a_deployment_becomes_available(&cluster).await;
-    scenarios::a_deployment_is_scaled(&cluster).await;
-    scenarios::a_template_is_rolled_out_and_back(&cluster, &kubelet).await;
-    scenarios::a_roll_out_that_never_gets_ready_stops(&cluster, &kubelet).await;
-    scenarios::recreate_never_runs_two_versions(&cluster, &kubelet).await;
-    scenarios::a_paused_deployment_waits(&cluster).await;
-    scenarios::a_killed_pod_is_replaced(&cluster).await;
-    scenarios::pods_are_adopted_and_released(&cluster).await;
-    scenarios::old_revisions_are_forgotten(&cluster).await;
-    scenarios::deleted_in_the_background(&cluster).await;
-    scenarios::deleted_in_the_foreground(&cluster).await;
-    scenarios::deleted_as_an_orphan(&cluster).await;
-    scenarios::a_namespace_takes_everything_along(&cluster).await;
+    Box::pin(scenarios::a_deployment_becomes_available(&cluster)).await;
+    Box::pin(scenarios::a_deployment_is_scaled(&cluster)).await;
+    Box::pin(scenarios::a_template_is_rolled_out_and_back(
+        &cluster, &kubelet,
+    ))
+    .await;
+    Box::pin(scenarios::a_roll_out_that_never_gets_ready_stops(
+        &cluster, &kubelet,
+    ))
+    .await;
+    Box::pin(scenarios::recreate_never_runs_two_versions(
+        &cluster, &kubelet,
+    ))
+    .await;
+    Box::pin(scenarios::a_paused_deployment_waits(&cluster)).await;
+    Box::pin(scenarios::a_killed_pod_is_replaced(&cluster)).await;
+    Box::pin(scenarios::pods_are_adopted_and_released(&cluster)).await;
+    Box::pin(scenarios::old_revisions_are_forgotten(&cluster)).await;
+    Box::pin(scenarios::deleted_in_the_background(&cluster)).await;
+    Box::pin(scenarios::deleted_in_the_foreground(&cluster)).await;
+    Box::pin(scenarios::deleted_as_an_orphan(&cluster)).await;
+    Box::pin(scenarios::a_namespace_takes_everything_along(&cluster)).await;
 
     running.stop().await;
 }
