@@ -5,79 +5,59 @@
 //! an owner that has not been seen yet looks like one that is gone; it would only cost requests,
 //! though, since each absence is verified with the API server before it counts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
-use windlass::{BusyGuard, DueGuard, TaskContext};
+use windlass::{BusyGuard, TaskContext};
 
 use super::graph::{FOREGROUND, Graph, Known, Node, ORPHAN, Uid, Work};
-use super::monitor::{Sight, monitor};
+use super::kinds::Kinds;
+use super::monitor::Sight;
 use super::queue::Queue;
 use super::request::{RequestError, Target};
 use super::verdict::{self, Owner, Verdict};
-use crate::resource::{self, GroupKind, Resource};
+use crate::resource::GroupKind;
 
 /// How long the first lists may take before work begins without them.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a definition that is not served yet is looked for.
-const DISCOVERY_RETRIES: u32 = 8;
 /// How many owners that were found to be gone are remembered.
 const REMEMBERED: usize = 1000;
 
 /// Told the name of a namespace when the last known object in it has gone.
 pub(crate) type OnEmpty = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A kind that is watched.
-struct Watched {
-    resource: Resource,
-    task: AbortHandle,
-    /// The objects not yet seen in the list under way; `None` when none is under way.
-    unlisted: Option<BTreeSet<Uid>>,
-    listed: bool,
-}
-
-/// When to ask again which kinds there are, and how often that has been in vain.
-struct Discovery {
-    tries: u32,
-    due: DueGuard,
-}
-
+/// The collector.
 pub(crate) struct Collector {
     ctx: TaskContext,
     on_empty: OnEmpty,
     graph: Graph,
     queue: Queue,
-    kinds: BTreeMap<GroupKind, Watched>,
-    tasks: JoinSet<()>,
-    sender: UnboundedSender<(GroupKind, Sight)>,
+    kinds: Kinds,
     sights: UnboundedReceiver<(GroupKind, Sight)>,
+    /// Owners that were found to be gone: a uid never comes back.
     gone: BTreeSet<(GroupKind, Option<String>, String, Uid)>,
-    discovery: Option<Discovery>,
     started: Instant,
+    /// Held until work may begin.
     starting: Option<BusyGuard>,
 }
 
 impl Collector {
     pub(crate) fn new(ctx: TaskContext, on_empty: OnEmpty) -> Self {
-        let (sender, sights) = unbounded_channel();
         let activity = ctx.environment.activity.clone();
+        let (kinds, sights) = Kinds::new(ctx.client.clone(), activity.clone());
         Self {
             starting: Some(activity.busy("garbage collector: first lists")),
             queue: Queue::new(activity),
             ctx,
             on_empty,
             graph: Graph::default(),
-            kinds: BTreeMap::new(),
-            tasks: JoinSet::new(),
-            sender,
+            kinds,
             sights,
             gone: BTreeSet::new(),
-            discovery: None,
             started: Instant::now(),
         }
     }
@@ -92,13 +72,10 @@ impl Collector {
             if self.ctx.stopping.is_cancelled() {
                 return Ok(());
             }
-            if let Some(discovery) = self
-                .discovery
-                .take_if(|discovery| discovery.due.at() <= Instant::now())
-            {
-                if let Err(error) = self.discover(discovery.tries).await {
+            if let Some(tries) = self.kinds.take_discovery() {
+                if let Err(error) = self.discover(tries).await {
                     tracing::debug!(%error, "discovery is tried again");
-                    self.discover_later(discovery.tries);
+                    self.kinds.discover_later(tries);
                 }
                 continue;
             }
@@ -132,7 +109,7 @@ impl Collector {
     /// When there is something to do even if nothing is seen.
     fn alarm(&self) -> Instant {
         let patience = self.starting.is_some().then(|| self.started + PATIENCE);
-        let discovery = self.discovery.as_ref().map(|discovery| discovery.due.at());
+        let discovery = self.kinds.discovery_due();
         [patience, discovery, self.queue.next_due()]
             .into_iter()
             .flatten()
@@ -146,97 +123,40 @@ impl Collector {
         if self.starting.is_none() {
             return true;
         }
-        let listed = self.kinds.values().all(|watched| watched.listed);
-        let late = self.started.elapsed() >= PATIENCE;
-        if listed || late {
-            for watched in self.kinds.values().filter(|watched| !watched.listed) {
-                let resource = watched.resource.name();
-                tracing::warn!(resource, "cannot be listed; collecting garbage without it");
+        let unlisted = self.kinds.unlisted();
+        if !unlisted.is_empty() {
+            if self.started.elapsed() < PATIENCE {
+                return false;
             }
-            self.starting = None;
+            tracing::warn!(
+                ?unlisted,
+                "collecting garbage without what cannot be listed"
+            );
         }
-        listed || late
+        self.starting = None;
+        true
     }
 
-    /// Asks which kinds there are; watches those that are new and forgets those that are not
-    /// served any more.
+    /// Asks which kinds there are, forgets what is not served any more, and asks again later if a
+    /// definition is not served (yet).
     async fn discover(&mut self, tries: u32) -> Result<(), kube::Error> {
-        let mut served = resource::discover(&self.ctx.client).await?;
-        served.retain(|kind, resource| is_collected(kind, resource));
-        let obsolete: Vec<GroupKind> = self
-            .kinds
-            .iter()
-            .filter(|(kind, watched)| {
-                served
-                    .get(kind)
-                    .is_none_or(|now| !now.is_reached_like(&watched.resource))
-            })
-            .map(|(kind, _)| kind.clone())
-            .collect();
-        for kind in obsolete {
-            if let Some(watched) = self.kinds.remove(&kind) {
-                watched.task.abort();
-            }
-            if !served.contains_key(&kind) {
-                for uid in self.graph.of_kind(&kind) {
-                    self.forget(&uid);
-                }
+        for kind in self.kinds.discover().await? {
+            for uid in self.graph.of_kind(&kind) {
+                self.forget(&uid);
             }
         }
-        for (kind, resource) in served {
-            if !self.kinds.contains_key(&kind) {
-                let watch = monitor(
-                    self.ctx.client.clone(),
-                    resource.clone(),
-                    self.sender.clone(),
-                );
-                let task = self.tasks.spawn(watch);
-                let watched = Watched {
-                    resource,
-                    task,
-                    unlisted: None,
-                    listed: false,
-                };
-                self.kinds.insert(kind, watched);
-            }
-        }
-        // Ended watches leave their results behind; nobody asks for them.
-        while self.tasks.try_join_next().is_some() {}
-        if self.unserved_definitions() {
-            self.discover_later(tries);
+        if self.has_unserved_definitions() {
+            self.kinds.discover_later(tries);
         }
         Ok(())
     }
 
-    /// Whether there is a definition whose kind is not served (yet).
-    fn unserved_definitions(&self) -> bool {
-        let served: BTreeSet<String> = self
-            .kinds
-            .values()
-            .map(|watched| watched.resource.name())
-            .collect();
+    fn has_unserved_definitions(&self) -> bool {
         self.graph
             .of_kind(&definitions())
             .iter()
             .filter_map(|uid| self.graph.get(uid))
-            .any(|definition| !definition.deleted && !served.contains(&definition.name))
-    }
-
-    fn discover_later(&mut self, tries: u32) {
-        // A definition that is not served after a while is refused for good, until it changes.
-        if tries < DISCOVERY_RETRIES {
-            self.discover_in(Duration::from_millis(100) * (1 << tries), tries + 1);
-        }
-    }
-
-    fn discover_in(&mut self, delay: Duration, tries: u32) {
-        let at = Instant::now() + delay;
-        let due = self
-            .ctx
-            .environment
-            .activity
-            .due(at, "garbage collector: discovery");
-        self.discovery = Some(Discovery { tries, due });
+            .any(|definition| !definition.deleted && !self.kinds.serve(&definition.name))
     }
 
     /// Takes in what a watch has shown.
@@ -264,14 +184,10 @@ impl Collector {
                     self.forget(uid);
                 }
                 if *kind == definitions() {
-                    self.discover_in(Duration::ZERO, 0);
+                    self.kinds.discover_soon();
                 }
             }
-            Sight::Unserved => {
-                if self.discovery.is_none() {
-                    self.discover_in(Duration::ZERO, 0);
-                }
-            }
+            Sight::Unserved => self.kinds.discover_soon(),
         }
     }
 
@@ -282,8 +198,8 @@ impl Collector {
         let is_definition = node.kind == definitions();
         let work = self.graph.observe(node);
         self.queue.add(work);
-        if is_definition && self.unserved_definitions() {
-            self.discover_in(Duration::ZERO, 0);
+        if is_definition && self.has_unserved_definitions() {
+            self.kinds.discover_soon();
         }
     }
 
@@ -485,11 +401,7 @@ impl Collector {
     }
 }
 
-/// Whether objects of a kind can be garbage: not events, which go by themselves and are many.
-fn is_collected(kind: &GroupKind, resource: &Resource) -> bool {
-    kind.kind != "Event" && resource.allows(&["list", "watch", "delete"])
-}
-
+/// The kind of custom resource definitions, by which other kinds come and go.
 fn definitions() -> GroupKind {
     GroupKind {
         group: "apiextensions.k8s.io".to_owned(),

@@ -7,10 +7,12 @@
 //! namespace count as references to one that is gone.
 //!
 //! The [`graph`] holds what the watches show of every object's metadata and says what is worth
-//! looking at; the [`verdict`] says what becomes of it; the [`collector`] asks, verifies and acts.
+//! looking at; the [`verdict`] says what becomes of it; the [`collector`] asks, verifies and acts;
+//! [`kinds`] are watched as their definitions come and go.
 
 mod collector;
 mod graph;
+mod kinds;
 mod monitor;
 mod queue;
 mod request;

@@ -118,13 +118,14 @@ impl Scene {
             + 'static,
     {
         let condition = |object: Option<&K>| object.is_some_and(&is);
-        match tokio::time::timeout(PATIENCE, await_condition(self.api(), name, condition)).await {
-            Ok(found) => found.expect("a watch").expect("an object"),
-            Err(_elapsed) => panic!(
-                "{name}: not {what} in time: {:#?}",
-                self.api::<K>().get_opt(name).await
-            ),
+        let found = tokio::time::timeout(PATIENCE, await_condition(self.api(), name, condition));
+        if let Ok(found) = found.await {
+            return found.expect("a watch").expect("an object");
         }
+        panic!(
+            "{name}: not {what} in time: {:#?}",
+            self.api::<K>().get_opt(name).await
+        )
     }
 
     /// Waits until the object is gone.
