@@ -1,0 +1,15 @@
+//! [`Raw`]: the client itself, by explicit grant.
+
+use crate::{Context, Kind};
+
+/// Access to the client itself, for what no other handle can do. The grants it was declared with
+/// are shown by `explain`, and the operator's role holds nothing else.
+#[derive(Clone, Debug)]
+pub struct Raw(pub(crate) ());
+
+impl Raw {
+    /// The client.
+    pub fn client<K: Kind>(&self, ctx: &Context<K>) -> kube::Client {
+        todo!()
+    }
+}
