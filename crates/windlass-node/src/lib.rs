@@ -2,5 +2,8 @@
 pub mod backoff;
 pub mod env;
 pub mod image;
+pub mod log;
 pub mod pod;
 pub mod probe;
+#[cfg(test)]
+mod scratch;
