@@ -24,8 +24,8 @@ mod status;
 
 pub use container::{Health, Refusal, Run, State, Termination};
 pub use plan::{Action, Plan, StopCause, plan};
-pub use record::{ContainerRecord, Record};
-pub use status::status;
+pub use record::{ContainerRecord, Eviction, Record};
+pub use status::{is_reported, status};
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
@@ -89,13 +89,14 @@ fn containers(pod: &Pod) -> &[Container] {
         .unwrap_or_default()
 }
 
-/// Whether the API server already says that the pod has ended; nothing is started again then.
-fn has_ended(pod: &Pod) -> bool {
+/// Whether the pod has ended for good, by what the API server says or by eviction; nothing is
+/// started again then.
+fn has_ended(pod: &Pod, record: &Record) -> bool {
     let phase = pod
         .status
         .as_ref()
         .and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
+    matches!(phase, Some("Succeeded" | "Failed")) || record.eviction.is_some()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The conditions of a pod that its node is responsible for.
 //!
 //! In kubelet's order and with its reasons; a transition time moves only when the status does, and
-//! conditions of others (readiness gates, the scheduler's) are kept.
+//! those of others (readiness gates) are only read.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
@@ -9,15 +9,6 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use super::is_sidecar;
 use super::record::Record;
 use super::status::time;
-
-/// The types written here.
-pub(super) const TYPES: [&str; 5] = [
-    "PodReadyToStartContainers",
-    "Initialized",
-    "Ready",
-    "ContainersReady",
-    "PodScheduled",
-];
 
 /// A condition before its transition time is known: false comes with a reason.
 struct Verdict {
@@ -57,17 +48,10 @@ pub(super) fn conditions(
             reason: None,
         },
     ];
-    let mut conditions: Vec<PodCondition> = verdicts
+    verdicts
         .into_iter()
         .map(|verdict| condition(verdict, before, now))
-        .collect();
-    conditions.extend(
-        before
-            .iter()
-            .filter(|c| !TYPES.contains(&c.type_.as_str()))
-            .cloned(),
-    );
-    conditions
+        .collect()
 }
 
 fn condition(verdict: Verdict, before: &[PodCondition], now: Timestamp) -> PodCondition {

@@ -65,7 +65,7 @@ pub fn plan(pod: &Pod, record: &Record, now: Timestamp) -> Plan {
         if !record.is_alive() {
             plan.actions.push(Action::Delete);
         }
-    } else if has_ended(pod) {
+    } else if has_ended(pod, record) {
         plan.stop_all(pod, record, grace_of(pod), now);
     } else if plan.initialize(pod, record, now) {
         let policy = RestartPolicy::of(pod);

@@ -17,7 +17,18 @@ pub struct Record {
     pub start_time: Timestamp,
     /// Its address.
     pub address: Option<IpAddr>,
+    /// Why the node put an end to it, if it did.
+    pub eviction: Option<Eviction>,
     containers: BTreeMap<String, ContainerRecord>,
+}
+
+/// Why a node puts an end to a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eviction {
+    /// One word, such as `Evicted`.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
 }
 
 /// The record of one container.
@@ -82,6 +93,7 @@ impl Record {
         Self {
             start_time,
             address: None,
+            eviction: None,
             containers,
         }
     }

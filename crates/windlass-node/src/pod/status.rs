@@ -10,22 +10,24 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::conditions::conditions;
 use super::container::{Refusal, State, Termination};
 use super::record::{ContainerRecord, Record};
-use super::{RestartPolicy, containers, has_ended, init_containers, is_sidecar};
+use super::{RestartPolicy, containers, init_containers, is_sidecar};
 
-/// The status of a pod; what others have written into it (their conditions, the quality of service
-/// class, …) is kept.
+/// What the node says about a pod: the fields that are the node's to write, and no others.
 pub fn status(pod: &Pod, record: &Record, host_ip: &str, now: Timestamp) -> PodStatus {
-    let before = pod.status.clone().unwrap_or_default();
     let initialized = is_initialized(pod, record);
     let phase = phase(pod, record, initialized);
+    let over = pod.metadata.deletion_timestamp.is_some() || matches!(phase, "Succeeded" | "Failed");
     let policy = RestartPolicy::of(pod);
     let own: Vec<ContainerStatus> = containers(pod)
         .iter()
-        .map(|c| container_status(pod, c, record, policy, initialized))
+        .map(|c| container_status(pod, c, record, policy, initialized, over))
         .collect();
     let init: Vec<ContainerStatus> = init_containers(pod)
         .iter()
-        .map(|c| container_status(pod, c, record, RestartPolicy::of_init(pod, c), initialized))
+        .map(|c| {
+            let policy = RestartPolicy::of_init(pod, c);
+            container_status(pod, c, record, policy, initialized, over)
+        })
         .collect();
     let address = record.address.map(|address| address.to_string());
     PodStatus {
@@ -46,11 +48,49 @@ pub fn status(pod: &Pod, record: &Record, host_ip: &str, now: Timestamp) -> PodS
         }]),
         observed_generation: pod.metadata.generation,
         phase: Some(phase.to_owned()),
+        reason: record
+            .eviction
+            .as_ref()
+            .map(|eviction| eviction.reason.clone()),
+        message: record
+            .eviction
+            .as_ref()
+            .map(|eviction| eviction.message.clone()),
         pod_ips: address.clone().map(|ip| vec![PodIP { ip }]),
         pod_ip: address,
         start_time: Some(time(record.start_time)),
-        ..before
+        ..PodStatus::default()
     }
+}
+
+/// Whether the pod, as the API server has it, already says what the node would say; what others
+/// wrote beside it does not matter.
+pub fn is_reported(pod: &Pod, wanted: &PodStatus) -> bool {
+    let Some(present) = &pod.status else {
+        return false;
+    };
+    let conditions = present.conditions.as_deref().unwrap_or_default();
+    let all_conditions = wanted
+        .conditions
+        .iter()
+        .flatten()
+        .all(|condition| conditions.contains(condition));
+    let rest = PodStatus {
+        conditions: present.conditions.clone(),
+        container_statuses: wanted.container_statuses.clone(),
+        init_container_statuses: wanted.init_container_statuses.clone(),
+        host_ip: wanted.host_ip.clone(),
+        host_ips: wanted.host_ips.clone(),
+        observed_generation: wanted.observed_generation,
+        phase: wanted.phase.clone(),
+        reason: wanted.reason.clone().or_else(|| present.reason.clone()),
+        message: wanted.message.clone().or_else(|| present.message.clone()),
+        pod_ip: wanted.pod_ip.clone(),
+        pod_ips: wanted.pod_ips.clone(),
+        start_time: wanted.start_time.clone(),
+        ..present.clone()
+    };
+    all_conditions && rest == *present
 }
 
 /// A time as the API has it: in whole seconds.
@@ -85,6 +125,7 @@ fn phase(pod: &Pod, record: &Record, initialized: bool) -> &'static str {
     {
         Some("Succeeded") => return "Succeeded",
         Some("Failed") => return "Failed",
+        _ if record.eviction.is_some() => return "Failed",
         _ => {}
     }
     let deleted = pod.metadata.deletion_timestamp.is_some();
@@ -127,6 +168,7 @@ fn container_status(
     record: &Record,
     policy: RestartPolicy,
     initialized: bool,
+    over: bool,
 ) -> ContainerStatus {
     let known = record.container(&container.name);
     let waiting = |reason: &str, message: Option<String>| ContainerState {
@@ -179,7 +221,7 @@ fn container_status(
         State::Exited {
             termination,
             restart_at,
-        } if policy.restarts(termination.exit_code) && !is_over(pod) => {
+        } if policy.restarts(termination.exit_code) && !over => {
             last = Some(ended(termination));
             let wait = restart_at.duration_since(termination.finished_at).as_secs();
             waiting(
@@ -212,10 +254,6 @@ fn container_status(
         last_state: last,
         ..ContainerStatus::default()
     }
-}
-
-fn is_over(pod: &Pod) -> bool {
-    pod.metadata.deletion_timestamp.is_some() || has_ended(pod)
 }
 
 fn back_off_message(pod: &Pod, container: &Container, seconds: i64) -> String {

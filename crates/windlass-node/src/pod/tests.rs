@@ -57,7 +57,7 @@ impl Player {
         for _ in 0..20 {
             let plan = plan(&self.pod, &self.record, self.now);
             if plan.actions.is_empty() || plan.actions == [Action::Delete] {
-                self.pod.status = Some(self.status());
+                self.report();
                 return plan;
             }
             for action in plan.actions {
@@ -93,6 +93,22 @@ impl Player {
 
     fn advance(&mut self, seconds: i64) {
         self.now = self.now + Duration::from_secs(seconds.unsigned_abs());
+    }
+
+    /// Plays the API server: what the node says replaces what it said before, by condition type.
+    fn report(&mut self) {
+        let mut said = self.status();
+        let before = self.pod.status.take().unwrap_or_default();
+        let conditions = said.conditions.get_or_insert_default();
+        for condition in before.conditions.into_iter().flatten() {
+            if !conditions.iter().any(|own| own.type_ == condition.type_) {
+                conditions.push(condition);
+            }
+        }
+        self.pod.status = Some(PodStatus {
+            qos_class: before.qos_class,
+            ..said
+        });
     }
 
     fn status(&self) -> PodStatus {
@@ -136,8 +152,11 @@ fn a_pod_starts_and_is_ready() {
     assert_eq!(status.phase.as_deref(), Some("Running"));
     assert_eq!(status.pod_ip.as_deref(), Some("127.64.0.1"));
     assert_eq!(status.host_ip.as_deref(), Some("127.0.0.1"));
-    for type_ in conditions::TYPES {
-        assert_eq!(player.condition(type_), ("True".into(), None), "{type_}");
+    for condition in status.conditions.unwrap_or_default() {
+        assert_eq!(
+            (condition.status.as_str(), condition.reason),
+            ("True", None)
+        );
     }
 }
 
@@ -451,7 +470,47 @@ fn readiness_gates_and_foreign_conditions_are_respected() {
         serde_json::from_value(json!({"type": "example.com/gate", "status": "True"})).expect("one"),
     );
     assert_eq!(player.condition("Ready").0, "True");
-    assert_eq!(player.condition("example.com/gate").0, "True");
+    player.report();
+    let kept = player
+        .pod
+        .status
+        .and_then(|status| status.conditions)
+        .unwrap_or_default();
+    assert!(
+        kept.iter()
+            .any(|condition| condition.type_ == "example.com/gate")
+    );
+}
+
+#[test]
+fn an_evicted_pod_fails_and_its_containers_are_stopped() {
+    let mut player = Player::new(plain());
+    player.run();
+    player.record.eviction = Some(Eviction {
+        reason: "Evicted".into(),
+        message: "no room".into(),
+    });
+    player.run();
+    assert_eq!(player.phase(), "Failed");
+    let State::Running(run) = &player.record.container("main").state else {
+        panic!("runs")
+    };
+    assert!(run.killed_at.is_some());
+    player.exit("main", 143);
+    assert_eq!(player.run(), Plan::default());
+    assert_eq!(player.status().reason.as_deref(), Some("Evicted"));
+    assert_eq!(player.starts.len(), 1);
+}
+
+#[test]
+fn what_others_wrote_makes_no_difference() {
+    let mut player = Player::new(plain());
+    player.run();
+    let status = player.pod.status.get_or_insert_default();
+    status.qos_class = Some("BestEffort".into());
+    assert!(is_reported(&player.pod, &player.status()));
+    player.exit("main", 0);
+    assert!(!is_reported(&player.pod, &player.status()));
 }
 
 proptest! {
@@ -484,7 +543,7 @@ proptest! {
             let plan = player.run();
             prop_assert_eq!(plan.actions == [Action::Delete],
                 player.pod.metadata.deletion_timestamp.is_some() && !player.record.is_alive());
-            prop_assert_eq!(player.pod.status.clone(), Some(player.status()));
+            prop_assert!(is_reported(&player.pod, &player.status()));
             let ready = player.condition("Ready").0 == "True";
             prop_assert!(!ready || player.phase() == "Running");
         }
