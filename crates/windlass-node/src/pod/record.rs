@@ -46,6 +46,8 @@ pub struct ContainerRecord {
     pub image_id: String,
     /// The runtime's name for the present or last run.
     pub id: Option<String>,
+    /// How often in a row it could not be started.
+    refusals: u32,
     backoff: Backoff,
 }
 
@@ -57,6 +59,7 @@ impl ContainerRecord {
         image: String::new(),
         image_id: String::new(),
         id: None,
+        refusals: 0,
         backoff: Backoff::NONE,
     };
 
@@ -141,6 +144,7 @@ impl Record {
         let container = self.entry(name);
         container.id = Some(id);
         container.image_id = image_id;
+        container.refusals = 0;
         // It may have ended, and said so, before this was heard.
         if container.state == State::Starting {
             container.state = State::Running(Run {
@@ -151,34 +155,23 @@ impl Record {
         }
     }
 
-    /// Notes that a container could not be started.
-    pub fn refused(
-        &mut self,
-        name: &str,
-        former_attempts: u32,
-        refusal: Refusal,
-        message: String,
-        at: Timestamp,
-    ) {
-        let attempts = former_attempts + 1;
+    /// Notes that a container could not be started; returns how often that was, in a row.
+    pub fn refused(&mut self, name: &str, refusal: Refusal, message: String, at: Timestamp) -> u32 {
+        let container = self.entry(name);
+        container.refusals += 1;
+        let attempts = container.refusals;
         let wait = match refusal {
             Refusal::Image => backoff::retry_after(attempts),
             Refusal::Configuration => backoff::retry_after(1),
         };
-        self.entry(name).state = State::Refused {
+        let retry_at = later(at, wait);
+        container.state = State::Refused {
             refusal,
             message,
             attempts,
-            retry_at: later(at, wait),
+            retry_at,
         };
-    }
-
-    /// How often a container was refused in a row.
-    pub fn refusals(&self, name: &str) -> u32 {
-        match self.container(name).state {
-            State::Refused { attempts, .. } => attempts,
-            _ => 0,
-        }
+        attempts
     }
 
     /// Lets containers whose configuration was missing try again: it may have changed.
@@ -271,6 +264,7 @@ fn former(status: &ContainerStatus, now: Timestamp) -> ContainerRecord {
         image: status.image.clone(),
         image_id: status.image_id.clone(),
         id: status.container_id.clone(),
+        refusals: 0,
         backoff: Backoff::NONE,
     }
 }

@@ -376,7 +376,7 @@ fn an_image_that_cannot_be_had_is_tried_again() {
     player.record.starting("main", "memcached:1");
     player
         .record
-        .refused("main", 0, Refusal::Image, "no such program".into(), at(0));
+        .refused("main", Refusal::Image, "no such program".into(), at(0));
     assert_eq!(player.waiting(0), "ErrImagePull");
     assert_eq!(player.phase(), "Pending");
     assert_eq!(
@@ -389,7 +389,7 @@ fn an_image_that_cannot_be_had_is_tried_again() {
     );
     player
         .record
-        .refused("main", 1, Refusal::Image, "no such program".into(), at(10));
+        .refused("main", Refusal::Image, "no such program".into(), at(10));
     assert_eq!(player.waiting(0), "ImagePullBackOff");
 }
 
@@ -399,7 +399,6 @@ fn missing_configuration_is_reconsidered_when_woken() {
     player.record.starting("main", "memcached:1");
     player.record.refused(
         "main",
-        0,
         Refusal::Configuration,
         "configmap \"c\" not found".into(),
         at(0),
