@@ -11,3 +11,4 @@ mod registration;
 mod runtime;
 #[cfg(test)]
 mod scratch;
+pub mod simulated;
