@@ -5,23 +5,28 @@
 //! come the running process, the custom resource definitions, the least-privilege role, the
 //! install manifests and the tests.
 
+mod cache;
+mod client;
+mod conditions;
 mod controller;
 mod declare;
 mod environment;
 mod error;
 mod event;
+mod finalizer;
 mod handle;
 mod key;
 mod kind;
 mod operator;
 mod program;
+mod queue;
 
 pub use kube::core::{Expression, Selector};
 
 pub use self::{
     controller::{
-        Cleanup, Context, Controller, Dependent, DependentExt, Dependents, Next, Observed,
-        Reconciled, Reconciler, Undecided, When,
+        AnyController, Cleanup, Context, Controller, Dependent, DependentExt, Dependents, Next,
+        Observed, Reconciled, Reconciler, Undecided, When,
     },
     declare::{Access, Declare, Grant, IntoSelector, Scope, Select, Verb, Watch, Watched},
     environment::{Activity, BusyGuard, Clock, DueGuard, Environment, Random},

@@ -4,42 +4,52 @@ use std::marker::PhantomData;
 
 use serde::Serialize;
 
+use super::session::{Session, encode};
 use crate::{Clock, Environment, Event, Key, Kind, Result};
 
 /// The reconcile under way: which object, why, and the way to report about it.
 pub struct Context<K> {
+    pub(crate) session: Session,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Kind> Context<K> {
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            session,
+            kind: PhantomData,
+        }
+    }
+
     /// The key of the object being reconciled.
     pub fn key(&self) -> &Key {
-        todo!()
+        self.session.key()
     }
 
     /// What woke this reconcile, for people.
     pub fn cause(&self) -> &str {
-        todo!()
+        &self.session.cause
     }
 
     /// Wall time.
     pub fn clock(&self) -> &Clock {
-        todo!()
+        &self.session.shared.environment.clock
     }
 
     /// Clock, randomness and activity.
     pub fn environment(&self) -> &Environment {
-        todo!()
+        &self.session.shared.environment
     }
 
     /// Makes the object's status be as given; sends nothing when it is already. Conditions that
     /// the framework derives (Available, Progressing, Degraded) are added to those given.
     pub async fn status(&self, status: impl Serialize + Send) -> Result<()> {
-        todo!()
+        let status = encode(&self.session.controller.kind, &status)?;
+        self.session.give_status(status).await
     }
 
     /// Reports an event about the object; best effort, never fails the reconcile.
     pub fn event(&self, event: Event) {
-        todo!()
+        self.session.event(event);
     }
 }

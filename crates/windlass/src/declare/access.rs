@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, collections::BTreeSet, fmt};
 
+use windlass_manifests::Rule;
+
 use crate::{Kind, KindInfo};
 
 /// What a request does, as RBAC rules name it.
@@ -141,5 +143,14 @@ impl Grant {
     /// Verbs on every resource of every group, as a garbage collector needs them.
     pub fn everything(verbs: impl IntoIterator<Item = Verb>) -> Self {
         Self::new("*", "*", verbs)
+    }
+
+    pub(crate) fn rule(self, why: &str) -> Rule {
+        Rule {
+            group: self.group,
+            resource: self.resource,
+            verbs: self.verbs,
+            why: why.to_owned(),
+        }
     }
 }

@@ -1,14 +1,18 @@
 //! [`Declare`]: what a controller owns, reads and writes, said once.
 //!
-//! From the declaration come the handles the reconciler works with, the watches that wake it, and
-//! the operator's role.
+//! From the declaration come the handles the reconciler works with, the watches that wake it
+//! ([`wiring`]), and the operator's role.
 
 mod access;
 mod scope;
 mod watch;
+pub(crate) mod wiring;
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 
+use windlass_manifests::{Rule, Watched as WatchedFact};
+
+use self::wiring::Wiring;
 pub use self::{
     access::{Access, Grant, Verb},
     scope::{IntoSelector, Scope, Select},
@@ -16,40 +20,118 @@ pub use self::{
 };
 pub(crate) use self::{scope::Within, watch::Wakes};
 use crate::{
-    Kind,
+    Kind, KindInfo,
+    cache::{Caches, Store},
     handle::{Owned, Raw, Reads, Writes},
 };
 
 /// Collects what the controller of kind `K` does, and hands out the handles to do it.
 pub struct Declare<K> {
+    caches: Arc<Caches>,
+    controller: Arc<str>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) watches: Vec<WatchedFact>,
+    pub(crate) wiring: Vec<Wiring>,
+    pub(crate) stores: Vec<Arc<Store>>,
+    pub(crate) writes_status: bool,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Kind> Declare<K> {
+    pub(crate) fn new(caches: Arc<Caches>, controller: Arc<str>) -> Self {
+        Self {
+            caches,
+            controller,
+            rules: Vec::new(),
+            watches: Vec::new(),
+            wiring: Vec::new(),
+            stores: Vec::new(),
+            writes_status: false,
+            kind: PhantomData,
+        }
+    }
+
     /// The controller creates objects of kind `T` that belong to the reconciled object. Their
     /// changes wake the object that controls them.
     pub fn owns<T: Kind>(&mut self) -> Owned<T> {
-        todo!()
+        let kind = KindInfo::of::<T>();
+        let verbs = [
+            Verb::Get,
+            Verb::List,
+            Verb::Watch,
+            Verb::Create,
+            Verb::Update,
+            Verb::Patch,
+            Verb::Delete,
+        ];
+        self.grant(Grant::of::<T>(verbs), "owns them");
+        // An owner reference that blocks the owner's deletion needs this on the owner.
+        let owner = KindInfo::of::<K>();
+        let finalizers = format!("{}/finalizers", owner.plural);
+        self.grant(
+            Grant::new(owner.group, finalizers, [Verb::Update]),
+            "owns objects on its behalf",
+        );
+        let store = self.watch(
+            &kind,
+            &Scope::all(),
+            "changes wake the object that controls it",
+        );
+        self.wiring.push(wiring::owned::<K>(&store));
+        Owned::new(store)
     }
 
     /// The controller reads objects of kind `T`; the [`Watch`] says whom their changes wake.
     pub fn reads<T: Kind>(&mut self, watch: Watch<K, T>) -> Reads<T> {
-        todo!()
+        let kind = KindInfo::of::<T>();
+        self.grant(Grant::of::<T>(Verb::READ), "reads them");
+        let store = self.watch(&kind, &watch.scope, watch.wakes.describe());
+        self.wiring.extend(wiring::read(&store, watch.wakes));
+        Reads::new(store)
     }
 
     /// The controller writes objects of kind `T` that it does not own (or of its own kind).
     pub fn writes<T: Kind>(&mut self, access: Access) -> Writes<T> {
-        todo!()
+        let kind = KindInfo::of::<T>();
+        for grant in access.grants(&kind) {
+            self.grant(grant, "writes them");
+        }
+        Writes::new(kind, access, Arc::clone(&self.controller))
     }
 
     /// The controller writes the status of its own kind, though the kind is defined by another.
     /// (For kinds that the operator defines itself this goes without saying.)
     pub fn writes_status(&mut self) {
-        todo!()
+        self.writes_status = true;
+        let kind = KindInfo::of::<K>();
+        let status = format!("{}/status", kind.plural);
+        self.grant(
+            Grant::new(kind.group, status, [Verb::Patch]),
+            "reports their status",
+        );
     }
 
     /// The controller needs the client itself, for these requests.
     pub fn raw(&mut self, grants: impl IntoIterator<Item = Grant>) -> Raw {
-        todo!()
+        for grant in grants {
+            self.grant(grant, "raw client access");
+        }
+        Raw::new()
+    }
+
+    pub(crate) fn grant(&mut self, grant: Grant, why: &str) {
+        self.rules.push(grant.rule(why));
+    }
+
+    /// The store of a kind, to be synced before the controller starts.
+    pub(crate) fn watch(&mut self, kind: &KindInfo, scope: &Scope, why: &str) -> Arc<Store> {
+        let store = self.caches.store(kind, scope);
+        self.watches.push(WatchedFact {
+            resource: kind.to_string(),
+            scope: scope.describe(),
+            why: why.to_owned(),
+        });
+        self.stores.push(Arc::clone(&store));
+        store
     }
 }

@@ -1,6 +1,6 @@
 //! [`Scope`]: which objects of a kind are watched at all.
 
-use kube::core::{Selector, SelectorExt};
+use kube::core::{Expression, Selector};
 use serde_json::Value;
 
 /// Restricts a watch to a namespace, to labels, or to fields. Controllers that ask for the same
@@ -42,6 +42,20 @@ impl Scope {
             None => term,
         });
         self
+    }
+
+    /// The restriction in words, if there is one.
+    pub(crate) fn describe(&self) -> Option<String> {
+        let parts = [
+            ("namespace", &self.namespace),
+            ("labels", &self.labels),
+            ("fields", &self.fields),
+        ];
+        let words: Vec<String> = parts
+            .iter()
+            .filter_map(|(what, value)| Some(format!("{what} {}", value.as_ref()?)))
+            .collect();
+        (!words.is_empty()).then(|| words.join(", "))
     }
 
     /// Whether a watch of this scope shows the object.
@@ -169,8 +183,9 @@ impl Select {
         self
     }
 
-    pub(crate) fn matches(&self, labels: &std::collections::BTreeMap<String, String>) -> bool {
-        !self.nothing && self.labels.matches(labels)
+    /// The selector's expressions, or none if nothing is selected.
+    pub(crate) fn expressions(self) -> Option<(Vec<Expression>, Within)> {
+        (!self.nothing).then(|| (self.labels.into_iter().collect(), self.namespace))
     }
 }
 

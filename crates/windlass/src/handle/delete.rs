@@ -61,6 +61,11 @@ impl Delete {
 
     pub(crate) fn params<K: Resource>(&self, object: &K) -> DeleteParams {
         let meta = object.meta();
+        let version = meta.resource_version.clone().filter(|_| self.unchanged);
+        self.params_for(meta.uid.as_deref().unwrap_or_default(), version)
+    }
+
+    pub(crate) fn params_for(&self, uid: &str, resource_version: Option<String>) -> DeleteParams {
         DeleteParams {
             grace_period_seconds: self.grace_seconds,
             propagation_policy: Some(match self.propagation {
@@ -69,8 +74,8 @@ impl Delete {
                 Propagation::Orphan => PropagationPolicy::Orphan,
             }),
             preconditions: Some(Preconditions {
-                uid: meta.uid.clone(),
-                resource_version: meta.resource_version.clone().filter(|_| self.unchanged),
+                uid: (!uid.is_empty()).then(|| uid.to_owned()),
+                resource_version,
             }),
             ..DeleteParams::default()
         }

@@ -11,10 +11,12 @@
 //! | [`Writes`] | nothing | what its [`Access`](crate::Access) lists, on objects it does not own |
 //! | [`Raw`] | everything granted | everything granted |
 
+mod apply;
 mod delete;
 mod owned;
 mod raw;
 mod reads;
 mod writes;
 
+pub(crate) use self::apply::prune;
 pub use self::{delete::Delete, owned::Owned, raw::Raw, reads::Reads, writes::Writes};

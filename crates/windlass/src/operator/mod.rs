@@ -6,32 +6,51 @@
 mod running;
 mod task;
 
-use std::future::Future;
+use std::{collections::BTreeMap, future::Future, sync::Arc};
 
+use futures::FutureExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use windlass_manifests::Description;
+use kube::ResourceExt;
+use windlass_manifests::{Description, Part};
 
+use self::task::Task;
 pub use self::{running::Running, task::TaskContext};
-use crate::{Controller, Environment, Grant, Kind, Result};
+use crate::{AnyController, Environment, Grant, Result};
 
 /// An operator: its controllers and background tasks under one name.
 ///
-/// The name is the operator's field manager, the prefix of its role, and the name of its
+/// The name is the operator's field manager, the name of its role, and the name of its
 /// deployment, so it should be a DNS label such as `memcached-operator`.
 pub struct Operator {
-    name: String,
+    name: Arc<str>,
+    version: String,
+    controllers: Vec<AnyController>,
+    tasks: Vec<Arc<Task>>,
 }
 
 impl Operator {
     /// An operator without controllers.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into() }
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            controllers: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    /// The operator's own version; that of the framework unless told.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
     }
 
     /// Adds a controller.
     #[must_use]
-    pub fn controller<K: Kind, F>(self, controller: Controller<K, F>) -> Self {
-        todo!()
+    pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
+        self.controllers.push(controller.into());
+        self
     }
 
     /// Adds a background task: code that runs beside the controllers with access to the client
@@ -39,7 +58,7 @@ impl Operator {
     /// backoff; one that returns `Ok` is done.
     #[must_use]
     pub fn task<F, Fut>(
-        self,
+        mut self,
         name: impl Into<String>,
         grants: impl IntoIterator<Item = Grant>,
         run: F,
@@ -48,7 +67,12 @@ impl Operator {
         F: Fn(TaskContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        todo!()
+        self.tasks.push(Arc::new(Task {
+            name: name.into(),
+            grants: grants.into_iter().collect(),
+            run: Box::new(move |ctx| run(ctx).boxed()),
+        }));
+        self
     }
 
     /// The operator's name.
@@ -56,20 +80,49 @@ impl Operator {
         &self.name
     }
 
-    /// The definitions of the kinds this operator defines.
+    /// The definitions of the kinds this operator defines, in the order of their names.
     pub fn crds(&self) -> Vec<CustomResourceDefinition> {
-        todo!()
+        let crds = self.controllers.iter().filter_map(AnyController::crd);
+        let by_name: BTreeMap<String, &CustomResourceDefinition> =
+            crds.map(|crd| (crd.name_any(), crd)).collect();
+        by_name.into_values().cloned().collect()
     }
 
-    /// What the operator is, as plain facts: kinds, rules with their reasons, settings.
+    /// What the operator is, as plain facts: kinds, rules with their reasons.
     pub fn description(&self) -> Description {
-        todo!()
+        let tasks = self.tasks.iter().map(|task| Part {
+            name: task.name.clone(),
+            purpose: "background task with raw client access".to_owned(),
+            watches: Vec::new(),
+            rules: task
+                .grants
+                .iter()
+                .map(|grant| grant.clone().rule("raw client access"))
+                .collect(),
+        });
+        Description {
+            name: self.name.to_string(),
+            version: self.version.clone(),
+            crds: self.crds(),
+            controllers: self
+                .controllers
+                .iter()
+                .map(AnyController::describe)
+                .collect(),
+            tasks: tasks.collect(),
+        }
     }
 
     /// Starts caches, queues, controllers and tasks on the current tokio runtime.
     ///
     /// May be called again, for a second start after the first was stopped or dropped.
     pub fn start(&self, client: kube::Client, environment: Environment) -> Running {
-        todo!()
+        Running::start(
+            &self.name,
+            &self.controllers,
+            &self.tasks,
+            client,
+            environment,
+        )
     }
 }

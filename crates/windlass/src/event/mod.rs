@@ -1,4 +1,11 @@
 //! [`Event`]: something worth telling a person about an object.
+//!
+//! Events are written to `events.k8s.io` beside the reconcile, best effort: a lost event never
+//! fails anything, and the same event about the same object is not repeated within minutes.
+
+mod recorder;
+
+pub(crate) use self::recorder::{Recorder, grant};
 
 /// An event about the object being reconciled.
 #[derive(Clone, Debug, PartialEq, Eq)]
