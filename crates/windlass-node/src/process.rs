@@ -210,3 +210,6 @@ fn facts(name: String, port: Option<u16>) -> Facts {
         system: machine::system(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -241,7 +241,8 @@ fn command(program: &Program, container: &Container, work: &Path) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0);
+        .process_group(0)
+        .kill_on_drop(true);
     command
 }
 
