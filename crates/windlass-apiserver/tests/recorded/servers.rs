@@ -5,6 +5,7 @@ use std::path::Path;
 use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use windlass_apiserver::{ApiServer, Clock, Random};
 
 use crate::case::Identity;
 
@@ -34,9 +35,21 @@ impl Servers {
         }
     }
 
-    /// Ours, in process.
-    pub(crate) async fn ours() -> Self {
-        unimplemented!("the API server is not there yet")
+    /// Ours, in process, in virtual time, the same in every run.
+    pub(crate) fn ours() -> Self {
+        let start = jiff::Timestamp::constant(1_900_000_000, 0);
+        let server = ApiServer::new(windlass_apiserver::Config {
+            clock: Clock::starting_at(start),
+            random: Random::seeded(1),
+            ..windlass_apiserver::Config::default()
+        });
+        Self {
+            admin: Client::new(
+                server.in_process(windlass_apiserver::Identity::admin()),
+                "default",
+            ),
+            anonymous: Client::new(server.in_process_unauthenticated(), "default"),
+        }
     }
 
     /// Sends one request as somebody.
