@@ -5,7 +5,10 @@ use std::path::Path;
 use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use windlass_apiserver::{ApiServer, Clock, Random};
+
+use windlass_apiserver::{
+    ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, Random,
+};
 
 use crate::case::Identity;
 
@@ -35,19 +38,15 @@ impl Servers {
         }
     }
 
-    /// Ours, in process, in virtual time, the same in every run.
+    /// Ours, in process.
     pub(crate) fn ours() -> Self {
-        let start = jiff::Timestamp::constant(1_900_000_000, 0);
-        let server = ApiServer::new(windlass_apiserver::Config {
-            clock: Clock::starting_at(start),
+        let server = ApiServer::new(ServerConfig {
+            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             random: Random::seeded(1),
-            ..windlass_apiserver::Config::default()
+            ..ServerConfig::default()
         });
         Self {
-            admin: Client::new(
-                server.in_process(windlass_apiserver::Identity::admin()),
-                "default",
-            ),
+            admin: Client::new(server.in_process(ServerIdentity::admin()), "default"),
             anonymous: Client::new(server.in_process_unauthenticated(), "default"),
         }
     }
