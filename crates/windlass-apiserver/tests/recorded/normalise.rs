@@ -23,6 +23,9 @@ use serde_json::{Map, Value};
 use crate::labels::Labels;
 use crate::run::Answer;
 
+/// The last answer of every case: the names of all versions, oldest first.
+pub(crate) const ORDER: &str = "(the versions in their order)";
+
 /// What stays of one answer.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -57,7 +60,7 @@ pub(crate) fn normalise(answers: Vec<Answer>) -> Vec<Normal> {
     }
     let order: BTreeMap<&u64, &str> = seen.versions.iter().collect();
     normal.push(Normal {
-        step: "(the versions in their order)".into(),
+        step: ORDER.into(),
         status: 0,
         content_type: None,
         warnings: Vec::new(),
