@@ -265,7 +265,7 @@ impl Seen {
                 // What the server says of its own present version.
                 Ok(number) if out.ends_with("current: ") => out.push_str(&self.not_older(number)),
                 Ok(number) if self.versions.find(&number).is_some() => {
-                    out.push_str(&self.version(number))
+                    out.push_str(&self.version(number));
                 }
                 _ => out.push_str(digits),
             }
