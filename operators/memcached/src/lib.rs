@@ -26,6 +26,9 @@ use windlass::{Controller, DependentExt, Observed, Operator, Watched};
 
 const PORT: i32 = 11211;
 
+/// A Memcached to try it with.
+pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml");
+
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
