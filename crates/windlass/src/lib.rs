@@ -22,6 +22,7 @@ mod program;
 mod queue;
 
 pub use kube::core::{Expression, Selector};
+pub use windlass_manifests as manifests;
 
 pub use self::{
     controller::{
