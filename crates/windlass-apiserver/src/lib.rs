@@ -1,1 +1,51 @@
 //! An embedded Kubernetes API server.
+//!
+//! It serves what operators and `kubectl` touch of kube-apiserver: built-in kinds and custom
+//! resources, with watches, server-side apply, finalizers and discovery, over TLS on a port or in
+//! process as a [`tower::Service`]. It is for developing and testing; it is not a second Kubernetes
+//! for production.
+//!
+//! How a request goes through the files: [`http`] reads path, query and caller; `verbs` does what
+//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `strategy`
+//! and `validation` shape the object; `store` keeps it and wakes the watches. What differs between
+//! kinds is in the table of `facts` and in `registry`, nowhere else.
+
+mod admission;
+mod apply;
+mod auth;
+mod bootstrap;
+mod clock;
+mod crd;
+mod custom;
+mod decode;
+mod defaults;
+mod discovery;
+mod event;
+mod facts;
+pub mod http;
+mod names;
+mod node;
+mod object;
+mod openapi;
+mod patch;
+pub mod pki;
+mod random;
+mod registry;
+mod resource;
+mod selector;
+mod server;
+mod services;
+mod status;
+mod store;
+mod strategy;
+mod table;
+mod types;
+mod validation;
+mod verbs;
+
+pub use auth::Identity;
+pub use clock::Clock;
+pub use node::NodeClient;
+pub use random::Random;
+pub use server::{ApiServer, Config, Hooks, InProcess, Outcome, Verdict};
+pub use services::ServiceRange;

@@ -1,0 +1,53 @@
+# `make help` lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /usr/bin/env bash
+REAL := scripts/real-control-plane
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-24s %s\n", $$1, $$2 }'
+
+.PHONY: setup
+setup: ## install what building and testing needs
+	@scripts/setup
+
+.PHONY: build
+build: ## build target/release/windlass
+	cargo build --release --locked -p windlass-cli
+
+.PHONY: up
+up: ## set up, build, and start a cluster with a Memcached in it
+	@scripts/up
+
+.PHONY: down
+down: ## stop that cluster
+	@target/release/windlass down
+
+.PHONY: test
+test: ## set up, build, and run all tests
+	@scripts/test
+
+.PHONY: check
+check: ## formatting, lints, licences
+	@scripts/check
+
+.PHONY: real-control-plane
+real-control-plane: ## build and start the real Kubernetes control plane; print its kubeconfig
+	@$(REAL) start
+
+.PHONY: real-control-plane-stop
+real-control-plane-stop: ## stop it; nothing is left running or stored
+	@$(REAL) stop
+
+.PHONY: kubectl
+kubectl: ## print the path of a usable kubectl, fetching one when there is none
+	@scripts/kubectl
+
+.PHONY: record
+record: ## send the recorded suite to a real control plane and store its answers
+	@scripts/record
+
+.PHONY: facts
+facts: ## write the table of facts about kinds anew, from the real control plane
+	@$(REAL) start >/dev/null
+	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json

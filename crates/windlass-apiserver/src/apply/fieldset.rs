@@ -1,0 +1,225 @@
+//! Sets of field paths: who owns what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::path::PathElement;
+
+/// A set of paths, kept as a tree: `members` are the paths that end here, `children` those that go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldSet {
+    members: BTreeSet<PathElement>,
+    children: BTreeMap<PathElement, FieldSet>,
+}
+
+impl FieldSet {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.children.values().all(Self::is_empty)
+    }
+
+    pub(crate) fn has_member(&self, element: &PathElement) -> bool {
+        self.members.contains(element)
+    }
+
+    pub(crate) fn child(&self, element: &PathElement) -> Option<&Self> {
+        self.children.get(element)
+    }
+
+    pub(crate) fn child_elements(&self) -> impl Iterator<Item = &PathElement> {
+        self.children.keys()
+    }
+
+    /// The set below `element`, to fill.
+    pub(crate) fn child_mut(&mut self, element: PathElement) -> &mut Self {
+        self.children.entry(element).or_default()
+    }
+
+    pub(crate) fn insert_member(&mut self, element: PathElement) {
+        self.members.insert(element);
+    }
+
+    /// Puts `path` into the set; an empty path, the whole object, is nobody's.
+    pub(crate) fn insert(&mut self, path: &[PathElement]) {
+        match path {
+            [] => {}
+            [last] => self.insert_member(last.clone()),
+            [first, rest @ ..] => self.child_mut(first.clone()).insert(rest),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, path: &[PathElement]) {
+        match path {
+            [] => {}
+            [last] => {
+                self.members.remove(last);
+            }
+            [first, rest @ ..] => {
+                if let Some(child) = self.children.get_mut(first) {
+                    child.remove(rest);
+                    if child.is_empty() {
+                        self.children.remove(first);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn union(mut self, other: &Self) -> Self {
+        self.members.extend(other.members.iter().cloned());
+        for (element, theirs) in &other.children {
+            let ours = self.children.remove(element).unwrap_or_default();
+            self.children.insert(element.clone(), ours.union(theirs));
+        }
+        self
+    }
+
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        let members = self.members.difference(&other.members).cloned().collect();
+        let children = self
+            .children
+            .iter()
+            .map(|(element, ours)| {
+                let rest = other
+                    .children
+                    .get(element)
+                    .map_or_else(|| ours.clone(), |theirs| ours.difference(theirs));
+                (element.clone(), rest)
+            })
+            .filter(|(_, rest)| !rest.is_empty())
+            .collect();
+        Self { members, children }
+    }
+
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        let members = self.members.intersection(&other.members).cloned().collect();
+        let children = self
+            .children
+            .iter()
+            .filter_map(|(element, ours)| {
+                Some((
+                    element.clone(),
+                    ours.intersection(other.children.get(element)?),
+                ))
+            })
+            .filter(|(_, both)| !both.is_empty())
+            .collect();
+        Self { members, children }
+    }
+
+    /// Every path, in order.
+    pub(crate) fn paths(&self) -> Vec<Vec<PathElement>> {
+        let mut found = Vec::new();
+        self.collect(&mut Vec::new(), &mut found);
+        found
+    }
+
+    fn collect(&self, prefix: &mut Vec<PathElement>, found: &mut Vec<Vec<PathElement>>) {
+        for member in &self.members {
+            prefix.push(member.clone());
+            found.push(prefix.clone());
+            prefix.pop();
+        }
+        for (element, child) in &self.children {
+            prefix.push(element.clone());
+            child.collect(prefix, found);
+            prefix.pop();
+        }
+    }
+
+    /// The `fieldsV1` form: `.` marks a path that ends where others go on.
+    pub(crate) fn to_fields_v1(&self) -> Value {
+        let mut out = Map::new();
+        for member in &self.members {
+            out.insert(member.wire(), Value::Object(Map::new()));
+        }
+        for (element, child) in &self.children {
+            let mut below = child.to_fields_v1();
+            if self.members.contains(element)
+                && let Some(below) = below.as_object_mut()
+            {
+                below.insert(".".into(), Value::Object(Map::new()));
+            }
+            out.insert(element.wire(), below);
+        }
+        Value::Object(out)
+    }
+
+    /// Reads `fieldsV1`; `None` when it is malformed.
+    pub(crate) fn from_fields_v1(fields: &Value) -> Option<Self> {
+        let mut set = Self::default();
+        for (text, below) in fields.as_object()? {
+            if text == "." {
+                continue;
+            }
+            let element = PathElement::parse(text)?;
+            let below_fields = below.as_object()?;
+            if below_fields.is_empty() || below_fields.contains_key(".") {
+                set.members.insert(element.clone());
+            }
+            let child = Self::from_fields_v1(below)?;
+            if !child.is_empty() {
+                set.children.insert(element, child);
+            }
+        }
+        Some(set)
+    }
+}
+
+/// A path as conflict messages show it.
+pub(crate) fn show(path: &[PathElement]) -> String {
+    path.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn fields_v1_reads_back_as_written() {
+        let written = json!({
+            "f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:finalizers": {"v:\"a/b\"": {}}},
+            "f:spec": {"f:containers": {"k:{\"name\":\"x\"}": {".": {}, "f:image": {}}}},
+        });
+        let set = FieldSet::from_fields_v1(&written).unwrap();
+        assert_eq!(set.to_fields_v1(), written);
+        let shown: Vec<_> = set.paths().iter().map(|path| show(path)).collect();
+        assert!(
+            shown.contains(&".spec.containers[name=\"x\"].image".to_owned()),
+            "{shown:?}"
+        );
+        assert!(
+            shown.contains(&".metadata.finalizers[=\"a/b\"]".to_owned()),
+            "{shown:?}"
+        );
+    }
+
+    fn paths() -> impl Strategy<Value = Vec<Vec<PathElement>>> {
+        let element = "[abc]".prop_map(PathElement::Field);
+        proptest::collection::vec(proptest::collection::vec(element, 1..4), 0..8)
+    }
+
+    fn set_of(paths: &[Vec<PathElement>]) -> FieldSet {
+        let mut set = FieldSet::default();
+        for path in paths {
+            set.insert(path);
+        }
+        set
+    }
+
+    proptest! {
+        #[test]
+        fn sets_obey_set_algebra(a in paths(), b in paths()) {
+            let (a, b) = (set_of(&a), set_of(&b));
+            let both: BTreeSet<_> = a.paths().into_iter().chain(b.paths()).collect();
+            prop_assert_eq!(a.clone().union(&b).paths().into_iter().collect::<BTreeSet<_>>(), both);
+            let only: BTreeSet<_> = a.paths().into_iter().filter(|path| !b.paths().contains(path)).collect();
+            prop_assert_eq!(a.difference(&b).paths().into_iter().collect::<BTreeSet<_>>(), only);
+            let shared: BTreeSet<_> = a.paths().into_iter().filter(|path| b.paths().contains(path)).collect();
+            prop_assert_eq!(a.intersection(&b).paths().into_iter().collect::<BTreeSet<_>>(), shared);
+            prop_assert_eq!(FieldSet::from_fields_v1(&a.to_fields_v1()), Some(a));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Who owns which fields: `metadata.managedFields`, read, changed and written back.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::fieldset::FieldSet;
+
+/// How many managers of plain updates an object remembers; older ones are merged into one.
+const MAX_UPDATE_MANAGERS: usize = 10;
+/// The manager that stands for the merged ones.
+const ANCIENT: &str = "ancient-changes";
+
+/// Who makes a write, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) manager: &'a str,
+    pub(crate) api_version: &'a str,
+    pub(crate) subresource: &'a str,
+    /// In the form of `metav1.Time`.
+    pub(crate) now: &'a str,
+}
+
+/// One entry's identity.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Manager {
+    name: String,
+    operation: &'static str,
+    api_version: String,
+    subresource: String,
+}
+
+impl Manager {
+    fn new(writer: &Writer<'_>, operation: &'static str) -> Self {
+        Self {
+            name: writer.manager.to_owned(),
+            operation,
+            api_version: writer.api_version.to_owned(),
+            subresource: writer.subresource.to_owned(),
+        }
+    }
+
+    pub(crate) fn applying(writer: &Writer<'_>) -> Self {
+        Self::new(writer, "Apply")
+    }
+
+    pub(crate) fn updating(writer: &Writer<'_>) -> Self {
+        Self::new(writer, "Update")
+    }
+
+    /// As conflict messages name it.
+    pub(crate) fn shown(&self) -> String {
+        let mut shown = format!("{:?}", self.name);
+        if !self.subresource.is_empty() {
+            shown = format!("{shown} with subresource {:?}", self.subresource);
+        }
+        if self.operation == "Update" {
+            shown = format!("{shown} using {}", self.api_version);
+        }
+        shown
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Owned {
+    fields: FieldSet,
+    time: Option<String>,
+}
+
+/// All entries of one object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Managers(BTreeMap<Manager, Owned>);
+
+impl Managers {
+    /// Reads `metadata.managedFields`. Entries that cannot be read are dropped: they own nothing.
+    pub(crate) fn read(managed_fields: &Value) -> Self {
+        let mut managers = BTreeMap::new();
+        for entry in managed_fields.as_array().into_iter().flatten() {
+            let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+            let operation = match entry["operation"].as_str() {
+                Some("Apply") => "Apply",
+                Some("Update") => "Update",
+                _ => continue,
+            };
+            let Some(fields) = FieldSet::from_fields_v1(&entry["fieldsV1"]) else {
+                continue;
+            };
+            let manager = Manager {
+                name: text("manager"),
+                operation,
+                api_version: text("apiVersion"),
+                subresource: text("subresource"),
+            };
+            managers.insert(
+                manager,
+                Owned {
+                    fields,
+                    time: entry["time"].as_str().map(str::to_owned),
+                },
+            );
+        }
+        Self(managers)
+    }
+
+    /// The `metadata.managedFields` to store: applies first, then by time and name.
+    pub(crate) fn write(&self) -> Value {
+        let mut entries: Vec<_> = self.0.iter().collect();
+        entries.sort_by(|(a, a_owned), (b, b_owned)| {
+            (
+                a.operation,
+                &a_owned.time,
+                &a.name,
+                &a.api_version,
+                &a.subresource,
+            )
+                .cmp(&(
+                    b.operation,
+                    &b_owned.time,
+                    &b.name,
+                    &b.api_version,
+                    &b.subresource,
+                ))
+        });
+        let entries = entries.into_iter().map(|(manager, owned)| {
+            let mut entry = json!({
+                "manager": manager.name,
+                "operation": manager.operation,
+                "apiVersion": manager.api_version,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": owned.fields.to_fields_v1(),
+            });
+            if let Some(time) = &owned.time {
+                entry["time"] = time.as_str().into();
+            }
+            if !manager.subresource.is_empty() {
+                entry["subresource"] = manager.subresource.as_str().into();
+            }
+            entry
+        });
+        Value::Array(entries.collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &FieldSet> {
+        self.0.values().map(|owned| &owned.fields)
+    }
+
+    /// Sets what `manager` owns; gives back what it owned before.
+    pub(crate) fn replace(&mut self, manager: &Manager, fields: FieldSet) -> Option<FieldSet> {
+        let time = self.0.get(manager).and_then(|owned| owned.time.clone());
+        self.0
+            .insert(manager.clone(), Owned { fields, time })
+            .map(|owned| owned.fields)
+    }
+
+    pub(crate) fn set_time(&mut self, manager: &Manager, now: &str) {
+        if let Some(owned) = self.0.get_mut(manager) {
+            owned.time = Some(now.to_owned());
+        }
+    }
+
+    /// Adds to what `manager` owns.
+    pub(crate) fn give(&mut self, manager: Manager, fields: &FieldSet, now: &str) {
+        let owned = self.0.entry(manager).or_insert_with(|| Owned {
+            fields: FieldSet::default(),
+            time: None,
+        });
+        owned.fields = std::mem::take(&mut owned.fields).union(fields);
+        owned.time = Some(now.to_owned());
+    }
+
+    /// What others own of `written`.
+    pub(crate) fn conflicts(&self, me: &Manager, written: &FieldSet) -> Vec<(Manager, FieldSet)> {
+        self.0
+            .iter()
+            .filter(|(manager, _)| *manager != me)
+            .map(|(manager, owned)| (manager.clone(), owned.fields.intersection(written)))
+            .filter(|(_, shared)| !shared.is_empty())
+            .collect()
+    }
+
+    pub(crate) fn take_from_others(
+        &mut self,
+        me: &Manager,
+        written: &FieldSet,
+        removed: &FieldSet,
+    ) {
+        self.take(written, removed, |manager| manager != me);
+    }
+
+    pub(crate) fn take_from_all(&mut self, written: &FieldSet, removed: &FieldSet) {
+        self.take(written, removed, |_| true);
+    }
+
+    fn take(&mut self, written: &FieldSet, removed: &FieldSet, of: impl Fn(&Manager) -> bool) {
+        for (manager, owned) in &mut self.0 {
+            if of(manager) {
+                owned.fields = owned.fields.difference(written);
+            }
+            owned.fields = owned.fields.difference(removed);
+        }
+        self.0.retain(|_, owned| !owned.fields.is_empty());
+    }
+
+    /// Merges the oldest plain updaters when there are too many.
+    pub(crate) fn cap_updates(&mut self) {
+        let mut updaters: Vec<_> = self
+            .0
+            .iter()
+            .filter(|(manager, _)| manager.operation == "Update")
+            .map(|(m, o)| (o.time.clone(), m.clone()))
+            .collect();
+        if updaters.len() <= MAX_UPDATE_MANAGERS {
+            return;
+        }
+        updaters.sort();
+        let surplus = updaters.len() - MAX_UPDATE_MANAGERS + 1;
+        for (_, manager) in updaters.into_iter().take(surplus) {
+            if let Some(owned) = self.0.remove(&manager) {
+                let bucket = Manager {
+                    name: ANCIENT.to_owned(),
+                    operation: "Update",
+                    api_version: manager.api_version,
+                    subresource: manager.subresource,
+                };
+                let merged = self.0.entry(bucket).or_insert_with(|| Owned {
+                    fields: FieldSet::default(),
+                    time: None,
+                });
+                merged.fields = std::mem::take(&mut merged.fields).union(&owned.fields);
+                merged.time = merged.time.take().max(owned.time);
+            }
+        }
+    }
+}
+
+/// Whether two objects are the same but for the times in their managedFields.
+pub(crate) fn equal_but_for_times(a: &Value, b: &Value) -> bool {
+    fn timeless(object: &Value) -> Value {
+        let mut object = object.clone();
+        if let Some(entries) = object
+            .pointer_mut("/metadata/managedFields")
+            .and_then(Value::as_array_mut)
+        {
+            for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+                entry.remove("time");
+            }
+            entries.sort_by_cached_key(ToString::to_string);
+        }
+        object
+    }
+    a == b || timeless(a) == timeless(b)
+}

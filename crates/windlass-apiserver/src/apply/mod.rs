@@ -1,0 +1,163 @@
+//! Server-side apply and the bookkeeping of field ownership.
+//!
+//! Every write is made by a manager. `metadata.managedFields` records, per manager, operation,
+//! API version and subresource, which fields it set. A plain write takes what it changed away from
+//! everybody else. An apply states a whole intent: what others own and it would change is a
+//! conflict (unless forced), and what it stated last time and no longer states is removed, unless
+//! somebody else owns it too.
+
+mod fieldset;
+mod managers;
+mod path;
+mod typed;
+
+pub(crate) use managers::{Managers, Writer, equal_but_for_times};
+pub(crate) use typed::check;
+
+use serde_json::{Value, json};
+
+use crate::status::ApiError;
+use crate::types::Type;
+use fieldset::{FieldSet, show};
+use managers::Manager;
+use path::PathElement;
+use typed::Emptied;
+
+/// Fields that belong to the server, whoever sends them.
+const SERVER_OWNED: &[&[&str]] = &[
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
+];
+
+fn strip_server_owned(mut set: FieldSet) -> FieldSet {
+    for path in SERVER_OWNED {
+        let path: Vec<_> = path
+            .iter()
+            .map(|part| PathElement::Field((*part).to_owned()))
+            .collect();
+        set.remove(&path);
+    }
+    set
+}
+
+/// Records a plain write (create, update, patch) that turned `old` into `new`.
+pub(crate) fn record_update(
+    old: &Value,
+    new: &Value,
+    ty: &Type,
+    mut managers: Managers,
+    writer: &Writer<'_>,
+) -> Managers {
+    let difference = typed::compare(old, new, ty);
+    let written = difference.written();
+    managers.take_from_all(&written, &difference.removed);
+    let taken = strip_server_owned(written);
+    if !taken.is_empty() {
+        managers.give(Manager::updating(writer), &taken, writer.now);
+    }
+    managers.cap_updates();
+    managers
+}
+
+/// The outcome of an apply.
+pub(crate) struct Applied {
+    pub(crate) object: Value,
+    pub(crate) managers: Managers,
+}
+
+/// Applies `config` on `live` (an empty object when it does not exist yet).
+pub(crate) fn apply(
+    live: &Value,
+    config: &Value,
+    ty: &Type,
+    mut managers: Managers,
+    writer: &Writer<'_>,
+    force: bool,
+) -> Result<Applied, ApiError> {
+    let manager = Manager::applying(writer);
+    let claimed = strip_server_owned(typed::fields_of(config, ty));
+    let last = managers.replace(&manager, claimed.clone());
+    let merged = typed::merge(live, config, ty);
+    let (merged, compared) = match &last {
+        None => (merged.clone(), merged),
+        Some(last) => {
+            let abandoned = managers
+                .sets()
+                .fold(typed::with_named_parents(last, ty), |left, set| {
+                    left.difference(&typed::with_named_parents(set, ty))
+                });
+            let left = |emptied| {
+                typed::without(&merged, &abandoned, ty, emptied).unwrap_or_else(|| json!({}))
+            };
+            (left(Emptied::Goes), left(Emptied::IsNull))
+        }
+    };
+    let difference = typed::compare(live, &compared, ty);
+    let written = difference.written();
+    let conflicts = managers.conflicts(&manager, &written);
+    if !force && !conflicts.is_empty() {
+        return Err(conflict_error(&conflicts));
+    }
+    managers.take_from_others(&manager, &written, &difference.removed);
+    let changed = last.as_ref() != Some(&claimed) || merged != *live;
+    if changed {
+        managers.set_time(&manager, writer.now);
+    }
+    Ok(Applied {
+        object: merged,
+        managers,
+    })
+}
+
+fn conflict_error(conflicts: &[(Manager, FieldSet)]) -> ApiError {
+    let flat: Vec<(String, String)> = conflicts
+        .iter()
+        .flat_map(|(manager, set)| {
+            set.paths()
+                .into_iter()
+                .map(move |path| (manager.shown(), show(&path)))
+        })
+        .collect();
+    let message = match flat.as_slice() {
+        [(manager, path)] => {
+            format!("Apply failed with 1 conflict: conflict with {manager}: {path}")
+        }
+        many => {
+            let mut lines = Vec::new();
+            let mut last = None;
+            for (manager, path) in many {
+                if last != Some(manager) {
+                    lines.push(format!("conflicts with {manager}:"));
+                    last = Some(manager);
+                }
+                lines.push(format!("- {path}"));
+            }
+            format!(
+                "Apply failed with {} conflicts: {}",
+                many.len(),
+                lines.join("\n")
+            )
+        }
+    };
+    let mut error = ApiError::new(http::StatusCode::CONFLICT, "Conflict", message);
+    error.set_causes(
+        flat.into_iter()
+            .map(|(manager, path)| {
+                json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": path})
+            })
+            .collect(),
+    );
+    error
+}
+
+#[cfg(test)]
+mod tests;

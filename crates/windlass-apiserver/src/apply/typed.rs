@@ -1,0 +1,410 @@
+//! Operations on values whose type is known: which fields there are, how two values differ, how
+//! one is laid over another, and what is left when fields are taken away.
+//!
+//! The rules are those of Kubernetes' structured merge: scalars and atomic values are leaves; a
+//! keyed list is merged item by item; a map entry is owned as such, a struct field only through
+//! its leaves; an empty value is a leaf, so that "empty" and "absent" stay different.
+
+use serde_json::{Map, Value};
+
+use super::fieldset::FieldSet;
+use super::path::PathElement;
+use crate::types::{ListKind, Type};
+
+/// How a value is walked, given its type.
+enum Walk<'a> {
+    Leaf,
+    Map(&'a Map<String, Value>),
+    List(&'a [Value]),
+}
+
+fn walk<'a>(value: &'a Value, ty: &Type) -> Walk<'a> {
+    match (value, ty.resolve()) {
+        (Value::Object(map), _) if !ty.is_atomic() => Walk::Map(map),
+        (Value::Array(items), Type::List { kind, .. }) if *kind != ListKind::Atomic => {
+            Walk::List(items)
+        }
+        _ => Walk::Leaf,
+    }
+}
+
+/// The step from a list to one of its items.
+pub(crate) fn item_element(item: &Value, list: &Type, index: usize) -> PathElement {
+    match list.resolve() {
+        Type::List {
+            kind: ListKind::Set,
+            ..
+        } => PathElement::Value(item.to_string()),
+        Type::List {
+            kind: ListKind::Map(keys),
+            item: item_type,
+        } => {
+            let mut fields = Map::new();
+            for key in keys {
+                let default = || item_type.field(key).and_then(|field| field.default.clone());
+                if let Some(value) = item.get(key).cloned().or_else(default) {
+                    fields.insert(key.clone(), value);
+                }
+            }
+            PathElement::key(fields)
+        }
+        _ => PathElement::Index(index as u64),
+    }
+}
+
+fn field_element(key: &str) -> PathElement {
+    PathElement::Field(key.to_owned())
+}
+
+/// The fields an applied configuration claims.
+pub(crate) fn fields_of(value: &Value, ty: &Type) -> FieldSet {
+    let mut set = FieldSet::default();
+    fields_below(value, ty, &mut set);
+    set
+}
+
+fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
+    match walk(value, ty) {
+        Walk::Leaf => {}
+        Walk::Map(map) => {
+            for (key, value) in map {
+                let (element, member) = (field_element(key), ty.member(key));
+                let is_leaf = matches!(walk(value, member), Walk::Leaf);
+                let is_empty = value.as_object().is_some_and(Map::is_empty);
+                if is_leaf || is_empty || ty.field(key).is_none() {
+                    set.insert_member(element.clone());
+                }
+                if !is_leaf {
+                    fields_below(value, member, set.child_mut(element));
+                }
+            }
+        }
+        Walk::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let element = item_element(item, ty, index);
+                set.insert_member(element.clone());
+                if !matches!(walk(item, ty.item()), Walk::Leaf) {
+                    fields_below(item, ty.item(), set.child_mut(element));
+                }
+            }
+        }
+    }
+}
+
+/// How two values differ.
+#[derive(Debug, Default)]
+pub(crate) struct Comparison {
+    pub(crate) added: FieldSet,
+    pub(crate) modified: FieldSet,
+    pub(crate) removed: FieldSet,
+}
+
+impl Comparison {
+    /// Everything the new value set.
+    pub(crate) fn written(&self) -> FieldSet {
+        self.modified.clone().union(&self.added)
+    }
+}
+
+/// Compares an old with a new value of one type.
+pub(crate) fn compare(old: &Value, new: &Value, ty: &Type) -> Comparison {
+    let mut out = Comparison::default();
+    compare_at(Some(old), Some(new), ty, &mut Vec::new(), &mut out);
+    out
+}
+
+fn compare_at(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    ty: &Type,
+    path: &mut Vec<PathElement>,
+    out: &mut Comparison,
+) {
+    let empty = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(_) => false,
+    };
+    let leaf = |value: Option<&Value>| {
+        value.is_some_and(|value| matches!(walk(value, ty), Walk::Leaf) && !value.is_null())
+    };
+    if leaf(old) || leaf(new) || (empty(old) && empty(new)) {
+        match (old, new) {
+            (None, None) => {}
+            (None, Some(_)) => out.added.insert(path),
+            (Some(_), None) => out.removed.insert(path),
+            (Some(old), Some(new)) if old != new => out.modified.insert(path),
+            (Some(_), Some(_)) => {}
+        }
+        // A value that changes between leaf and composite still has its composite side walked.
+        if leaf(old) == leaf(new) || old.is_none() || new.is_none() {
+            return;
+        }
+    }
+    let composite = |value: Option<&'_ Value>| {
+        value
+            .filter(|value| value.is_object() || value.is_array())
+            .cloned()
+    };
+    match (old, new) {
+        (Some(Value::Object(_)), _) | (_, Some(Value::Object(_))) => {
+            let none = Map::new();
+            let (a, b) = (
+                old.and_then(Value::as_object).unwrap_or(&none),
+                new.and_then(Value::as_object).unwrap_or(&none),
+            );
+            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                path.push(field_element(key));
+                compare_at(a.get(key), b.get(key), ty.member(key), path, out);
+                path.pop();
+            }
+        }
+        _ => {
+            let items = |value: Option<&Value>| -> Vec<(PathElement, Value)> {
+                let Some(Value::Array(items)) = composite(value) else {
+                    return Vec::new();
+                };
+                items
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, item)| (item_element(&item, ty, index), item))
+                    .collect()
+            };
+            let (a, b) = (items(old), items(new));
+            let find = |items: &[(PathElement, Value)], element: &PathElement| {
+                items
+                    .iter()
+                    .find(|(known, _)| known == element)
+                    .map(|(_, item)| item.clone())
+            };
+            for (element, item) in &a {
+                path.push(element.clone());
+                compare_at(Some(item), find(&b, element).as_ref(), ty.item(), path, out);
+                path.pop();
+            }
+            for (element, item) in b.iter().filter(|(element, _)| find(&a, element).is_none()) {
+                path.push(element.clone());
+                compare_at(None, Some(item), ty.item(), path, out);
+                path.pop();
+            }
+        }
+    }
+    match (old, new) {
+        (None, Some(_)) => out.added.insert(path),
+        (Some(_), None) => out.removed.insert(path),
+        _ => {}
+    }
+}
+
+/// Lays `over` over `base`: what `over` says wins, what it does not mention stays.
+pub(crate) fn merge(base: &Value, over: &Value, ty: &Type) -> Value {
+    match (walk(base, ty), walk(over, ty)) {
+        (Walk::Map(base), Walk::Map(over)) => {
+            let mut out = base.clone();
+            for (key, value) in over {
+                let merged = match base.get(key) {
+                    Some(under) => merge(under, value, ty.member(key)),
+                    None => value.clone(),
+                };
+                out.insert(key.clone(), merged);
+            }
+            Value::Object(out)
+        }
+        (Walk::List(base), Walk::List(over)) if !base.is_empty() || !over.is_empty() => {
+            Value::Array(merge_lists(base, over, ty))
+        }
+        _ => over.clone(),
+    }
+}
+
+/// Items of `over` in their order; items only in `base` stay where they stood between them.
+fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
+    let elements = |items: &[Value]| -> Vec<PathElement> {
+        items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| item_element(item, ty, index))
+            .collect()
+    };
+    let (left, right) = (elements(base), elements(over));
+    let mut shared = right
+        .iter()
+        .filter(|element| left.contains(element))
+        .peekable();
+    let mut out = Vec::with_capacity(base.len() + over.len());
+    let (mut l, mut r) = (0, 0);
+    while l < left.len() || r < right.len() {
+        if l < left.len() && r < right.len() && left[l] == right[r] {
+            out.push(merge(&base[l], &over[r], ty.item()));
+            shared.next_if(|next| **next == left[l]);
+            l += 1;
+            r += 1;
+        } else if l < left.len() && !right.contains(&left[l]) {
+            out.push(base[l].clone());
+            l += 1;
+        } else if l < left.len() && shared.peek().is_none_or(|next| **next != left[l]) {
+            // Shared, but its turn comes (or came) where `over` has it.
+            l += 1;
+        } else if r < right.len() {
+            let under = left.iter().position(|element| *element == right[r]);
+            out.push(under.map_or_else(
+                || over[r].clone(),
+                |at| merge(&base[at], &over[r], ty.item()),
+            ));
+            shared.next_if(|next| **next == right[r]);
+            r += 1;
+        } else {
+            l += 1;
+        }
+    }
+    out
+}
+
+/// What is left of a container whose last member is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emptied {
+    /// Nothing: the container goes too.
+    Goes,
+    /// A null, as Kubernetes leaves it while it compares: who claimed the container keeps its claim.
+    IsNull,
+}
+
+/// The value without the fields of `set`; `None` when nothing is left of it.
+pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied) -> Option<Value> {
+    let left = |value: &Value, below: &FieldSet, ty: &Type| match without(value, below, ty, emptied)
+    {
+        None if emptied == Emptied::IsNull => Some(Value::Null),
+        left => left,
+    };
+    match walk(value, ty) {
+        Walk::Leaf => Some(value.clone()),
+        Walk::Map(map) => {
+            let mut out = Map::new();
+            for (key, value) in map {
+                let element = field_element(key);
+                if set.has_member(&element) {
+                    continue;
+                }
+                let kept = match set.child(&element) {
+                    Some(below) => left(value, below, ty.member(key)),
+                    None => Some(value.clone()),
+                };
+                if let Some(kept) = kept {
+                    out.insert(key.clone(), kept);
+                }
+            }
+            (!out.is_empty() || map.is_empty()).then_some(Value::Object(out))
+        }
+        Walk::List(items) => {
+            let mut out = Vec::new();
+            for (index, item) in items.iter().enumerate() {
+                let element = item_element(item, ty, index);
+                if set.has_member(&element) {
+                    continue;
+                }
+                match set.child(&element) {
+                    Some(below) => out.extend(left(item, below, ty.item())),
+                    None => out.push(item.clone()),
+                }
+            }
+            (!out.is_empty() || items.is_empty()).then_some(Value::Array(out))
+        }
+    }
+}
+
+/// The set with every declared struct field on the way to a member made a member too.
+pub(crate) fn with_named_parents(set: &FieldSet, ty: &Type) -> FieldSet {
+    let mut out = set.clone();
+    for element in set.child_elements() {
+        let (below, member) = match element {
+            PathElement::Field(key) => {
+                if ty.field(key).is_some() {
+                    out.insert_member(element.clone());
+                }
+                (set.child(element), ty.member(key))
+            }
+            _ => (set.child(element), ty.item()),
+        };
+        if let Some(below) = below {
+            *out.child_mut(element.clone()) = with_named_parents(below, member);
+        }
+    }
+    out
+}
+
+/// Whether a value has the form its type asks for; the message names the first place that has not.
+pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> {
+    let place = || if path.is_empty() { "." } else { path }.to_owned();
+    match (value, ty.resolve()) {
+        (Value::Null, _) | (_, Type::Any | Type::Named(_)) => Ok(()),
+        (Value::Object(map), Type::Struct { fields, open, .. }) => {
+            map.iter().try_for_each(|(key, value)| {
+                let below = format!("{path}.{key}");
+                match fields.get(key) {
+                    Some(field) => check(value, &field.ty, &below),
+                    None if *open => Ok(()),
+                    None => Err(format!("{below}: field not declared in schema")),
+                }
+            })
+        }
+        (Value::Object(map), Type::Map { value: ty, .. }) => map
+            .iter()
+            .try_for_each(|(key, value)| check(value, ty, &format!("{path}.{key}"))),
+        (Value::Array(items), Type::List { item, kind }) => {
+            let mut seen = std::collections::BTreeSet::new();
+            items.iter().enumerate().try_for_each(|(index, value)| {
+                if *kind != ListKind::Atomic {
+                    let element = item_element(value, ty, index);
+                    if !seen.insert(element.clone()) {
+                        return Err(format!(
+                            "{}: duplicate entries for key {}",
+                            place(),
+                            element
+                        ));
+                    }
+                }
+                check(value, item, &format!("{path}[{index}]"))
+            })
+        }
+        (Value::Object(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => {
+            Err(format!("{}: expected scalar, got map", place()))
+        }
+        (Value::Array(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => {
+            Err(format!("{}: expected scalar, got list", place()))
+        }
+        (_, Type::Struct { .. } | Type::Map { .. }) => {
+            Err(format!("{}: expected map, got {}", place(), shown(value)))
+        }
+        (_, Type::List { .. }) => Err(format!("{}: expected list, got {}", place(), shown(value))),
+        (_, Type::Scalar(scalar)) => {
+            use crate::types::Scalar;
+            let (fits, wanted) = match scalar {
+                Scalar::String | Scalar::Time => (value.is_string(), "string"),
+                Scalar::Integer => (value.is_i64() || value.is_u64(), "numeric"),
+                Scalar::Number => (value.is_number(), "numeric"),
+                Scalar::Boolean => (value.is_boolean(), "boolean"),
+                Scalar::IntOrString | Scalar::Quantity | Scalar::Any => (true, ""),
+            };
+            if fits {
+                Ok(())
+            } else {
+                Err(format!(
+                    "{}: expected {wanted}, got {}",
+                    place(),
+                    shown(value)
+                ))
+            }
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "map".into(),
+        Value::Array(_) => "list".into(),
+        Value::String(text) => format!("&value.valueUnstructured{{Value:\"{text}\"}}"),
+        other => format!("&value.valueUnstructured{{Value:{other}}}"),
+    }
+}

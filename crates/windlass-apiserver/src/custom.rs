@@ -1,0 +1,151 @@
+//! The life of a CRD: served once established, gone only after its objects.
+
+use serde_json::{Value, json};
+
+use crate::crd;
+use crate::object::{self, set_meta};
+use crate::resource::Resource;
+use crate::server::ApiServer;
+use crate::store::{Key, Stored, TableName, WriteError};
+
+fn definitions() -> TableName {
+    TableName::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+/// What follows from a write to a CRD, or to the last object of one.
+pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stored, deleted: bool) {
+    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        let definition = stored.value();
+        if deleted {
+            withdraw(server, &definition);
+        } else if object::is_terminating(&definition) {
+            clean_up(server, &definition);
+        } else {
+            establish(server, stored.key.clone(), &definition);
+        }
+    } else if resource.is_custom() && deleted {
+        let name = format!("{}.{}", resource.plural, resource.group);
+        if let Some(definition) = server.store().get(&definitions(), &Key::new("", &name)) {
+            let definition = definition.value();
+            if object::is_terminating(&definition) {
+                clean_up(server, &definition);
+            }
+        }
+    }
+}
+
+/// Serves the versions of a CRD, and says so in its status.
+fn establish(server: &ApiServer, key: Key, definition: &Value) {
+    let (group, plural) = names(definition);
+    server
+        .registry()
+        .set_custom(&group, &plural, crd::resources(definition));
+    let conditions = definition["status"]["conditions"].as_array();
+    let established = conditions.is_some_and(|conditions| {
+        conditions
+            .iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    });
+    let names_told = definition["status"]["acceptedNames"] == definition["spec"]["names"];
+    if established && names_told {
+        return;
+    }
+    let status = crd::established_status(definition, &server.clock().now_seconds());
+    amend(server, &key, |definition| {
+        definition["status"] = status.clone();
+    });
+}
+
+fn withdraw(server: &ApiServer, definition: &Value) {
+    let (group, plural) = names(definition);
+    server.registry().set_custom(&group, &plural, Vec::new());
+}
+
+/// Deletes the objects of a CRD that is going away; lets it go when none is left.
+fn clean_up(server: &ApiServer, definition: &Value) {
+    let (group, plural) = names(definition);
+    let table = TableName::new(&group, &plural);
+    let Ok(listing) = server.store().list(&table, None, None, None) else {
+        return;
+    };
+    let mut left = 0;
+    for object in listing.objects {
+        let mut value = object.value();
+        let result = if object::finalizers(&value).is_empty() {
+            server
+                .store()
+                .delete(&table, object.key.clone(), object.revision, value, &[])
+                .map(|_| false)
+        } else if object::is_terminating(&value) {
+            Ok(true)
+        } else {
+            set_meta(
+                &mut value,
+                "deletionTimestamp",
+                Some(server.clock().now_seconds().into()),
+            );
+            set_meta(&mut value, "deletionGracePeriodSeconds", Some(0.into()));
+            server
+                .store()
+                .update(&table, object.key.clone(), object.revision, value, &[])
+                .map(|_| true)
+        };
+        // An object that changed meanwhile is seen to by the write that changed it.
+        left += usize::from(result.unwrap_or(true));
+    }
+    if left > 0 {
+        return;
+    }
+    let name = format!("{plural}.{group}");
+    let key = Key::new("", &name);
+    amend(server, &key, |definition| {
+        let kept: Vec<Value> = object::finalizers(definition)
+            .into_iter()
+            .filter(|finalizer| *finalizer != crd::CLEANUP_FINALIZER)
+            .map(Value::from)
+            .collect();
+        set_meta(
+            definition,
+            "finalizers",
+            (!kept.is_empty()).then(|| json!(kept)),
+        );
+    });
+    let Some(found) = server.store().get(&definitions(), &key) else {
+        return;
+    };
+    let value = found.value();
+    if object::is_terminating(&value) && object::finalizers(&value).is_empty() {
+        let gone = server
+            .store()
+            .delete(&definitions(), key, found.revision, value, &[]);
+        if gone.is_ok() {
+            withdraw(server, definition);
+        }
+    }
+}
+
+/// Changes a CRD on the server's own account.
+fn amend(server: &ApiServer, key: &Key, change: impl Fn(&mut Value)) {
+    for _ in 0..16 {
+        let Some(found) = server.store().get(&definitions(), key) else {
+            return;
+        };
+        let mut value = found.value();
+        change(&mut value);
+        match server
+            .store()
+            .update(&definitions(), key.clone(), found.revision, value, &[])
+        {
+            Err(WriteError::Changed) => {}
+            _ => return,
+        }
+    }
+}
+
+fn names(definition: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (
+        text(&definition["spec"]["group"]),
+        text(&definition["spec"]["names"]["plural"]),
+    )
+}

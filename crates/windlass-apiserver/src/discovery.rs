@@ -1,0 +1,210 @@
+//! Discovery: which groups, versions and resources there are, in the legacy and the aggregated form.
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+use serde_json::{Value, json};
+
+use crate::facts;
+use crate::http::Answer;
+use crate::registry::Known;
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// `/version`.
+pub(crate) fn version() -> Value {
+    let version = &facts::get().version;
+    let mut parts = version.trim_start_matches('v').split('.');
+    json!({
+        "major": parts.next().unwrap_or_default(),
+        "minor": parts.next().unwrap_or_default(),
+        "gitVersion": format!("{version}+windlass"),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+/// Whether the client prefers everything in one answer.
+fn wants_aggregated(headers: &HeaderMap) -> bool {
+    let accept = headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .unwrap_or_default();
+    accept.split(',').any(|clause| {
+        clause.contains("as=APIGroupDiscoveryList")
+            && clause.contains("v=v2;") | clause.ends_with("v=v2")
+            && !clause.contains("v2beta1")
+    })
+}
+
+/// `/api`.
+pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Result<Answer> {
+    if wants_aggregated(headers) {
+        return Ok(aggregated(known, &[("", vec!["v1".to_owned()])]));
+    }
+    Ok(Answer::value(json!({
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
+    })))
+}
+
+/// `/apis`.
+pub(crate) fn groups(known: &Known, headers: &HeaderMap) -> Result<Answer> {
+    let groups = known.groups();
+    if wants_aggregated(headers) {
+        let wanted: Vec<_> = groups
+            .iter()
+            .map(|group| (group.name.as_str(), group.versions.clone()))
+            .collect();
+        return Ok(aggregated(known, &wanted));
+    }
+    let groups: Vec<Value> = groups
+        .iter()
+        .map(|group| api_group(&group.name, &group.versions))
+        .collect();
+    Ok(Answer::value(
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+    ))
+}
+
+/// `/apis/<group>`.
+pub(crate) fn group(known: &Known, name: &str) -> Result<Answer> {
+    let Some(group) = known.groups().into_iter().find(|group| group.name == name) else {
+        return Ok(Answer::text(
+            http::StatusCode::NOT_FOUND,
+            "404 page not found\n",
+        ));
+    };
+    let mut group = api_group(&group.name, &group.versions);
+    group["kind"] = "APIGroup".into();
+    group["apiVersion"] = "v1".into();
+    Ok(Answer::value(group))
+}
+
+fn api_group(name: &str, versions: &[String]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    json!({"name": name, "versions": versions, "preferredVersion": versions.first()})
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`.
+pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Answer> {
+    let Some(resources) = known.of_version(group, version) else {
+        // An unknown group is no path at all; an unknown version of a known one is.
+        return if known.has_group(group) {
+            Err(ApiError::resource_not_found())
+        } else {
+            Ok(Answer::text(
+                http::StatusCode::NOT_FOUND,
+                "404 page not found\n",
+            ))
+        };
+    };
+    let mut rows = Vec::new();
+    for resource in &resources {
+        let mut row = json!({
+            "name": resource.plural,
+            "singularName": resource.singular,
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": resource.verbs,
+        });
+        if !resource.short_names.is_empty() {
+            row["shortNames"] = json!(resource.short_names);
+        }
+        if !resource.categories.is_empty() {
+            row["categories"] = json!(resource.categories);
+        }
+        rows.push(row);
+        for sub in &resource.subresources {
+            let mut row = json!({
+                "name": format!("{}/{}", resource.plural, sub.name),
+                "singularName": "",
+                "namespaced": resource.namespaced,
+                "kind": resource.kind,
+                "verbs": sub.verbs,
+            });
+            if let Some((group, version, kind)) = &sub.body {
+                row["kind"] = kind.as_str().into();
+                if (group.as_str(), version.as_str())
+                    != (resource.group.as_str(), resource.version.as_str())
+                {
+                    row["group"] = group.as_str().into();
+                    row["version"] = version.as_str().into();
+                }
+            }
+            rows.push(row);
+        }
+    }
+    let group_version = resources[0].api_version();
+    Ok(Answer::value(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": rows}),
+    ))
+}
+
+fn aggregated(known: &Known, groups: &[(&str, Vec<String>)]) -> Answer {
+    let items: Vec<Value> = groups
+        .iter()
+        .map(|(name, versions)| {
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|version| {
+                    let resources = known.of_version(name, version).unwrap_or_default();
+                    let resources: Vec<Value> = resources
+                        .into_iter()
+                        .map(|resource| aggregated_resource(resource))
+                        .collect();
+                    json!({"version": version, "resources": resources, "freshness": "Current"})
+                })
+                .collect();
+            let metadata = if name.is_empty() {
+                json!({})
+            } else {
+                json!({"name": name})
+            };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
+    Answer::json_as(AGGREGATED, list)
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let mut row = json!({
+        "resource": resource.plural,
+        "responseKind": kind(&resource.group, &resource.version, &resource.kind),
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
+    });
+    if !resource.short_names.is_empty() {
+        row["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        row["categories"] = json!(resource.categories);
+    }
+    if !resource.subresources.is_empty() {
+        let subresources: Vec<Value> = resource
+            .subresources
+            .iter()
+            .map(|sub| {
+                let body = match &sub.body {
+                    Some((group, version, name)) => kind(group, version, name),
+                    None => kind(&resource.group, &resource.version, &resource.kind),
+                };
+                json!({"subresource": sub.name, "responseKind": body, "verbs": sub.verbs})
+            })
+            .collect();
+        row["subresources"] = json!(subresources);
+    }
+    row
+}

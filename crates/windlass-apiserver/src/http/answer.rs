@@ -1,0 +1,114 @@
+//! An answer before it is encoded.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, WARNING};
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::{Body, Encoding};
+use crate::status::ApiError;
+
+/// What is answered.
+pub(crate) struct Answer {
+    pub(crate) code: StatusCode,
+    pub(crate) content: Content,
+    /// Sentences for `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The body of an answer.
+pub(crate) enum Content {
+    /// A tree, to be encoded.
+    Value(Value),
+    /// JSON that is encoded already, in pieces.
+    Json(Vec<Bytes>),
+    /// JSON with a media type of its own.
+    JsonAs(&'static str, Value),
+    Text(&'static str),
+    /// An endless body.
+    Stream {
+        content_type: &'static str,
+        body: Body,
+    },
+}
+
+impl Answer {
+    fn new(code: StatusCode, content: Content) -> Self {
+        Self {
+            code,
+            content,
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn value(value: Value) -> Self {
+        Self::new(StatusCode::OK, Content::Value(value))
+    }
+
+    pub(crate) fn json(pieces: Vec<Bytes>) -> Self {
+        Self::new(StatusCode::OK, Content::Json(pieces))
+    }
+
+    pub(crate) fn json_as(media_type: &'static str, value: Value) -> Self {
+        Self::new(StatusCode::OK, Content::JsonAs(media_type, value))
+    }
+
+    pub(crate) fn text(code: StatusCode, text: &'static str) -> Self {
+        Self::new(code, Content::Text(text))
+    }
+
+    pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
+        Self::new(StatusCode::OK, Content::Stream { content_type, body })
+    }
+
+    pub(crate) fn error(error: &ApiError) -> Self {
+        Self::new(error.code, Content::Value(error.to_status()))
+    }
+
+    pub(crate) fn with_code(mut self, code: StatusCode) -> Self {
+        self.code = code;
+        self
+    }
+
+    pub(crate) fn into_response(self, encoding: Encoding) -> Response<Body> {
+        let (content_type, body) = match self.content {
+            Content::Value(value) => (
+                encoding.content_type(),
+                Body::whole(encode(&value, encoding)),
+            ),
+            Content::Json(pieces) if encoding == Encoding::Json => {
+                (encoding.content_type(), Body::pieces(pieces))
+            }
+            Content::Json(pieces) => {
+                let value: Value = serde_json::from_slice(&pieces.concat()).unwrap_or_default();
+                (
+                    encoding.content_type(),
+                    Body::whole(encode(&value, encoding)),
+                )
+            }
+            Content::JsonAs(media_type, value) => {
+                (media_type, Body::whole(encode(&value, Encoding::Json)))
+            }
+            Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
+            Content::Stream { content_type, body } => (content_type, body),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.code;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        for warning in &self.warnings {
+            let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+                headers.append(WARNING, value);
+            }
+        }
+        response
+    }
+}
+
+fn encode(value: &Value, encoding: Encoding) -> Bytes {
+    match encoding {
+        Encoding::Json => serde_json::to_vec(value).unwrap_or_default().into(),
+        Encoding::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
+    }
+}

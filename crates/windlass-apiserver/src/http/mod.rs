@@ -1,0 +1,134 @@
+//! From bytes to a verb and back: path, query and headers read, the caller known, the answer encoded.
+
+mod answer;
+mod body;
+mod negotiate;
+mod request;
+mod serve;
+
+pub(crate) use answer::Answer;
+pub use body::{Body, BodyError};
+pub(crate) use negotiate::{Encoding, Shape, Wanted, decode_object, decode_yaml, media_type};
+pub(crate) use request::{Query, parse};
+pub use request::{ResourceRequest, Verb};
+pub use serve::{Serving, TlsConfig};
+
+use std::fmt::Display;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+
+use crate::auth::{self, Identity};
+use crate::server::{ApiServer, Outcome};
+use crate::status::{ApiError, Result};
+use crate::{discovery, openapi, verbs};
+
+/// The largest body that is read.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+impl ApiServer {
+    /// Answers one request. `connection` is who the connection belongs to, known from its certificate.
+    pub(crate) async fn handle<B>(
+        &self,
+        request: Request<B>,
+        connection: Option<&Identity>,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let wanted = Wanted::from_headers(request.headers());
+        // Errors are told in JSON even to a client that asked for something else.
+        let told_in = wanted
+            .as_ref()
+            .map_or(Encoding::Json, |wanted| wanted.encoding);
+        let result = match wanted {
+            Ok(wanted) => self.answer(request, connection, wanted).await,
+            Err(error) => Err(error),
+        };
+        result
+            .unwrap_or_else(|error| Answer::error(&error))
+            .into_response(told_in)
+    }
+
+    async fn answer<B>(
+        &self,
+        request: Request<B>,
+        connection: Option<&Identity>,
+        wanted: Wanted,
+    ) -> Result<Answer>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let identity = self.tokens().authenticate(&parts.headers, connection)?;
+        let path = parts.uri.path();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let Some(asked) = parse(&parts.method, path, &query) else {
+            auth::authorize_path(&identity, parts.method.as_str(), path)?;
+            return self.answer_path(path, &parts.headers);
+        };
+        auth::authorize_resource(&identity, &asked)?;
+        let body = read_body(body).await?;
+        if let Some(refusal) = self.before(&identity, &asked).await {
+            return Err(refusal);
+        }
+        let call = verbs::Call::new(self, &identity, &asked, query, &parts.headers, body, wanted)?;
+        let result = call.run().await;
+        let outcome = match &result {
+            Ok(answer) => Outcome {
+                code: answer.code,
+                wrote: asked.verb.writes(),
+            },
+            Err(error) => Outcome {
+                code: error.code,
+                wrote: false,
+            },
+        };
+        self.after(&identity, &asked, outcome).await;
+        result
+    }
+
+    /// Paths that are not resources.
+    fn answer_path(&self, path: &str, headers: &http::HeaderMap) -> Result<Answer> {
+        let known = self.registry().known();
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match parts.as_slice() {
+            ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
+            ["version"] => Ok(Answer::value(discovery::version())),
+            ["api"] => discovery::core_versions(&known, headers),
+            ["apis"] => discovery::groups(&known, headers),
+            ["api", version] => discovery::resources(&known, "", version),
+            ["apis", group] => discovery::group(&known, group),
+            ["apis", group, version] => discovery::resources(&known, group, version),
+            ["openapi", "v3"] => Ok(Answer::value(openapi::index(&known))),
+            ["openapi", "v3", "api", version] => openapi::document(&known, "", version),
+            ["openapi", "v3", "apis", group, version] => openapi::document(&known, group, version),
+            _ => Ok(Answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+        }
+    }
+}
+
+async fn read_body<B>(body: B) -> Result<Bytes>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {BODY_LIMIT}"),
+        )),
+        Err(error) => Err(broken_body(&error)),
+    }
+}
+
+fn broken_body(error: &dyn Display) -> ApiError {
+    ApiError::bad_request(format!(
+        "the body of the request could not be read: {error}"
+    ))
+}

@@ -1,0 +1,256 @@
+//! What a request asks for: resource, namespace, name, subresource and verb, read off path, method and query.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+
+/// What is to be done, in the words RBAC uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// Read one object.
+    Get,
+    /// Read a collection.
+    List,
+    /// Follow a collection.
+    Watch,
+    /// Make an object.
+    Create,
+    /// Replace an object.
+    Update,
+    /// Change parts of an object.
+    Patch,
+    /// Remove an object.
+    Delete,
+    /// Remove what a list would show.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb as RBAC rules spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    /// Whether it changes anything.
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+}
+
+/// A request for objects of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceRequest {
+    /// API group, empty for core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Plural name of the resource.
+    pub resource: String,
+    /// Namespace from the path.
+    pub namespace: Option<String>,
+    /// Object name from the path.
+    pub name: Option<String>,
+    /// `status`, `log`, ….
+    pub subresource: Option<String>,
+    /// What to do.
+    pub verb: Verb,
+}
+
+/// The query part, decoded. Of a repeated parameter the first value counts, as in Kubernetes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(BTreeMap<String, Vec<String>>);
+
+impl Query {
+    pub(crate) fn parse(query: &str) -> Self {
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if let (Some(key), Some(value)) =
+                (percent_decode(key, true), percent_decode(value, true))
+            {
+                values.entry(key).or_default().push(value);
+            }
+        }
+        Self(values)
+    }
+
+    /// The value, if it is there and not empty.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0
+            .get(key)?
+            .first()
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Go's `strconv.ParseBool`, with absent as false.
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        matches!(
+            self.get(key),
+            Some("1" | "t" | "T" | "true" | "TRUE" | "True")
+        )
+    }
+
+    pub(crate) fn all(&self, key: &str) -> &[String] {
+        self.0.get(key).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Decodes `%XX` (and `+` in queries); `None` when the result is not text.
+pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
+    if !text.contains(['%', '+']) {
+        return Some(text.to_owned());
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'%' => {
+                let digits = text.get(at + 1..at + 3)?;
+                out.push(u8::from_str_radix(digits, 16).ok()?);
+                at += 3;
+            }
+            b'+' if plus_is_space => {
+                out.push(b' ');
+                at += 1;
+            }
+            byte => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+/// Reads a resource path; `None` when it is not one (`/version`, `/openapi/v3`, `/apis/apps` …).
+pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<ResourceRequest> {
+    let mut parts = Vec::with_capacity(8);
+    for part in path.trim_matches('/').split('/') {
+        parts.push(percent_decode(part, false)?);
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return None,
+    };
+    let (namespace, resource, name, subresource) = match rest {
+        [] => return None,
+        // The namespaces resource itself, and its two subresources.
+        ["namespaces", name, sub @ ("status" | "finalize")] if group.is_empty() => {
+            (Some(*name), "namespaces", Some(*name), Some(vec![*sub]))
+        }
+        ["namespaces", name] if group.is_empty() => (Some(*name), "namespaces", Some(*name), None),
+        ["namespaces", namespace, resource] => (Some(*namespace), *resource, None, None),
+        ["namespaces", namespace, resource, name] => {
+            (Some(*namespace), *resource, Some(*name), None)
+        }
+        ["namespaces", namespace, resource, name, sub @ ..] if !sub.is_empty() => {
+            (Some(*namespace), *resource, Some(*name), Some(sub.to_vec()))
+        }
+        [resource] => (None, *resource, None, None),
+        [resource, name] => (None, *resource, Some(*name), None),
+        [resource, name, sub @ ..] => (None, *resource, Some(*name), Some(sub.to_vec())),
+    };
+    // The namespace of a Namespace is itself for RBAC, but it is stored cluster-wide.
+    let namespace = if resource == "namespaces" && group.is_empty() {
+        None
+    } else {
+        namespace
+    };
+    let verb = match (method.as_str(), name.is_some()) {
+        ("GET" | "HEAD", true) => Verb::Get,
+        ("GET" | "HEAD", false) if query.flag("watch") => Verb::Watch,
+        ("GET" | "HEAD", false) => Verb::List,
+        ("POST", _) => Verb::Create,
+        ("PUT", _) => Verb::Update,
+        ("PATCH", _) => Verb::Patch,
+        ("DELETE", true) => Verb::Delete,
+        ("DELETE", false) => Verb::DeleteCollection,
+        _ => return None,
+    };
+    Some(ResourceRequest {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        resource: resource.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        name: name.map(str::to_owned),
+        subresource: subresource.map(|sub| sub.join("/")),
+        verb,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(method: &Method, path: &str, query: &str) -> String {
+        match parse(method, path, &Query::parse(query)) {
+            None => "none".into(),
+            Some(r) => format!(
+                "{} {}/{} {} ns={} name={} sub={}",
+                r.verb.as_str(),
+                r.group,
+                r.version,
+                r.resource,
+                r.namespace.unwrap_or_default(),
+                r.name.unwrap_or_default(),
+                r.subresource.unwrap_or_default()
+            ),
+        }
+    }
+
+    #[test]
+    fn paths_are_read_as_kubernetes_reads_them() {
+        let get = Method::GET;
+        assert_eq!(
+            read(&get, "/api/v1/pods", "watch=1"),
+            "watch /v1 pods ns= name= sub="
+        );
+        assert_eq!(
+            read(&get, "/apis/apps/v1/namespaces/d/deployments/x/scale", ""),
+            "get apps/v1 deployments ns=d name=x sub=scale"
+        );
+        assert_eq!(
+            read(&Method::PUT, "/api/v1/namespaces/d/finalize", ""),
+            "update /v1 namespaces ns= name=d sub=finalize"
+        );
+        assert_eq!(
+            read(&Method::DELETE, "/api/v1/namespaces/d", ""),
+            "delete /v1 namespaces ns= name=d sub="
+        );
+        assert_eq!(
+            read(&get, "/api/v1/namespaces/d/pods", ""),
+            "list /v1 pods ns=d name= sub="
+        );
+        assert_eq!(read(&get, "/api/v1", ""), "none");
+        assert_eq!(read(&get, "/healthz", ""), "none");
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_or_query_panics(path in ".{0,80}", query in ".{0,80}") {
+            let query = Query::parse(&query);
+            let _ = parse(&Method::GET, &path, &query);
+            let _ = percent_decode(&path, true);
+        }
+
+        #[test]
+        fn decoding_undoes_encoding(text in "\\PC{0,40}") {
+            let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            prop_assert_eq!(percent_decode(&encoded, false), Some(text));
+        }
+    }
+}

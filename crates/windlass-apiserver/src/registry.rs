@@ -1,0 +1,148 @@
+//! Which resources the server has right now: the built-in ones, and those of established CRDs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::facts;
+use crate::resource::Resource;
+
+type Address = (String, String, String);
+
+/// A group in discovery: its name and versions, the preferred one first.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) versions: Vec<String>,
+}
+
+/// All resources, by group, version and plural.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    resources: RwLock<Arc<Known>>,
+}
+
+/// A fixed picture of the registry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    by_address: BTreeMap<Address, Arc<Resource>>,
+    /// Built-in resources in the order discovery shows them; custom ones follow by name.
+    order: Vec<Address>,
+}
+
+impl Registry {
+    /// The built-in kinds that can be stored.
+    pub(crate) fn built_in() -> Self {
+        let mut known = Known::default();
+        for facts in facts::get().resources.iter().filter(|facts| {
+            facts.verbs.iter().any(|verb| verb == "create")
+                && facts.verbs.iter().any(|verb| verb == "list")
+        }) {
+            let resource = Arc::new(Resource::from_facts(facts));
+            let address = address(&resource);
+            known.order.push(address.clone());
+            known.by_address.insert(address, resource);
+        }
+        Self {
+            resources: RwLock::new(Arc::new(known)),
+        }
+    }
+
+    /// What is served at this moment.
+    pub(crate) fn known(&self) -> Arc<Known> {
+        self.resources
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let key = (group.to_owned(), version.to_owned(), plural.to_owned());
+        self.known().by_address.get(&key).cloned()
+    }
+
+    /// Replaces the versions of a custom resource by `versions` (none to remove it).
+    pub(crate) fn set_custom(&self, group: &str, plural: &str, versions: Vec<Resource>) {
+        let mut guard = self
+            .resources
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = Known::clone(&guard);
+        let same = |(g, _, p): &Address| g == group && p == plural;
+        known.order.retain(|address| !same(address));
+        known.by_address.retain(|address, _| !same(address));
+        for resource in versions {
+            let address = address(&resource);
+            known.order.push(address.clone());
+            known.by_address.insert(address, Arc::new(resource));
+        }
+        *guard = Arc::new(known);
+    }
+}
+
+fn address(resource: &Resource) -> Address {
+    (
+        resource.group.clone(),
+        resource.version.clone(),
+        resource.plural.clone(),
+    )
+}
+
+impl Known {
+    /// Every resource in discovery order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.order
+            .iter()
+            .filter_map(|address| self.by_address.get(address))
+    }
+
+    /// The resources of one group and version; `None` when there is no such version.
+    pub(crate) fn of_version(&self, group: &str, version: &str) -> Option<Vec<&Arc<Resource>>> {
+        let found: Vec<_> = self
+            .all()
+            .filter(|resource| resource.group == group && resource.version == version)
+            .collect();
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// Groups in discovery order, core left out: built-in ones as Kubernetes orders them, then custom ones by name.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let mut groups: Vec<Group> = facts::get()
+            .groups
+            .iter()
+            .map(|group| Group {
+                name: group.name.clone(),
+                versions: group.versions.clone(),
+            })
+            .collect();
+        let mut custom: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for resource in self.all().filter(|resource| resource.is_custom()) {
+            let versions = custom.entry(&resource.group).or_default();
+            if !versions.contains(&resource.version) {
+                versions.push(resource.version.clone());
+            }
+        }
+        for (name, mut versions) in custom {
+            versions.sort_by(|a, b| crate::crd::compare_versions(a, b));
+            match groups.iter_mut().find(|group| group.name == name) {
+                Some(group) => group.versions.extend(versions),
+                None => groups.push(Group {
+                    name: name.to_owned(),
+                    versions,
+                }),
+            }
+        }
+        groups.retain(|group| !group.name.is_empty());
+        for group in &mut groups {
+            group
+                .versions
+                .retain(|version| self.of_version(&group.name, version).is_some());
+        }
+        groups.retain(|group| !group.versions.is_empty());
+        groups
+    }
+
+    /// Whether any version of the group is served.
+    pub(crate) fn has_group(&self, name: &str) -> bool {
+        self.all().any(|resource| resource.group == name)
+    }
+}

@@ -1,0 +1,137 @@
+//! What the server knows about one resource at one version, built-in and custom alike.
+
+use std::sync::Arc;
+
+use crate::crd::CustomVersion;
+use crate::facts::{ColumnFacts, ResourceFacts};
+use crate::status::Subject;
+use crate::store::TableName;
+use crate::types::Type;
+
+/// Subresources this server implements; others are not advertised.
+pub(crate) const SERVED_SUBRESOURCES: &[&str] = &["status", "scale", "binding", "finalize", "log"];
+
+/// A subresource and what its body is.
+#[derive(Clone, Debug)]
+pub(crate) struct Subresource {
+    pub(crate) name: String,
+    pub(crate) verbs: Vec<String>,
+    /// Group, version and kind of the body where it is not the resource's own.
+    pub(crate) body: Option<(String, String, String)>,
+}
+
+/// A resource at a version.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) subresources: Vec<Subresource>,
+    pub(crate) columns: Vec<ColumnFacts>,
+    /// Fields that field selectors may name, besides name and namespace.
+    pub(crate) selectable: Vec<String>,
+    pub(crate) table: TableName,
+    pub(crate) ty: Type,
+    /// Present for resources that come from a CRD.
+    pub(crate) custom: Option<Arc<CustomVersion>>,
+}
+
+impl Resource {
+    pub(crate) fn from_facts(facts: &ResourceFacts) -> Self {
+        let subresources = facts
+            .subresources
+            .iter()
+            .filter(|sub| SERVED_SUBRESOURCES.contains(&sub.name.as_str()))
+            .map(|sub| Subresource {
+                name: sub.name.clone(),
+                verbs: sub.verbs.clone(),
+                body: sub.kind.clone().map(|kind| {
+                    (
+                        sub.group.clone().unwrap_or_default(),
+                        sub.version.clone().unwrap_or_default(),
+                        kind,
+                    )
+                }),
+            })
+            .collect();
+        // Core and events.k8s.io events are one thing seen through two types.
+        let table_group = if facts.plural == "events" {
+            ""
+        } else {
+            &facts.group
+        };
+        Self {
+            group: facts.group.clone(),
+            version: facts.version.clone(),
+            plural: facts.plural.clone(),
+            singular: facts.singular.clone(),
+            kind: facts.kind.clone(),
+            list_kind: format!("{}List", facts.kind),
+            namespaced: facts.namespaced,
+            verbs: facts.verbs.clone(),
+            short_names: facts.short_names.clone(),
+            categories: facts.categories.clone(),
+            subresources,
+            columns: facts.columns.clone(),
+            selectable: facts
+                .field_selectors
+                .iter()
+                .filter(|field| !field.starts_with("metadata."))
+                .cloned()
+                .collect(),
+            table: TableName::new(table_group, &facts.plural),
+            ty: Type::Named(facts.type_name.clone()),
+            custom: None,
+        }
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    /// `v1`, `apps/v1`.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Whether this is the built-in resource of that group and plural.
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        self.plural == plural && self.group == group && !self.is_custom()
+    }
+
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|sub| sub.name == name)
+    }
+
+    /// Whether status is written apart from the rest.
+    pub(crate) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// For errors that name the plural.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject {
+            group: &self.group,
+            kind: &self.plural,
+        }
+    }
+
+    /// For errors that name the Kind.
+    pub(crate) fn kind_subject(&self) -> Subject<'_> {
+        Subject {
+            group: &self.group,
+            kind: &self.kind,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What goes wrong, in the form clients parse: `metav1.Status` with code, reason and details.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+/// Which resource an error speaks of: `group` is empty for core.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) group: &'a str,
+    /// The plural for most errors, the Kind for Invalid.
+    pub(crate) kind: &'a str,
+}
+
+impl Subject<'_> {
+    /// `deployments.apps`, or `pods` in the core group.
+    fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.to_owned()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
+    }
+}
+
+/// One failed field of an Invalid answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cause {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) field: String,
+}
+
+/// Kubernetes' field errors: each knows how its sentence reads.
+pub(crate) mod field {
+    use super::Cause;
+    use serde_json::Value;
+
+    fn cause(reason: &'static str, field: impl Into<String>, message: String) -> Cause {
+        Cause {
+            reason,
+            message,
+            field: field.into(),
+        }
+    }
+
+    /// The value itself is wrong.
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Cause {
+        // Go prints strings quoted and composite values as JSON.
+        cause(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {value}: {detail}"),
+        )
+    }
+
+    /// The value has the wrong JSON type.
+    pub(crate) fn type_invalid(field: impl Into<String>, shown: &str, detail: &str) -> Cause {
+        cause(
+            "FieldValueTypeInvalid",
+            field,
+            format!("Invalid value: {shown}: {detail}"),
+        )
+    }
+
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Cause {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        cause("FieldValueRequired", field, message)
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Cause {
+        cause("FieldValueForbidden", field, format!("Forbidden: {detail}"))
+    }
+
+    pub(crate) fn not_supported(
+        field: impl Into<String>,
+        value: &Value,
+        allowed: &[String],
+    ) -> Cause {
+        cause(
+            "FieldValueNotSupported",
+            field,
+            format!(
+                "Unsupported value: {value}: supported values: {}",
+                allowed.join(", ")
+            ),
+        )
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Cause {
+        cause(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {value}"),
+        )
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
+        cause(
+            "FieldValueTooLong",
+            field,
+            format!("Too long: may not be more than {max} bytes"),
+        )
+    }
+
+    pub(crate) fn too_many(field: impl Into<String>, actual: usize, max: u64) -> Cause {
+        cause(
+            "FieldValueTooMany",
+            field,
+            format!("Too many: {actual}: must have at most {max} items"),
+        )
+    }
+}
+
+/// An answer that is not a success.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct ApiError {
+    pub(crate) code: StatusCode,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) details: Option<Value>,
+}
+
+/// Shorthand for handlers.
+pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
+
+impl ApiError {
+    pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
+        self.details = Some(details(subject, name));
+        self
+    }
+
+    pub(crate) fn not_found(subject: Subject<'_>, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", subject.qualified());
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(subject, name)
+    }
+
+    /// The path names no resource this server has.
+    pub(crate) fn resource_not_found() -> Self {
+        let mut error = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
+        error.details = Some(json!({}));
+        error
+    }
+
+    pub(crate) fn already_exists(subject: Subject<'_>, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", subject.qualified());
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(subject, name)
+    }
+
+    pub(crate) fn conflict(subject: Subject<'_>, name: &str, detail: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {detail}",
+            subject.qualified()
+        );
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(subject, name)
+    }
+
+    /// The optimistic lock failed.
+    pub(crate) fn modified(subject: Subject<'_>, name: &str) -> Self {
+        Self::conflict(
+            subject,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub(crate) fn invalid(subject: Subject<'_>, name: &str, causes: &[Cause]) -> Self {
+        let sentences: Vec<_> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
+        let all = match sentences.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{} \"{name}\" is invalid: {all}", subject.qualified());
+        let mut error =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject, name);
+        error.set_causes(
+            causes
+                .iter()
+                .map(|c| json!({"reason": c.reason, "message": c.message, "field": c.field}))
+                .collect(),
+        );
+        error
+    }
+
+    pub(crate) fn set_causes(&mut self, causes: Vec<Value>) {
+        if let Some(details) = self
+            .details
+            .get_or_insert_with(|| json!({}))
+            .as_object_mut()
+        {
+            details.insert("causes".into(), Value::Array(causes));
+        }
+    }
+
+    pub(crate) fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{} is forbidden: {why}", subject.qualified())
+        } else {
+            format!("{} \"{name}\" is forbidden: {why}", subject.qualified())
+        };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(subject, name)
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let mut error = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
+        error.details = Some(json!({}));
+        error
+    }
+
+    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
+    /// The body a client gets.
+    pub(crate) fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code.as_u16(),
+        });
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+}
+
+fn details(subject: Subject<'_>, name: &str) -> Value {
+    let mut details = Map::new();
+    if !name.is_empty() {
+        details.insert("name".into(), name.into());
+    }
+    if !subject.group.is_empty() {
+        details.insert("group".into(), subject.group.into());
+    }
+    details.insert("kind".into(), subject.kind.into());
+    Value::Object(details)
+}
+
+/// What a DELETE of most kinds answers.
+pub(crate) fn success(subject: Subject<'_>, name: &str, uid: &str) -> Value {
+    let mut details = details(subject, name);
+    details["uid"] = uid.into();
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,78 @@
+//! The latest changes of one table, oldest first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Stored;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One write.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) revision: u64,
+    pub(crate) kind: ChangeKind,
+    /// The object after the write; for a deletion, what it was, at the deletion's revision.
+    pub(crate) object: Arc<Stored>,
+    pub(crate) previous: Option<Arc<Stored>>,
+}
+
+impl Change {
+    /// The object before the write, at the write's revision: what a watch shows of an object that
+    /// leaves its selector.
+    pub(crate) fn previous_at_this_revision(&self) -> Option<Bytes> {
+        self.previous
+            .as_ref()
+            .map(|previous| previous.json_at(self.revision))
+    }
+}
+
+/// A bounded log of changes.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    kept: VecDeque<Arc<Change>>,
+    capacity: usize,
+    /// The revision of the newest change that was dropped.
+    dropped_through: u64,
+}
+
+impl Changes {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            kept: VecDeque::new(),
+            capacity,
+            dropped_through: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, change: Arc<Change>) {
+        if self.kept.len() == self.capacity
+            && let Some(dropped) = self.kept.pop_front()
+        {
+            self.dropped_through = dropped.revision;
+        }
+        self.kept.push_back(change);
+    }
+
+    /// The changes after `revision`, or `None` when some of them were dropped.
+    pub(crate) fn after(
+        &self,
+        revision: u64,
+    ) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
+        if revision < self.dropped_through {
+            return None;
+        }
+        let start = self
+            .kept
+            .partition_point(|change| change.revision <= revision);
+        Some(self.kept.range(start..))
+    }
+}

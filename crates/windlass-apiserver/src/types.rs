@@ -1,0 +1,128 @@
+//! The types of objects, as far as merging, ownership and field checks need them.
+//!
+//! Built-in kinds take theirs from the table of facts, custom kinds from their CRD's schema; both
+//! come out as this one [`Type`], so apply, strategic merge and decoding have one implementation.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::facts;
+
+/// A JSON value that is not a map or a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    String,
+    Integer,
+    Number,
+    Boolean,
+    IntOrString,
+    /// `100m`, `1Gi`: text or number on the wire.
+    Quantity,
+    /// An RFC 3339 timestamp.
+    Time,
+    /// Anything: the type is not told.
+    Any,
+}
+
+/// How the items of a list are told apart when two lists are merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    /// Not at all: the list is replaced whole.
+    Atomic,
+    /// By their value.
+    Set,
+    /// By these fields.
+    Map(Vec<String>),
+}
+
+/// How strategic merge treats a field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PatchRule {
+    pub(crate) merge: bool,
+    pub(crate) merge_key: Option<String>,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) ty: Type,
+    pub(crate) patch: PatchRule,
+    pub(crate) default: Option<Value>,
+}
+
+/// A type.
+#[derive(Clone, Debug)]
+pub(crate) enum Type {
+    /// A definition of the table of facts, by name.
+    Named(String),
+    Scalar(Scalar),
+    /// Known fields; `open` types keep unknown ones.
+    Struct {
+        fields: BTreeMap<String, Field>,
+        atomic: bool,
+        open: bool,
+    },
+    Map {
+        value: Box<Type>,
+        atomic: bool,
+    },
+    List {
+        item: Box<Type>,
+        kind: ListKind,
+    },
+    /// Nothing is known: maps merge by key, lists are replaced.
+    Any,
+}
+
+static ANY: Type = Type::Any;
+
+impl Type {
+    /// Follows names to what they stand for.
+    pub(crate) fn resolve(&self) -> &Type {
+        let mut ty = self;
+        // A chain of names is never long; the bound keeps a broken table from looping.
+        for _ in 0..8 {
+            match ty {
+                Type::Named(name) => ty = facts::get().type_named(name).unwrap_or(&ANY),
+                other => return other,
+            }
+        }
+        &ANY
+    }
+
+    /// The type of the value under `key`.
+    pub(crate) fn member(&self, key: &str) -> &Type {
+        match self.resolve() {
+            Type::Struct { fields, .. } => fields.get(key).map_or(&ANY, |field| &field.ty),
+            Type::Map { value, .. } => value,
+            _ => &ANY,
+        }
+    }
+
+    /// The declared field `key`, if this is a struct that has it.
+    pub(crate) fn field(&self, key: &str) -> Option<&Field> {
+        match self.resolve() {
+            Type::Struct { fields, .. } => fields.get(key),
+            _ => None,
+        }
+    }
+
+    /// The type of a list's items.
+    pub(crate) fn item(&self) -> &Type {
+        match self.resolve() {
+            Type::List { item, .. } => item,
+            _ => &ANY,
+        }
+    }
+
+    /// Whether values of this type are replaced whole.
+    pub(crate) fn is_atomic(&self) -> bool {
+        match self.resolve() {
+            Type::Struct { atomic, .. } | Type::Map { atomic, .. } => *atomic,
+            Type::List { kind, .. } => *kind == ListKind::Atomic,
+            Type::Scalar(_) => true,
+            Type::Named(_) | Type::Any => false,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Create, and the binding of a pod to its node.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Call;
+use super::write::Update;
+use crate::decode;
+use crate::http::Answer;
+use crate::object::meta;
+use crate::status::{ApiError, Result};
+
+impl Call<'_> {
+    pub(super) fn create(&self) -> Result<Answer> {
+        let mut object = self.decode()?;
+        decode::check_kind(&object, &self.resource)?;
+        let mut warnings = Vec::new();
+        self.normalise(&mut object, &mut warnings)?;
+        let written = self.create_object(object, None)?;
+        self.answer_written(written, StatusCode::CREATED, warnings)
+    }
+
+    /// Gives a pod its node: once, and never another.
+    pub(super) fn bind(&self) -> Result<Answer> {
+        let binding = self.decode()?;
+        let node = binding["target"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        if node.is_empty() {
+            return Err(ApiError::bad_request(
+                "a binding needs target.name, the node's name",
+            ));
+        }
+        let now = self.server.clock().now_seconds();
+        self.update_object("binding", &|old| {
+            let bound = old["spec"]["nodeName"].as_str().unwrap_or_default();
+            if !bound.is_empty() {
+                let detail = format!(
+                    "pod {} is already assigned to node \"{bound}\"",
+                    meta(old, "name")
+                );
+                return Err(ApiError::conflict(
+                    self.resource.subject(),
+                    self.name(),
+                    &detail,
+                ));
+            }
+            let mut new = old.clone();
+            new["spec"]["nodeName"] = node.clone().into();
+            set_scheduled(&mut new, &now);
+            Ok(Update {
+                object: new,
+                managers: None,
+            })
+        })?;
+        Ok(Answer::value(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
+            .with_code(StatusCode::CREATED))
+    }
+}
+
+fn set_scheduled(pod: &mut Value, now: &str) {
+    let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    let conditions = &mut pod["status"]["conditions"];
+    match conditions.as_array_mut() {
+        Some(conditions) => {
+            conditions.retain(|condition| condition["type"] != "PodScheduled");
+            conditions.push(scheduled);
+        }
+        None => *conditions = json!([scheduled]),
+    }
+}

@@ -1,0 +1,181 @@
+//! What can be done with objects: one module per verb, the same for every kind.
+
+mod create;
+mod delete;
+mod list;
+mod present;
+mod scale;
+mod update;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::USER_AGENT;
+use serde_json::Value;
+
+use crate::auth::Identity;
+use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
+use crate::resource::Resource;
+use crate::server::ApiServer;
+use crate::status::{ApiError, Result};
+use crate::store::{Key, Stored};
+
+/// One request for a resource, with everything needed to answer it.
+pub(crate) struct Call<'a> {
+    pub(crate) server: &'a ApiServer,
+    pub(crate) who: &'a Identity,
+    pub(crate) request: &'a ResourceRequest,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) query: Query,
+    headers: &'a HeaderMap,
+    body: Bytes,
+    pub(crate) wanted: Wanted,
+    dry_run: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(
+        server: &'a ApiServer,
+        who: &'a Identity,
+        request: &'a ResourceRequest,
+        query: Query,
+        headers: &'a HeaderMap,
+        body: Bytes,
+        wanted: Wanted,
+    ) -> Result<Self> {
+        let resource = server
+            .registry()
+            .find(&request.group, &request.version, &request.resource)
+            .filter(|resource| resource.namespaced || request.namespace.is_none())
+            .ok_or_else(ApiError::resource_not_found)?;
+        let dry_run = match query.all("dryRun") {
+            [] => false,
+            [all] if all == "All" => true,
+            other => {
+                return Err(ApiError::bad_request(format!(
+                    "Invalid value: {other:?}: dryRun must be one of: All"
+                )));
+            }
+        };
+        Ok(Self {
+            server,
+            who,
+            request,
+            resource,
+            query,
+            headers,
+            body,
+            wanted,
+            dry_run,
+        })
+    }
+
+    /// Does what is asked.
+    pub(crate) async fn run(&self) -> Result<Answer> {
+        if let Some(name) = &self.request.subresource {
+            return self.run_subresource(name).await;
+        }
+        let named = self.request.name.is_some();
+        if self.resource.namespaced
+            && self.request.namespace.is_none()
+            && (named || self.request.verb.writes())
+        {
+            return Err(ApiError::method_not_allowed());
+        }
+        match self.request.verb {
+            Verb::Get => self.get(),
+            Verb::List => self.list(),
+            Verb::Watch => self.watch(),
+            Verb::Create if named => Err(ApiError::method_not_allowed()),
+            Verb::Create => self.create(),
+            Verb::Update if named => self.update(""),
+            Verb::Patch if named => self.patch(""),
+            Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
+            Verb::Delete => self.delete(),
+            Verb::DeleteCollection => self.delete_collection(),
+        }
+    }
+
+    async fn run_subresource(&self, name: &str) -> Result<Answer> {
+        let subresource = self
+            .resource
+            .subresource(name)
+            .ok_or_else(ApiError::resource_not_found)?;
+        if !subresource
+            .verbs
+            .iter()
+            .any(|verb| verb == self.request.verb.as_str())
+        {
+            return Err(ApiError::method_not_allowed());
+        }
+        match (name, self.request.verb) {
+            ("log", Verb::Get) => crate::node::logs(self).await,
+            ("binding", Verb::Create) => self.bind(),
+            ("scale", Verb::Get) => self.get_scale(),
+            ("scale", Verb::Update) => self.update_scale(),
+            ("scale", Verb::Patch) => self.patch_scale(),
+            (_, Verb::Get) => self.get(),
+            (_, Verb::Update) => self.update(name),
+            (_, Verb::Patch) => self.patch(name),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn get(&self) -> Result<Answer> {
+        let found = self.find()?;
+        self.present(&found)
+    }
+
+    /// The name in the path.
+    pub(crate) fn name(&self) -> &str {
+        self.request.name.as_deref().unwrap_or_default()
+    }
+
+    fn namespace(&self) -> &str {
+        self.request.namespace.as_deref().unwrap_or_default()
+    }
+
+    fn key(&self) -> Key {
+        Key::new(self.namespace(), self.name())
+    }
+
+    /// The object the path names.
+    pub(crate) fn find(&self) -> Result<Arc<Stored>> {
+        self.server
+            .store()
+            .get(&self.resource.table, &self.key())
+            .ok_or_else(|| self.not_found())
+    }
+
+    fn not_found(&self) -> ApiError {
+        ApiError::not_found(self.resource.subject(), self.name())
+    }
+
+    /// The body as an object.
+    fn decode(&self) -> Result<Value> {
+        decode_object(self.headers, &self.body)
+    }
+
+    /// Who is recorded as the writer: the name given, or the program's own.
+    fn field_manager(&self) -> String {
+        match self.query.get("fieldManager") {
+            Some(manager) => manager.to_owned(),
+            None => {
+                let agent = self
+                    .headers
+                    .get(USER_AGENT)
+                    .and_then(|agent| agent.to_str().ok())
+                    .unwrap_or_default();
+                let program = agent.split('/').next().unwrap_or_default();
+                if program.is_empty() {
+                    "unknown".to_owned()
+                } else {
+                    program.to_owned()
+                }
+            }
+        }
+    }
+}

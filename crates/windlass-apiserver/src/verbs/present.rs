@@ -1,0 +1,73 @@
+//! One object in the form the client wants.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::Call;
+use super::write::to_requested;
+use crate::http::{Answer, Shape};
+use crate::resource::Resource;
+use crate::status::Result;
+use crate::store::Stored;
+use crate::table;
+
+impl Call<'_> {
+    pub(super) fn present(&self, stored: &Stored) -> Result<Answer> {
+        match self.wanted.shape {
+            Shape::Object if is_stored_form(&self.resource) => {
+                Ok(Answer::json(vec![stored.json.clone()]))
+            }
+            _ => self.present_value(to_requested(stored.value(), &self.resource)),
+        }
+    }
+
+    pub(super) fn present_value(&self, object: Value) -> Result<Answer> {
+        Ok(Answer::value(match self.wanted.shape {
+            Shape::Object => object,
+            Shape::Metadata => metadata_only(object),
+            Shape::Table => {
+                let revision = object["metadata"]["resourceVersion"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
+                table::of(
+                    &self.resource,
+                    &[object],
+                    json!({"resourceVersion": revision}),
+                    self.table_options(),
+                )
+            }
+        }))
+    }
+
+    pub(super) fn table_options(&self) -> table::Options {
+        table::Options {
+            whole_objects: self.query.get("includeObject") == Some("Object"),
+            no_objects: self.query.get("includeObject") == Some("None"),
+            now: self.server.clock().now(),
+        }
+    }
+}
+
+/// Whether the stored bytes are what a client of this resource reads.
+pub(super) fn is_stored_form(resource: &Resource) -> bool {
+    match &resource.custom {
+        None => !resource.is("events.k8s.io", "events"),
+        Some(custom) => custom.storage_version == resource.version,
+    }
+}
+
+/// The stored object as bytes of the requested version.
+pub(super) fn object_bytes(stored_json: &Bytes, resource: &Resource) -> Bytes {
+    if is_stored_form(resource) {
+        return stored_json.clone();
+    }
+    let value = serde_json::from_slice(stored_json).unwrap_or_default();
+    serde_json::to_vec(&to_requested(value, resource))
+        .unwrap_or_default()
+        .into()
+}
+
+pub(super) fn metadata_only(object: Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}

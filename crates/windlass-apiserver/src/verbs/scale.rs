@@ -1,0 +1,119 @@
+//! The scale subresource: a small view of replicas, for kinds that have them.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Call;
+use super::write::{Update, Written};
+use crate::crd::ScalePaths;
+use crate::http::{Answer, media_type};
+use crate::object::{at, meta, set_at};
+use crate::patch::{Patch, PatchKind};
+use crate::status::{ApiError, Result};
+
+impl Call<'_> {
+    fn scale_paths(&self) -> ScalePaths {
+        self.resource
+            .custom
+            .as_ref()
+            .and_then(|custom| custom.scale.clone())
+            .unwrap_or_else(|| ScalePaths {
+                spec_replicas: ".spec.replicas".into(),
+                status_replicas: ".status.replicas".into(),
+                label_selector: None,
+            })
+    }
+
+    fn scale_of(&self, object: &Value) -> Value {
+        let paths = self.scale_paths();
+        let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or_default();
+        let mut status = json!({"replicas": number(&paths.status_replicas)});
+        let selector = match &paths.label_selector {
+            Some(path) => at(object, path).and_then(Value::as_str).map(str::to_owned),
+            None => object["spec"]["selector"]["matchLabels"]
+                .as_object()
+                .map(|labels| {
+                    labels
+                        .iter()
+                        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                        .collect::<Vec<_>>()
+                        .join(",")
+                }),
+        };
+        if let Some(selector) = selector {
+            status["selector"] = selector.into();
+        }
+        let metadata = &object["metadata"];
+        json!({
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+                "creationTimestamp": metadata["creationTimestamp"],
+            },
+            "spec": {"replicas": number(&paths.spec_replicas)},
+            "status": status,
+        })
+    }
+
+    pub(super) fn get_scale(&self) -> Result<Answer> {
+        Ok(Answer::value(
+            self.scale_of(&self.to_requested(self.find()?.value())),
+        ))
+    }
+
+    pub(super) fn update_scale(&self) -> Result<Answer> {
+        let scale = self.decode()?;
+        self.write_scale(&|_| Ok(scale.clone()))
+    }
+
+    pub(super) fn patch_scale(&self) -> Result<Answer> {
+        let kind = PatchKind::from_media_type(media_type(self.headers), true)?;
+        if kind == PatchKind::Apply {
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+            ]));
+        }
+        let patch = Patch::parse(kind, &self.body)?;
+        self.write_scale(&|old| patch.on(&self.scale_of(old), &crate::types::Type::Any))
+    }
+
+    fn write_scale(&self, make: &dyn Fn(&Value) -> Result<Value>) -> Result<Answer> {
+        let path = self.scale_paths().spec_replicas;
+        let written = self.update_object("scale", &|old| {
+            let scale = make(old)?;
+            let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+            if replicas < 0 {
+                let cause = crate::status::field::invalid(
+                    "spec.replicas",
+                    &replicas.into(),
+                    "must be greater than or equal to 0",
+                );
+                let subject = crate::status::Subject {
+                    group: "autoscaling",
+                    kind: "Scale",
+                };
+                return Err(ApiError::invalid(subject, self.name(), &[cause]));
+            }
+            let mut object = old.clone();
+            let version = meta(&scale, "resourceVersion");
+            if !version.is_empty() {
+                object["metadata"]["resourceVersion"] = version.into();
+            }
+            set_at(&mut object, &path, replicas.into());
+            Ok(Update {
+                object,
+                managers: None,
+            })
+        })?;
+        let object = match written {
+            Written::Stored(stored) => self.to_requested(stored.value()),
+            Written::Value(object) => object,
+        };
+        Ok(Answer::value(self.scale_of(&object)).with_code(StatusCode::OK))
+    }
+}

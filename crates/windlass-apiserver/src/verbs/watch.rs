@@ -1,0 +1,315 @@
+//! Watch: a cursor over a table's changes.
+//!
+//! A watch holds nothing but the revision it has seen. Woken by a write, it reads the changes
+//! after that revision and sends them; one that falls behind what is kept is told to start over.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::Call;
+use super::list::too_large;
+use super::present::{metadata_only, object_bytes};
+use super::write::to_requested;
+use crate::auth::Identity;
+use crate::http::{Answer, Body, ResourceRequest, Shape, Wanted};
+use crate::resource::Resource;
+use crate::selector::Selector;
+use crate::server::ApiServer;
+use crate::status::{ApiError, Result};
+use crate::store::{Change, ChangeKind, RevisionError};
+use crate::table;
+
+/// How often a watch that asked for bookmarks gets one.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// Watches without a limit of their own end after this long, to twice as long.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
+/// A watch from a future version that is never reached is not told so: it waits.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+impl Call<'_> {
+    pub(super) fn watch(&self) -> Result<Answer> {
+        let selector = Selector::from_query(&self.query, &self.resource)?;
+        let version = match self.query.get("resourceVersion") {
+            None => None,
+            Some(text) => Some(text.parse::<u64>().map_err(|_| {
+                ApiError::bad_request(format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"))
+            })?),
+        };
+        let send_initial = self.initial_events_wanted()?;
+        let bookmarks = self.query.flag("allowWatchBookmarks");
+        let seconds = match self
+            .query
+            .get("timeoutSeconds")
+            .and_then(|seconds| seconds.parse().ok())
+        {
+            Some(seconds) if seconds > 0 => seconds,
+            _ => self
+                .server
+                .random()
+                .between(DEFAULT_TIMEOUT_SECONDS, 2 * DEFAULT_TIMEOUT_SECONDS),
+        };
+        let store = self.server.store();
+        let woken = store.subscribe(&self.resource.table);
+        let mut cursor = Cursor {
+            server: self.server.clone(),
+            who: self.who.clone(),
+            request: self.request.clone(),
+            resource: self.resource.clone(),
+            selector,
+            wanted: self.wanted,
+            options: self.table_options(),
+            columns_sent: false,
+            seen: version.unwrap_or_default(),
+            ready: VecDeque::new(),
+            woken,
+            ends: Instant::now() + Duration::from_secs(seconds),
+            bookmark: bookmarks.then(|| Instant::now() + BOOKMARK_INTERVAL),
+            over: false,
+        };
+        let initial = send_initial
+            || (version.unwrap_or_default() == 0 && self.query.get("sendInitialEvents").is_none());
+        if send_initial && cursor.seen > store.revision() {
+            cursor.fail(&too_large(cursor.seen, store.revision()));
+        } else if initial {
+            cursor.send_present(send_initial && bookmarks)?;
+        }
+        let chunks = futures::stream::unfold(cursor, |mut cursor| async move {
+            Some((Ok(cursor.next().await?), cursor))
+        });
+        Ok(Answer::stream("application/json", Body::stream(chunks)))
+    }
+
+    fn initial_events_wanted(&self) -> Result<bool> {
+        let subject = crate::status::Subject {
+            group: "meta.k8s.io",
+            kind: "ListOptions",
+        };
+        let matching = self.query.get("resourceVersionMatch");
+        match (self.query.get("sendInitialEvents").is_some(), matching) {
+            (true, Some("NotOlderThan")) => Ok(self.query.flag("sendInitialEvents")),
+            (true, _) => {
+                let cause = crate::status::field::forbidden(
+                    "resourceVersionMatch",
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                );
+                Err(ApiError::invalid(subject, "", &[cause]))
+            }
+            (false, Some(_)) => {
+                let cause = crate::status::field::forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                );
+                Err(ApiError::invalid(subject, "", &[cause]))
+            }
+            (false, None) => Ok(false),
+        }
+    }
+}
+
+/// A watch under way.
+struct Cursor {
+    server: ApiServer,
+    who: Identity,
+    request: ResourceRequest,
+    resource: std::sync::Arc<Resource>,
+    selector: Selector,
+    wanted: Wanted,
+    options: table::Options,
+    /// A Table's columns are told once.
+    columns_sent: bool,
+    /// Every change up to this revision was sent or is ready to be.
+    seen: u64,
+    ready: VecDeque<Bytes>,
+    woken: watch::Receiver<u64>,
+    ends: Instant,
+    /// When the next bookmark is due, if any were asked for.
+    bookmark: Option<Instant>,
+    over: bool,
+}
+
+impl Cursor {
+    /// The next chunk to send; `None` ends the watch.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Some(chunk);
+            }
+            if self.over {
+                return None;
+            }
+            self.woken.borrow_and_update();
+            if let Some(hooks) = self.server.hooks().cloned()
+                && self.has_changes()
+            {
+                hooks.deliver(&self.who, &self.request).await;
+            }
+            self.read_changes();
+            if !self.ready.is_empty() {
+                continue;
+            }
+            let bookmark = self.bookmark.unwrap_or(self.ends);
+            tokio::select! {
+                biased;
+                changed = self.woken.changed() => self.over = changed.is_err(),
+                () = sleep_until(self.ends) => self.over = true,
+                () = sleep_until(bookmark), if self.bookmark.is_some() => {
+                    self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);
+                    let revision = self.seen.max(self.server.store().revision());
+                    self.push("BOOKMARK", self.bookmark_object(revision, false));
+                }
+            }
+        }
+    }
+
+    fn has_changes(&self) -> bool {
+        !matches!(self.server.store().changes_after(&self.resource.table, self.seen), Ok(changes) if changes.is_empty())
+    }
+
+    /// The objects there are now, as ADDED.
+    fn send_present(&mut self, end_mark: bool) -> Result<()> {
+        let store = self.server.store();
+        let listing = store
+            .list(
+                &self.resource.table,
+                self.request.namespace.as_deref(),
+                None,
+                None,
+            )
+            .map_err(|_| ApiError::internal("the present is always there to be listed"))?;
+        let present: Vec<Bytes> = listing
+            .objects
+            .iter()
+            .filter(|object| self.selector.matches(object))
+            .map(|object| object.json.clone())
+            .collect();
+        for json in present {
+            self.push_object("ADDED", &json);
+        }
+        self.seen = listing.revision;
+        if end_mark {
+            self.push("BOOKMARK", self.bookmark_object(listing.revision, true));
+        }
+        Ok(())
+    }
+
+    fn read_changes(&mut self) {
+        match self
+            .server
+            .store()
+            .changes_after(&self.resource.table, self.seen)
+        {
+            Err(RevisionError::Compacted | RevisionError::Future) => {
+                let error = ApiError::expired(format!(
+                    "too old resource version: {} ({})",
+                    self.seen,
+                    self.server.store().revision()
+                ));
+                self.fail(&error);
+            }
+            Ok(changes) => {
+                for change in changes {
+                    self.seen = change.revision;
+                    self.send_change(&change);
+                }
+            }
+        }
+    }
+
+    fn send_change(&mut self, change: &Change) {
+        if self
+            .request
+            .namespace
+            .as_deref()
+            .is_some_and(|namespace| namespace != change.object.key.namespace())
+        {
+            return;
+        }
+        let is = change.kind != ChangeKind::Deleted && self.selector.matches(&change.object);
+        let was = change
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selector.matches(previous));
+        match (was, is) {
+            (false, false) => {}
+            (false, true) => self.push_object("ADDED", &change.object.json),
+            (true, true) => self.push_object("MODIFIED", &change.object.json),
+            (true, false) if change.kind == ChangeKind::Deleted => {
+                self.push_object("DELETED", &change.object.json)
+            }
+            // It left the selector: it is shown as it was, at the version that made it leave.
+            (true, false) => {
+                if let Some(previous) = change.previous_at_this_revision() {
+                    self.push_object("DELETED", &previous);
+                }
+            }
+        }
+    }
+
+    fn push_object(&mut self, kind: &str, json: &Bytes) {
+        match self.wanted.shape {
+            Shape::Object => {
+                let object = object_bytes(json, &self.resource);
+                let mut frame = Vec::with_capacity(object.len() + 32);
+                frame.extend_from_slice(b"{\"type\":\"");
+                frame.extend_from_slice(kind.as_bytes());
+                frame.extend_from_slice(b"\",\"object\":");
+                frame.extend_from_slice(&object);
+                frame.extend_from_slice(b"}\n");
+                self.ready.push_back(frame.into());
+            }
+            Shape::Metadata => self.push(kind, metadata_only(self.value(json))),
+            Shape::Table => {
+                let object = self.value(json);
+                let revision = object["metadata"]["resourceVersion"].clone();
+                let mut table = table::of(
+                    &self.resource,
+                    &[object],
+                    json!({"resourceVersion": revision}),
+                    self.options,
+                );
+                if std::mem::replace(&mut self.columns_sent, true) {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                self.push(kind, table);
+            }
+        }
+    }
+
+    fn value(&self, json: &Bytes) -> Value {
+        to_requested(
+            serde_json::from_slice(json).unwrap_or_default(),
+            &self.resource,
+        )
+    }
+
+    fn bookmark_object(&self, revision: u64, end_of_initial: bool) -> Value {
+        let mut metadata =
+            json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
+        if end_of_initial {
+            metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
+        }
+        match self.wanted.shape {
+            Shape::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            _ => {
+                json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata})
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &ApiError) {
+        self.push("ERROR", error.to_status());
+        self.over = true;
+    }
+
+    fn push(&mut self, kind: &str, object: Value) {
+        self.ready
+            .push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
+    }
+}

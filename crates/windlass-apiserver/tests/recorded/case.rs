@@ -1,0 +1,122 @@
+//! A case: requests in order, as written in `cases/<name>.yaml`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One scenario. `{ns}` in it stands for the namespace made for it, and `{name}` for a value that an
+/// earlier step captured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Case {
+    /// What the case shows.
+    #[allow(dead_code, reason = "for the reader of the file")]
+    pub(crate) about: String,
+    /// Whether a namespace with a `ServiceAccount` named `default` is made before the first step.
+    #[serde(default = "yes")]
+    pub(crate) namespace: bool,
+    pub(crate) steps: Vec<Step>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One request, and what of its answer matters.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) query: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+    /// JSON unless said otherwise; patches name their kind here.
+    #[serde(default)]
+    pub(crate) content_type: Option<String>,
+    /// Sent as JSON.
+    #[serde(default)]
+    pub(crate) body: Option<Value>,
+    /// Sent as it stands, for what is not JSON.
+    #[serde(default)]
+    pub(crate) raw_body: Option<String>,
+    /// Who asks.
+    #[serde(default, rename = "as")]
+    pub(crate) identity: Identity,
+    /// Names for parts of the answer (JSON pointers), for later steps.
+    #[serde(default)]
+    pub(crate) capture: BTreeMap<String, String>,
+    /// Makes this a watch: how much of the stream to read.
+    #[serde(default)]
+    pub(crate) watch: Option<Watch>,
+    /// Sends again until the answer is as wanted: for what a server does in the background.
+    #[serde(default)]
+    pub(crate) until: Option<Until>,
+    /// Of long lists in the answer, what to keep.
+    #[serde(default)]
+    pub(crate) keep: Option<Keep>,
+}
+
+/// Who asks: the administrator of the kubeconfig unless said otherwise.
+#[derive(Debug, Default, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Identity {
+    #[default]
+    Admin,
+    /// No credentials at all.
+    Anonymous,
+}
+
+/// How much of a watch to read: up to `events`, or what comes until the server ends it (ask it to
+/// by the query's `timeoutSeconds`).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Watch {
+    #[serde(default)]
+    pub(crate) events: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Until {
+    /// The wanted HTTP status.
+    #[serde(default)]
+    pub(crate) status: Option<u16>,
+    /// Wanted values by JSON pointer.
+    #[serde(default)]
+    pub(crate) equals: BTreeMap<String, Value>,
+}
+
+/// Keeps the elements of the list at `list` whose `field` is one of `values`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Keep {
+    pub(crate) list: String,
+    pub(crate) field: String,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Case {
+    pub(crate) fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path)
+            .unwrap_or_else(|error| panic!("reading {}: {error}", path.display()));
+        // YAML 1.2, as people read it: `y` and `no` are strings.
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let case: Self = serde_saphyr::from_str_with_options(&text, options)
+            .unwrap_or_else(|error| panic!("parsing {}: {error}", path.display()));
+        let mut names: Vec<_> = case.steps.iter().map(|step| &step.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(
+            names.len(),
+            case.steps.len(),
+            "two steps of {} share a name",
+            path.display()
+        );
+        case
+    }
+}

@@ -1,0 +1,268 @@
+//! Sends the requests of a case, in order, and keeps what matters of the answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::case::{Case, Identity, Keep, Step, Until, Watch};
+use crate::servers::Servers;
+
+/// How long a step may take; a server that is slower is broken.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The field manager of writes that name none is made from this.
+const USER_AGENT: &str = "recorded/1.0";
+
+/// What came back for one step, before normalising.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) step: String,
+    pub(crate) status: u16,
+    pub(crate) content_type: Option<String>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) body: Value,
+}
+
+/// Runs a case in a namespace of its own, named after it.
+pub(crate) async fn run(name: &str, case: &Case, servers: &Servers) -> Vec<Answer> {
+    let namespace = name.replace('_', "-");
+    let mut variables = BTreeMap::from([("ns".to_owned(), namespace.clone())]);
+    if case.namespace {
+        prepare(&namespace, servers).await;
+    }
+    let mut answers = Vec::new();
+    for step in &case.steps {
+        let answer = match tokio::time::timeout(PATIENCE, play(step, &mut variables, servers)).await
+        {
+            Ok(answer) => answer,
+            Err(_) => failed(step, &format!("no complete answer within {PATIENCE:?}")),
+        };
+        answers.push(answer);
+    }
+    answers
+}
+
+/// The namespace and what a controller would put into it at once: pods need the `ServiceAccount`.
+async fn prepare(namespace: &str, servers: &Servers) {
+    let objects = [
+        (
+            "/api/v1/namespaces".to_owned(),
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        ),
+        (
+            format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
+        ),
+    ];
+    for (path, object) in objects {
+        let request = http::Request::post(&path)
+            .header("content-type", "application/json")
+            .header("user-agent", USER_AGENT)
+            .body(Body::from(object.to_string().into_bytes()))
+            .expect("a request");
+        let answer = servers
+            .send(Identity::Admin, request)
+            .await
+            .expect("the server answers");
+        assert_eq!(
+            answer.status(),
+            201,
+            "preparing {path}: is the server fresh?"
+        );
+    }
+}
+
+/// One step, sent again while it asks to wait for something.
+async fn play(step: &Step, variables: &mut BTreeMap<String, String>, servers: &Servers) -> Answer {
+    loop {
+        let answer = once(step, variables, servers).await;
+        if step
+            .until
+            .as_ref()
+            .is_none_or(|until| reached(until, &answer))
+        {
+            for (name, pointer) in &step.capture {
+                if let Some(value) = answer.body.pointer(pointer) {
+                    let text = value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned);
+                    variables.insert(name.clone(), text);
+                }
+            }
+            return kept(step.keep.as_ref(), answer);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn once(step: &Step, variables: &BTreeMap<String, String>, servers: &Servers) -> Answer {
+    let request = match request(step, variables) {
+        Ok(request) => request,
+        Err(error) => return failed(step, &error),
+    };
+    let response = match servers.send(step.identity, request).await {
+        Ok(response) => response,
+        Err(error) => return failed(step, &error.to_string()),
+    };
+    let (head, body) = response.into_parts();
+    let header = |name: &str| {
+        head.headers
+            .get_all(name)
+            .iter()
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let body = match &step.watch {
+        Some(watch) if head.status == 200 => events(body, watch).await,
+        _ => match body.collect().await {
+            Ok(collected) => parsed(&collected.to_bytes()),
+            Err(error) => return failed(step, &format!("the body broke off: {error}")),
+        },
+    };
+    Answer {
+        step: step.name.clone(),
+        status: head.status.as_u16(),
+        content_type: header("content-type").next(),
+        warnings: header("warning").collect(),
+        body,
+    }
+}
+
+/// The request of a step, with its variables filled in.
+fn request(
+    step: &Step,
+    variables: &BTreeMap<String, String>,
+) -> Result<http::Request<Body>, String> {
+    let mut uri = filled(&step.path, variables)?;
+    for (index, (key, value)) in step.query.iter().enumerate() {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        uri.push(if index == 0 { '?' } else { '&' });
+        uri.push_str(key);
+        uri.push('=');
+        uri.push_str(&escaped(&filled(&value, variables)?));
+    }
+    let mut request = http::Request::builder()
+        .method(step.method.as_str())
+        .uri(uri)
+        .header("user-agent", USER_AGENT);
+    for (name, value) in &step.headers {
+        request = request.header(name, filled(value, variables)?);
+    }
+    let body = match (&step.body, &step.raw_body) {
+        (Some(body), _) => filled(&body.to_string(), variables)?,
+        (None, Some(raw)) => filled(raw, variables)?,
+        (None, None) => String::new(),
+    };
+    if !body.is_empty() {
+        request = request.header(
+            "content-type",
+            step.content_type.as_deref().unwrap_or("application/json"),
+        );
+    }
+    request
+        .body(Body::from(body.into_bytes()))
+        .map_err(|error| error.to_string())
+}
+
+/// Replaces `{name}` where a variable of that name could be meant: other braces are JSON's own.
+fn filled(text: &str, variables: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let (before, after) = rest.split_at(open);
+        out.push_str(before);
+        let name: String = after[1..]
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect();
+        if !name.is_empty() && after[1 + name.len()..].starts_with('}') {
+            out.push_str(
+                variables
+                    .get(&name)
+                    .ok_or(format!("no earlier step captured {{{name}}}"))?,
+            );
+            rest = &after[name.len() + 2..];
+        } else {
+            out.push('{');
+            rest = &after[1..];
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Percent-encoding of a query value.
+fn escaped(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encode = |byte: u8| {
+        if plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    value.bytes().map(encode).collect()
+}
+
+/// The events of a watch, one JSON document per line.
+async fn events(mut body: Body, watch: &Watch) -> Value {
+    let mut buffer = BytesMut::new();
+    let mut events = Vec::new();
+    loop {
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            events.push(parsed(&buffer.split_to(end + 1)));
+        }
+        if watch.events.is_some_and(|wanted| events.len() >= wanted) {
+            break;
+        }
+        match body.frame().await {
+            Some(Ok(frame)) => {
+                buffer.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+            }
+            Some(Err(_)) | None => break,
+        }
+    }
+    json!({ "events": events })
+}
+
+fn parsed(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned().into())
+}
+
+fn reached(until: &Until, answer: &Answer) -> bool {
+    until.status.is_none_or(|wanted| wanted == answer.status)
+        && until
+            .equals
+            .iter()
+            .all(|(pointer, wanted)| answer.body.pointer(pointer) == Some(wanted))
+}
+
+fn kept(keep: Option<&Keep>, mut answer: Answer) -> Answer {
+    if let Some(keep) = keep
+        && let Some(Value::Array(list)) = answer.body.pointer_mut(&keep.list)
+    {
+        list.retain(|element| {
+            element
+                .pointer(&keep.field)
+                .is_some_and(|found| keep.values.contains(found))
+        });
+    }
+    answer
+}
+
+/// A step that got no answer at all still has an entry, so that the others stay comparable.
+fn failed(step: &Step, why: &str) -> Answer {
+    Answer {
+        step: step.name.clone(),
+        status: 0,
+        content_type: None,
+        warnings: Vec::new(),
+        body: format!("no answer: {why}").into(),
+    }
+}

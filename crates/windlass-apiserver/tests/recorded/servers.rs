@@ -1,0 +1,65 @@
+//! The two servers a case can be sent to, each as plain `kube::Client`s, one per identity.
+
+use std::path::Path;
+
+use kube::client::Body;
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use windlass_apiserver::{
+    ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, Random,
+};
+
+use crate::case::Identity;
+
+/// One server, as each identity sees it.
+pub(crate) struct Servers {
+    admin: Client,
+    anonymous: Client,
+}
+
+impl Servers {
+    /// The server a kubeconfig names, over TLS.
+    pub(crate) async fn real(kubeconfig: &Path) -> Self {
+        let read = Kubeconfig::read_from(kubeconfig)
+            .unwrap_or_else(|error| panic!("reading {}: {error}", kubeconfig.display()));
+        let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+            .await
+            .unwrap_or_else(|error| panic!("using {}: {error}", kubeconfig.display()));
+        // A 504 is an answer to record, not to try again.
+        config.default_retry = false;
+        let mut anonymous = config.clone();
+        anonymous.auth_info = AuthInfo::default();
+        let client =
+            |config| Client::try_from(config).expect("the kubeconfig's certificates can be used");
+        Self {
+            admin: client(config),
+            anonymous: client(anonymous),
+        }
+    }
+
+    /// Ours, in process.
+    pub(crate) fn ours() -> Self {
+        let server = ApiServer::new(ServerConfig {
+            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+            random: Random::seeded(1),
+            ..ServerConfig::default()
+        });
+        Self {
+            admin: Client::new(server.in_process(ServerIdentity::admin()), "default"),
+            anonymous: Client::new(server.in_process_unauthenticated(), "default"),
+        }
+    }
+
+    /// Sends one request as somebody.
+    pub(crate) async fn send(
+        &self,
+        identity: Identity,
+        request: http::Request<Body>,
+    ) -> kube::Result<http::Response<Body>> {
+        match identity {
+            Identity::Admin => self.admin.send(request).await,
+            Identity::Anonymous => self.anonymous.send(request).await,
+        }
+    }
+}
