@@ -173,6 +173,10 @@ fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<Item = Key>)
     } else {
         Priority::High
     };
+    let mut keys = keys.into_iter().peekable();
+    if keys.peek().is_none() {
+        return;
+    }
     let kind: Arc<str> = change.kind.to_string().into();
     for woken in keys {
         let cause = Cause::Changed {
