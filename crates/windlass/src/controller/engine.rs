@@ -25,6 +25,9 @@ use crate::{
     queue::{Causes, Outcome, Queue},
 };
 
+/// How long a controller waits for its caches before it says what is missing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A controller ready to run.
 pub(crate) struct Engine<K> {
     pub(crate) info: Arc<ControllerInfo>,
@@ -45,15 +48,10 @@ pub(crate) struct Engine<K> {
 impl<K: Kind> Engine<K> {
     /// Runs until told to stop, then lets the reconciles under way finish.
     pub(crate) async fn run(self: Arc<Self>, stopping: CancellationToken) {
-        let synced = async {
-            for store in &self.stores {
-                store.synced().await;
-            }
-        };
         tokio::select! {
             biased;
             () = stopping.cancelled() => return,
-            () = synced => {}
+            () = self.synced() => {}
         }
         debug!(controller = %self.info.name, "caches are synced, reconciling");
         let mut running = JoinSet::new();
@@ -68,6 +66,19 @@ impl<K: Kind> Engine<K> {
             }
         }
         while running.join_next().await.is_some() {}
+    }
+
+    /// Waits for the first list of everything the controller reads, naming what keeps it waiting.
+    async fn synced(&self) {
+        for store in &self.stores {
+            while tokio::time::timeout(PATIENCE, store.synced())
+                .await
+                .is_err()
+            {
+                let (controller, kind) = (&self.info.name, &store.kind);
+                warn!(%controller, "still waiting for the first list of {kind}");
+            }
+        }
     }
 
     async fn process(self: Arc<Self>, key: Key, causes: Causes) {
