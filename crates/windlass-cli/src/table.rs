@@ -53,7 +53,7 @@ impl ServerTable {
             .map(|(index, _)| index)
             .collect();
         let mut table = Table::new();
-        table.load_preset(NOTHING);
+        table.load_style(NOTHING);
         let names = shown.iter().map(|index| self.column_definitions[*index].name.to_uppercase());
         table.set_header(std::iter::once("NAMESPACE".to_owned()).chain(names));
         for row in &self.rows {
