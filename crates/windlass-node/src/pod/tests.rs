@@ -92,7 +92,7 @@ impl Player {
     }
 
     fn advance(&mut self, seconds: i64) {
-        self.now = self.now + Duration::from_secs(seconds.unsigned_abs());
+        self.now += Duration::from_secs(seconds.unsigned_abs());
     }
 
     /// Plays the API server: what the node says replaces what it said before, by condition type.
