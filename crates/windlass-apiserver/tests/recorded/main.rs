@@ -75,7 +75,7 @@ fn play(name: &str) {
     }
     let expected = compare::read(&stored);
     let answers = virtual_time(async {
-        let servers = Servers::ours().await;
+        let servers = Servers::ours();
         run::run(name, &case, &servers).await
     });
     let differences = compare::compare(&expected, &normalise::normalise(answers));
