@@ -11,7 +11,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).expect("a time")
 }
 
-fn pod(spec: Value) -> Pod {
+fn pod(spec: &Value) -> Pod {
     serde_json::from_value(json!({
         "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "generation": 1},
         "spec": spec,
@@ -20,7 +20,7 @@ fn pod(spec: Value) -> Pod {
 }
 
 fn plain() -> Pod {
-    pod(json!({"containers": [{"name": "main", "image": "memcached:1"}]}))
+    pod(&json!({"containers": [{"name": "main", "image": "memcached:1"}]}))
 }
 
 /// Plays the runtime: everything that is asked for happens at once.
@@ -209,7 +209,7 @@ fn policies_decide_what_an_end_means() {
         ("Never", 0, "Succeeded"),
         ("Never", 3, "Failed"),
     ] {
-        let mut player = Player::new(pod(json!({
+        let mut player = Player::new(pod(&json!({
             "restartPolicy": policy, "containers": [{"name": "main", "image": "x"}],
         })));
         player.run();
@@ -222,7 +222,7 @@ fn policies_decide_what_an_end_means() {
 
 #[test]
 fn init_containers_run_in_order_and_only_once() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "initContainers": [{"name": "one", "image": "x"}, {"name": "two", "image": "x"}],
         "containers": [{"name": "main", "image": "x"}],
     })));
@@ -250,7 +250,7 @@ fn init_containers_run_in_order_and_only_once() {
 
 #[test]
 fn a_failed_init_container_fails_a_pod_that_never_restarts() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "restartPolicy": "Never",
         "initContainers": [{"name": "one", "image": "x"}],
         "containers": [{"name": "main", "image": "x"}],
@@ -266,7 +266,7 @@ fn a_failed_init_container_fails_a_pod_that_never_restarts() {
 
 #[test]
 fn a_sidecar_runs_beside_and_ends_with_the_pod() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "restartPolicy": "Never",
         "initContainers": [{"name": "side", "image": "x", "restartPolicy": "Always"}],
         "containers": [{"name": "main", "image": "x"}],
@@ -327,7 +327,7 @@ fn a_pod_that_never_ran_is_removed_at_once() {
 
 #[test]
 fn an_unhealthy_container_is_restarted() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "containers": [{"name": "main", "image": "x", "livenessProbe": {"terminationGracePeriodSeconds": 3}}],
     })));
     player.run();
@@ -356,7 +356,7 @@ fn an_unhealthy_container_is_restarted() {
 
 #[test]
 fn a_new_image_restarts_that_container_alone() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "containers": [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:1"}],
     })));
     player.run();
@@ -450,7 +450,7 @@ fn what_has_ended_stays_ended() {
 
 #[test]
 fn readiness_gates_and_foreign_conditions_are_respected() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "readinessGates": [{"conditionType": "example.com/gate"}],
         "containers": [{"name": "main", "image": "x"}],
     })));
@@ -521,7 +521,7 @@ proptest! {
         events in prop::collection::vec((0_usize..4, 0_i32..3, 0_i64..400), 0..40),
         delete_at in prop::option::of(0_usize..40),
     ) {
-        let mut player = Player::new(pod(json!({
+        let mut player = Player::new(pod(&json!({
             "restartPolicy": policy,
             "initContainers": [
                 {"name": "init", "image": "x"},
