@@ -1,6 +1,6 @@
 //! The node's agent: a controller of the pods bound to this node.
 //!
-//! The controller hands each pod, with the `ConfigMaps` and Secrets its environment is made from, to
+//! The controller hands each pod, with the ConfigMaps and Secrets its environment is made from, to
 //! the pod's [`worker`], a task that lives as long as the pod does. The worker hears from the API
 //! server through the controller and from the runtime directly, so the end of a process is acted
 //! upon at once.

@@ -2,7 +2,7 @@
 //!
 //! `$(NAME)` in `command`, `args` and `env[].value` stands for a variable of the container that
 //! was defined before it; one that is not defined stays as it is written, and `$$(NAME)` is an
-//! escape for the text `$(NAME)`. Variables come from literals, `fieldRef`, `ConfigMaps` and
+//! escape for the text `$(NAME)`. Variables come from literals, `fieldRef`, ConfigMaps and
 //! Secrets; those two are handed in by the caller, who is the one that may read them.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub enum EnvError {
 /// The objects a pod's environment is made from, by name, of the pod's namespace.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// The `ConfigMaps` that exist.
+    /// The ConfigMaps that exist.
     pub config_maps: BTreeMap<String, ConfigMap>,
     /// The Secrets that exist.
     pub secrets: BTreeMap<String, Secret>,
@@ -150,7 +150,7 @@ pub fn resolve(
     Ok(environment)
 }
 
-/// The names of the `ConfigMaps` and of the Secrets a pod's environment is made from.
+/// The names of the ConfigMaps and of the Secrets a pod's environment is made from.
 pub fn references(pod: &Pod) -> (Vec<String>, Vec<String>) {
     let (mut config_maps, mut secrets) = (Vec::new(), Vec::new());
     let Some(spec) = &pod.spec else {

@@ -3,7 +3,7 @@
 //! Without a mount namespace nothing can appear at a path of a container's choosing. An emptyDir
 //! is a folder of the pod, and a container that mounts it finds the folder's path in the variable
 //! `WINDLASS_VOLUME_<NAME>`. An event says which mounts are not where the pod wants them; the
-//! `ServiceAccount` token that every pod gets is left out of it, or every pod would have one.
+//! ServiceAccount token that every pod gets is left out of it, or every pod would have one.
 
 use std::io;
 
