@@ -167,3 +167,6 @@ impl<R> Drop for Agent<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -164,7 +164,9 @@ async fn live(task: &TaskContext, facts: &Facts, runtime: &ProcessRuntime) -> Re
     tokio::select! {
         biased;
         () = task.stopping.cancelled() => {
+            tracing::info!(node = facts.name, "stopping the pods");
             runtime.drain(STOP_WITHIN).await;
+            tracing::info!(node = facts.name, "every pod is stopped");
             Ok(())
         }
         failed = alive => failed,

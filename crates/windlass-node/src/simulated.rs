@@ -88,6 +88,3 @@ pub fn operator(config: SimulatedNodeConfig) -> (Operator, SimulatedNode) {
         });
     (operator, node)
 }
-
-#[cfg(test)]
-mod tests;

@@ -138,7 +138,6 @@ impl Plan {
                     earliest(&mut self.retry_at, *retry_at);
                 }
             }
-            State::Starting => {}
             State::Running(run) if run.killed_at.is_none() => {
                 let cause = match &run.health.unhealthy {
                     Some(message) => Some(StopCause::Unhealthy(message.clone())),
@@ -156,7 +155,7 @@ impl Plan {
                     });
                 }
             }
-            State::Running(_) => {}
+            State::Starting | State::Running(_) => {}
             State::Exited {
                 termination,
                 restart_at,

@@ -218,7 +218,7 @@ impl Record {
         let wait = container.backoff.exited(ran.try_into().unwrap_or_default());
         let restart_at = later(termination.finished_at, wait);
         if termination.id.is_none() {
-            termination.id = container.id.clone();
+            termination.id.clone_from(&container.id);
         }
         container.state = State::Exited {
             termination,

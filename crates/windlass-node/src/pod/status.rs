@@ -251,7 +251,8 @@ fn container_status(
         started: Some(run.is_some_and(|run| run.health.started)),
         restart_count: known.restarts,
         state: Some(state),
-        last_state: last,
+        // Empty rather than absent: that is how the API server gives it back.
+        last_state: Some(last.unwrap_or_default()),
         ..ContainerStatus::default()
     }
 }

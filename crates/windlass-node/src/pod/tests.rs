@@ -1,146 +1,15 @@
+//! The rules, one by one, and whatever history may bring.
+
+mod player;
+
 use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerState, PodStatus};
+use k8s_openapi::api::core::v1::PodStatus;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::player::{Player, at, plain, pod};
 use super::*;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(1_000_000 + second).expect("a time")
-}
-
-fn pod(spec: Value) -> Pod {
-    serde_json::from_value(json!({
-        "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "generation": 1},
-        "spec": spec,
-    }))
-    .expect("a pod")
-}
-
-fn plain() -> Pod {
-    pod(json!({"containers": [{"name": "main", "image": "memcached:1"}]}))
-}
-
-/// Plays the runtime: everything that is asked for happens at once.
-struct Player {
-    pod: Pod,
-    record: Record,
-    now: Timestamp,
-    starts: Vec<String>,
-}
-
-impl Player {
-    fn new(pod: Pod) -> Self {
-        let mut record = Record::of(&pod, at(0));
-        record.address = Some([127, 64, 0, 1].into());
-        Self {
-            pod,
-            record,
-            now: at(0),
-            starts: Vec::new(),
-        }
-    }
-
-    fn image(&self, name: &str) -> String {
-        let all = init_containers(&self.pod)
-            .iter()
-            .chain(containers(&self.pod));
-        all.filter(|c| c.name == name)
-            .find_map(|c| c.image.clone())
-            .unwrap_or_default()
-    }
-
-    /// Does what is planned until nothing is, and returns what was left.
-    fn run(&mut self) -> Plan {
-        for _ in 0..20 {
-            let plan = plan(&self.pod, &self.record, self.now);
-            if plan.actions.is_empty() || plan.actions == [Action::Delete] {
-                self.report();
-                return plan;
-            }
-            for action in plan.actions {
-                match action {
-                    Action::Start(name) => {
-                        let run = self.record.starting(&name, &self.image(&name));
-                        let id = format!("test://{name}/{run}");
-                        self.record
-                            .started(&name, id, "image".into(), Health::good(), self.now);
-                        self.starts.push(name);
-                    }
-                    Action::Stop {
-                        container, grace, ..
-                    } => {
-                        self.record.stopping(&container, self.now + grace);
-                    }
-                    Action::Delete => panic!("deleted while something else was to be done"),
-                }
-            }
-        }
-        panic!("the plan never comes to an end");
-    }
-
-    fn exit(&mut self, name: &str, code: i32) {
-        let known = self.record.container(name);
-        let State::Running(run) = &known.state else {
-            panic!("{name} does not run")
-        };
-        let termination = Termination::exited(code, run.started_at, self.now);
-        let restarts = known.restarts;
-        assert!(self.record.exited(name, restarts, termination));
-    }
-
-    fn advance(&mut self, seconds: i64) {
-        self.now = self.now + Duration::from_secs(seconds.unsigned_abs());
-    }
-
-    /// Plays the API server: what the node says replaces what it said before, by condition type.
-    fn report(&mut self) {
-        let mut said = self.status();
-        let before = self.pod.status.take().unwrap_or_default();
-        let conditions = said.conditions.get_or_insert_default();
-        for condition in before.conditions.into_iter().flatten() {
-            if !conditions.iter().any(|own| own.type_ == condition.type_) {
-                conditions.push(condition);
-            }
-        }
-        self.pod.status = Some(PodStatus {
-            qos_class: before.qos_class,
-            ..said
-        });
-    }
-
-    fn status(&self) -> PodStatus {
-        status(&self.pod, &self.record, "127.0.0.1", self.now)
-    }
-
-    fn phase(&self) -> String {
-        self.status().phase.expect("a phase")
-    }
-
-    fn condition(&self, type_: &str) -> (String, Option<String>) {
-        let conditions = self.status().conditions.unwrap_or_default();
-        let found = conditions
-            .into_iter()
-            .find(|condition| condition.type_ == type_);
-        found
-            .map(|condition| (condition.status, condition.reason))
-            .expect("the condition")
-    }
-
-    fn state(&self, index: usize) -> ContainerState {
-        let statuses = self.status().container_statuses.expect("statuses");
-        statuses[index].state.clone().expect("a state")
-    }
-
-    fn waiting(&self, index: usize) -> String {
-        self.state(index)
-            .waiting
-            .and_then(|waiting| waiting.reason)
-            .expect("a reason to wait")
-    }
-}
 
 #[test]
 fn a_pod_starts_and_is_ready() {
@@ -209,7 +78,7 @@ fn policies_decide_what_an_end_means() {
         ("Never", 0, "Succeeded"),
         ("Never", 3, "Failed"),
     ] {
-        let mut player = Player::new(pod(json!({
+        let mut player = Player::new(pod(&json!({
             "restartPolicy": policy, "containers": [{"name": "main", "image": "x"}],
         })));
         player.run();
@@ -222,7 +91,7 @@ fn policies_decide_what_an_end_means() {
 
 #[test]
 fn init_containers_run_in_order_and_only_once() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "initContainers": [{"name": "one", "image": "x"}, {"name": "two", "image": "x"}],
         "containers": [{"name": "main", "image": "x"}],
     })));
@@ -250,7 +119,7 @@ fn init_containers_run_in_order_and_only_once() {
 
 #[test]
 fn a_failed_init_container_fails_a_pod_that_never_restarts() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "restartPolicy": "Never",
         "initContainers": [{"name": "one", "image": "x"}],
         "containers": [{"name": "main", "image": "x"}],
@@ -266,7 +135,7 @@ fn a_failed_init_container_fails_a_pod_that_never_restarts() {
 
 #[test]
 fn a_sidecar_runs_beside_and_ends_with_the_pod() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "restartPolicy": "Never",
         "initContainers": [{"name": "side", "image": "x", "restartPolicy": "Always"}],
         "containers": [{"name": "main", "image": "x"}],
@@ -327,7 +196,7 @@ fn a_pod_that_never_ran_is_removed_at_once() {
 
 #[test]
 fn an_unhealthy_container_is_restarted() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "containers": [{"name": "main", "image": "x", "livenessProbe": {"terminationGracePeriodSeconds": 3}}],
     })));
     player.run();
@@ -356,7 +225,7 @@ fn an_unhealthy_container_is_restarted() {
 
 #[test]
 fn a_new_image_restarts_that_container_alone() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "containers": [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:1"}],
     })));
     player.run();
@@ -450,7 +319,7 @@ fn what_has_ended_stays_ended() {
 
 #[test]
 fn readiness_gates_and_foreign_conditions_are_respected() {
-    let mut player = Player::new(pod(json!({
+    let mut player = Player::new(pod(&json!({
         "readinessGates": [{"conditionType": "example.com/gate"}],
         "containers": [{"name": "main", "image": "x"}],
     })));
@@ -521,7 +390,7 @@ proptest! {
         events in prop::collection::vec((0_usize..4, 0_i32..3, 0_i64..400), 0..40),
         delete_at in prop::option::of(0_usize..40),
     ) {
-        let mut player = Player::new(pod(json!({
+        let mut player = Player::new(pod(&json!({
             "restartPolicy": policy,
             "initContainers": [
                 {"name": "init", "image": "x"},

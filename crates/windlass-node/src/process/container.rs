@@ -73,7 +73,7 @@ struct Started {
     log: Writer,
     output: JoinHandle<()>,
     stops: mpsc::UnboundedReceiver<Duration>,
-    started_at: jiff::Timestamp,
+    since: jiff::Timestamp,
     target: Target,
 }
 
@@ -136,7 +136,7 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
         log,
         output,
         stops,
-        started_at,
+        since: started_at,
         target,
     })
 }
@@ -204,10 +204,10 @@ impl Started {
         // Whoever waits for the end of everything waits for this.
         self.log.end();
         let termination = match ended {
-            Ok(status) => Termination::exited(exit_code(status), self.started_at, finished_at),
+            Ok(status) => Termination::exited(exit_code(status), self.since, finished_at),
             Err(error) => Termination {
                 message: Some(format!("cannot wait for the process: {error}")),
-                ..Termination::exited(137, self.started_at, finished_at)
+                ..Termination::exited(137, self.since, finished_at)
             },
         };
         reports.report(Report::Exited {

@@ -23,13 +23,13 @@ pub struct NotRunning {
 }
 
 impl SimulatedNode {
-    pub(super) fn new(delays: Delays) -> Self {
+    pub(crate) fn new(delays: Delays) -> Self {
         Self {
             runtime: Arc::new(SimulatedRuntime::new(delays)),
         }
     }
 
-    pub(super) fn runtime(&self) -> Arc<SimulatedRuntime> {
+    pub(crate) fn runtime(&self) -> Arc<SimulatedRuntime> {
         self.runtime.clone()
     }
 
@@ -52,11 +52,11 @@ impl SimulatedNode {
     /// Lets every container of a pod end now, successfully.
     pub fn stop(&self, namespace: &str, pod: &str) -> Result<(), NotRunning> {
         self.with_pod("stop", namespace, pod, |pod| {
-            let sent = pod
-                .containers
-                .values()
-                .map(|commands| commands.send(Command::Exit(0)));
-            sent.filter(Result::is_ok).count() > 0
+            let mut stopped = false;
+            for commands in pod.containers.values() {
+                stopped |= commands.send(Command::Exit(0)).is_ok();
+            }
+            stopped
         })
     }
 
@@ -145,5 +145,14 @@ impl SimulatedNode {
                 object: format!("pod {namespace}/{name}"),
             })
         }
+    }
+}
+
+#[cfg(test)]
+impl SimulatedNode {
+    /// The runtime, begun in these surroundings.
+    pub(crate) fn runtime_in(&self, surroundings: &windlass::Environment) -> Arc<SimulatedRuntime> {
+        self.runtime.surround(surroundings);
+        self.runtime()
     }
 }

@@ -20,7 +20,7 @@ use crate::runtime::{Launch, Report, Reports, Runtime};
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 1);
 
 #[derive(Debug)]
-pub(super) struct SimulatedRuntime {
+pub(crate) struct SimulatedRuntime {
     state: Mutex<State>,
 }
 
@@ -57,6 +57,13 @@ impl SimulatedRuntime {
         }
     }
 
+    /// Starts a new life, in which nothing runs yet.
+    pub(super) fn surround(&self, surroundings: &Surroundings) {
+        let mut state = self.lock();
+        state.pods.clear();
+        state.surroundings = surroundings.clone();
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,9 +71,7 @@ impl SimulatedRuntime {
 
 impl Runtime for SimulatedRuntime {
     async fn begin(&self, surroundings: &Surroundings) -> io::Result<()> {
-        let mut state = self.lock();
-        state.pods.clear();
-        state.surroundings = surroundings.clone();
+        self.surround(surroundings);
         Ok(())
     }
 

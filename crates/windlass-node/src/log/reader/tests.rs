@@ -51,7 +51,7 @@ async fn tail_since_and_timestamps() {
     assert_eq!(read(&path, tail(0)).await, "");
     assert_eq!(read(&path, tail(9)).await, "a\nb\nc\n");
     let future = LogOptions {
-        since_time: Some(Timestamp::now() + Duration::from_secs(60)),
+        since_time: Some(Timestamp::now() + Duration::from_mins(1)),
         ..LogOptions::default()
     };
     assert_eq!(read(&path, future).await, "");
@@ -104,6 +104,13 @@ async fn following_ends_with_the_container() {
     assert_eq!(reader.next().await.expect("the end"), None);
 }
 
+fn joined(lines: &[String]) -> String {
+    lines
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
@@ -114,11 +121,11 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let folder = Scratch::new("log-any");
-            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let text = joined(&lines);
             let (path, _) = written(&folder, text.as_bytes()).await;
             prop_assert_eq!(&read(&path, LogOptions::default()).await, &text);
             let kept = lines.len().saturating_sub(usize::try_from(tail).unwrap());
-            let end: String = lines[kept..].iter().map(|line| format!("{line}\n")).collect();
+            let end = joined(&lines[kept..]);
             let options = LogOptions { tail_lines: Some(tail), ..LogOptions::default() };
             prop_assert_eq!(read(&path, options).await, end);
             Ok(())

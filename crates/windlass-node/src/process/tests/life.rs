@@ -104,7 +104,7 @@ async fn a_process_may_use_its_grace_period() {
     bench.runtime.stop(
         pod.metadata.uid.as_deref().unwrap_or(""),
         "main",
-        Duration::from_secs(60),
+        Duration::from_mins(1),
     );
     assert_eq!(bench.exited().await.exit_code, 7);
     assert_eq!(bench.output("one").await, "up\nbye\n");
@@ -123,7 +123,7 @@ async fn one_that_does_not_listen_is_killed() {
     let asked = Instant::now();
     let uid = pod.metadata.uid.as_deref().unwrap_or("");
     // A second request in more of a hurry than the first.
-    bench.runtime.stop(uid, "main", Duration::from_secs(60));
+    bench.runtime.stop(uid, "main", Duration::from_mins(1));
     bench.runtime.stop(uid, "main", Duration::from_millis(300));
     assert_eq!(bench.exited().await.exit_code, 137);
     assert!(asked.elapsed() >= Duration::from_millis(300));
