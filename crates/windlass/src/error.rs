@@ -116,7 +116,8 @@ impl Error {
     /// What the controller does after this error.
     pub fn class(&self) -> Class {
         match self {
-            Self::Terminal(_) | Self::NotDeclared { .. } => Class::Terminal,
+            // Another's object stays another's until it changes, and its change wakes the key.
+            Self::Terminal(_) | Self::NotDeclared { .. } | Self::NotOurs { .. } => Class::Terminal,
             _ if self.is_conflict() => Class::Conflict,
             // An invalid object stays invalid until the intent changes; retrying is only noise.
             _ if self.status().is_some_and(Status::is_invalid) => Class::Terminal,

@@ -104,7 +104,7 @@ struct BoundDependent<D, T> {
 
 impl<K: Kind, D: Dependent<K> + 'static> Part<K> for DependentPart<D> {
     fn bind(&self, declare: &mut Declare<K>) -> Box<dyn Bound<K>> {
-        let owned: Owned<D::Kind> = declare.owns();
+        let owned: Owned<D::Kind> = declare.applies();
         Box::new(BoundDependent {
             dependent: Arc::clone(&self.0),
             owned,

@@ -12,7 +12,7 @@ use std::{marker::PhantomData, sync::Arc};
 
 use windlass_manifests::{Rule, Watched as WatchedFact};
 
-use self::wiring::Wiring;
+use self::wiring::{Refusals, Wiring};
 pub use self::{
     access::{Access, Grant, Verb},
     scope::{IntoSelector, Scope, Select},
@@ -54,31 +54,31 @@ impl<K: Kind> Declare<K> {
     /// The controller creates objects of kind `T` that belong to the reconciled object. Their
     /// changes wake the object that controls them.
     pub fn owns<T: Kind>(&mut self) -> Owned<T> {
-        let kind = KindInfo::of::<T>();
-        let verbs = [
-            Verb::Get,
-            Verb::List,
-            Verb::Watch,
-            Verb::Create,
-            Verb::Update,
-            Verb::Patch,
-            Verb::Delete,
-        ];
-        self.grant(Grant::of::<T>(verbs), "owns them");
+        self.grant(Grant::of::<T>([Verb::Update]), "owns them");
+        self.applies()
+    }
+
+    /// As [`owns`](Self::owns), for objects that are only ever applied and deleted.
+    pub(crate) fn applies<T: Kind>(&mut self) -> Owned<T> {
+        self.grant(Grant::of::<T>(Verb::READ), "owns them");
+        self.grant(
+            Grant::of::<T>([Verb::Create, Verb::Patch, Verb::Delete]),
+            "owns them",
+        );
         // An owner reference that blocks the owner's deletion needs this on the owner.
         let owner = KindInfo::of::<K>();
         let finalizers = format!("{}/finalizers", owner.plural);
-        self.grant(
-            Grant::new(owner.group, finalizers, [Verb::Update]),
-            "owns objects on its behalf",
-        );
+        let why = "owns objects on their behalf";
+        self.grant(Grant::new(owner.group, finalizers, [Verb::Update]), why);
+        let kind = KindInfo::of::<T>();
         let store = self.watch(
             &kind,
             &Scope::all(),
             "changes wake the object that controls it",
         );
-        self.wiring.push(wiring::owned::<K>(&store));
-        Owned::new(store)
+        let refusals = Arc::new(Refusals::default());
+        self.wiring.push(wiring::owned::<K>(&store, &refusals));
+        Owned::new(store, refusals)
     }
 
     /// The controller reads objects of kind `T`; the [`Watch`] says whom their changes wake.
@@ -120,17 +120,35 @@ impl<K: Kind> Declare<K> {
     }
 
     pub(crate) fn grant(&mut self, grant: Grant, why: &str) {
-        self.rules.push(grant.rule(why));
+        let Grant {
+            group,
+            resource,
+            verbs,
+        } = grant;
+        let same =
+            |rule: &&mut Rule| rule.group == group && rule.resource == resource && rule.why == why;
+        match self.rules.iter_mut().find(same) {
+            Some(rule) => rule.verbs.extend(verbs),
+            None => self.rules.push(Rule {
+                group,
+                resource,
+                verbs,
+                why: why.to_owned(),
+            }),
+        }
     }
 
     /// The store of a kind, to be synced before the controller starts.
     pub(crate) fn watch(&mut self, kind: &KindInfo, scope: &Scope, why: &str) -> Arc<Store> {
         let store = self.caches.store(kind, scope);
-        self.watches.push(WatchedFact {
+        let fact = WatchedFact {
             resource: kind.to_string(),
             scope: scope.describe(),
             why: why.to_owned(),
-        });
+        };
+        if !self.watches.contains(&fact) {
+            self.watches.push(fact);
+        }
         self.stores.push(Arc::clone(&store));
         store
     }

@@ -38,19 +38,42 @@ pub(crate) fn primary(wires: &Wires) {
     });
 }
 
-/// Changes of an owned kind wake the controller named in its owner reference.
-pub(crate) fn owned<K: Kind>(store: &Arc<Store>) -> Wiring {
-    let store = Arc::clone(store);
+/// Changes of an owned kind wake the controller named in its owner reference, and whoever was
+/// refused that name before.
+pub(crate) fn owned<K: Kind>(store: &Arc<Store>, refusals: &Arc<Refusals>) -> Wiring {
+    let (store, refusals) = (Arc::clone(store), Arc::clone(refusals));
     Box::new(move |wires| {
         let queue = Arc::clone(&wires.queue);
         let owner = KindInfo::of::<K>();
         store.subscribe(move |change| {
-            let keys = change
+            let owners = change
                 .sides()
                 .filter_map(|object| owner_key(&owner, object));
-            wake(&queue, change, keys.collect::<BTreeSet<_>>());
+            let refused = change
+                .key()
+                .map(|key| refusals.take(key))
+                .unwrap_or_default();
+            wake(
+                &queue,
+                change,
+                owners.chain(refused).collect::<BTreeSet<_>>(),
+            );
         });
     })
+}
+
+/// Who wanted a name that another's object has: they are woken when that object changes.
+#[derive(Default)]
+pub(crate) struct Refusals(Mutex<BTreeMap<Key, BTreeSet<Key>>>);
+
+impl Refusals {
+    pub(crate) fn add(&self, name: Key, refused: Key) {
+        lock(&self.0).entry(name).or_default().insert(refused);
+    }
+
+    fn take(&self, name: &Key) -> BTreeSet<Key> {
+        lock(&self.0).remove(name).unwrap_or_default()
+    }
 }
 
 fn owner_key(kind: &KindInfo, object: &CachedObject) -> Option<Key> {

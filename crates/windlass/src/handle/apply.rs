@@ -8,6 +8,7 @@ use crate::{
     cache::{CachedObject, Memo, Store, take_managed},
     client::{managed, merge},
     controller::{Session, key_of},
+    declare::wiring::Refusals,
     event::Event,
 };
 
@@ -57,13 +58,19 @@ pub(crate) fn owned_body(session: &Session, kind: &KindInfo, body: Value) -> Res
 }
 
 /// Applies an intent made by [`owned_body`] and returns the object as it is then.
-pub(crate) async fn apply(session: &Session, store: &Store, body: Value) -> Result<Value> {
+pub(crate) async fn apply(
+    session: &Session,
+    store: &Store,
+    refusals: &Refusals,
+    body: Value,
+) -> Result<Value> {
     let kind = &store.kind;
     let key = key_of(&body);
     store.shows_writes_to(&key).await?;
     let cached = store.get(&key);
     if let Some(cached) = &cached {
-        refuse_anothers(session, kind, cached)?;
+        refuse_anothers(session, kind, cached)
+            .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
     }
     let intent = intent_of(&body);
     let fingerprint = managed::fingerprint(&intent);

@@ -13,20 +13,22 @@ use crate::{
     Context, Error, Key, Kind, Result,
     cache::{Store, controller_of},
     controller::{decode, encode},
-    declare::Select,
+    declare::{Select, wiring::Refusals},
     key::Named,
 };
 
 /// Objects of kind `T` that are controlled by the object being reconciled.
 pub struct Owned<T> {
     store: Arc<Store>,
+    refusals: Arc<Refusals>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T: Kind> Owned<T> {
-    pub(crate) fn new(store: Arc<Store>) -> Self {
+    pub(crate) fn new(store: Arc<Store>, refusals: Arc<Refusals>) -> Self {
         Self {
             store,
+            refusals,
             kind: PhantomData,
         }
     }
@@ -79,7 +81,7 @@ impl<T: Kind> Owned<T> {
             &self.store.kind,
             encode(&self.store.kind, &object)?,
         )?;
-        let live = apply::apply(&ctx.session, &self.store, intent).await?;
+        let live = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
         decode(&self.store.kind, live)
     }
 
