@@ -24,6 +24,11 @@ pub(crate) fn run(server: &ApiServer) {
             "status": {"phase": "Active"},
         });
         // The store is new, so the name is free.
-        let _ = server.store().create(&table, Key::new("", name), namespace, &["status.phase".to_owned()]);
+        let _ = server.store().create(
+            &table,
+            Key::new("", name),
+            namespace,
+            &["status.phase".to_owned()],
+        );
     }
 }

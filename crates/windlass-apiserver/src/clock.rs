@@ -23,7 +23,9 @@ impl Clock {
 
     /// Starts at `start` and moves with tokio's clock. Call it inside the runtime it is meant for.
     pub fn starting_at(start: Timestamp) -> Self {
-        Self { virtual_start: Some((start, Instant::now())) }
+        Self {
+            virtual_start: Some((start, Instant::now())),
+        }
     }
 
     /// The present.
@@ -59,6 +61,9 @@ mod tests {
         let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse().unwrap());
         tokio::time::advance(Duration::from_secs(3600)).await;
         assert_eq!(clock.now_seconds(), "2030-01-01T01:00:00Z");
-        assert_eq!(clock.after_seconds(Duration::from_secs(30)), "2030-01-01T01:00:30Z");
+        assert_eq!(
+            clock.after_seconds(Duration::from_secs(30)),
+            "2030-01-01T01:00:30Z"
+        );
     }
 }

@@ -37,10 +37,14 @@ pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stor
 /// Serves the versions of a CRD, and says so in its status.
 fn establish(server: &ApiServer, key: Key, definition: &Value) {
     let (group, plural) = names(definition);
-    server.registry().set_custom(&group, &plural, crd::resources(definition));
+    server
+        .registry()
+        .set_custom(&group, &plural, crd::resources(definition));
     let conditions = definition["status"]["conditions"].as_array();
     let established = conditions.is_some_and(|conditions| {
-        conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+        conditions
+            .iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
     });
     let names_told = definition["status"]["acceptedNames"] == definition["spec"]["names"];
     if established && names_told {
@@ -61,18 +65,30 @@ fn withdraw(server: &ApiServer, definition: &Value) {
 fn clean_up(server: &ApiServer, definition: &Value) {
     let (group, plural) = names(definition);
     let table = TableName::new(&group, &plural);
-    let Ok(listing) = server.store().list(&table, None, None, None) else { return };
+    let Ok(listing) = server.store().list(&table, None, None, None) else {
+        return;
+    };
     let mut left = 0;
     for object in listing.objects {
         let mut value = object.value();
         let result = if object::finalizers(&value).is_empty() {
-            server.store().delete(&table, object.key.clone(), object.revision, value, &[]).map(|_| false)
+            server
+                .store()
+                .delete(&table, object.key.clone(), object.revision, value, &[])
+                .map(|_| false)
         } else if object::is_terminating(&value) {
             Ok(true)
         } else {
-            set_meta(&mut value, "deletionTimestamp", Some(server.clock().now_seconds().into()));
+            set_meta(
+                &mut value,
+                "deletionTimestamp",
+                Some(server.clock().now_seconds().into()),
+            );
             set_meta(&mut value, "deletionGracePeriodSeconds", Some(0.into()));
-            server.store().update(&table, object.key.clone(), object.revision, value, &[]).map(|_| true)
+            server
+                .store()
+                .update(&table, object.key.clone(), object.revision, value, &[])
+                .map(|_| true)
         };
         // An object that changed meanwhile is seen to by the write that changed it.
         left += usize::from(result.unwrap_or(true));
@@ -88,12 +104,20 @@ fn clean_up(server: &ApiServer, definition: &Value) {
             .filter(|finalizer| *finalizer != crd::CLEANUP_FINALIZER)
             .map(Value::from)
             .collect();
-        set_meta(definition, "finalizers", (!kept.is_empty()).then(|| json!(kept)));
+        set_meta(
+            definition,
+            "finalizers",
+            (!kept.is_empty()).then(|| json!(kept)),
+        );
     });
-    let Some(found) = server.store().get(&definitions(), &key) else { return };
+    let Some(found) = server.store().get(&definitions(), &key) else {
+        return;
+    };
     let value = found.value();
     if object::is_terminating(&value) && object::finalizers(&value).is_empty() {
-        let gone = server.store().delete(&definitions(), key, found.revision, value, &[]);
+        let gone = server
+            .store()
+            .delete(&definitions(), key, found.revision, value, &[]);
         if gone.is_ok() {
             withdraw(server, definition);
         }
@@ -103,10 +127,15 @@ fn clean_up(server: &ApiServer, definition: &Value) {
 /// Changes a CRD on the server's own account.
 fn amend(server: &ApiServer, key: &Key, change: impl Fn(&mut Value)) {
     for _ in 0..16 {
-        let Some(found) = server.store().get(&definitions(), key) else { return };
+        let Some(found) = server.store().get(&definitions(), key) else {
+            return;
+        };
         let mut value = found.value();
         change(&mut value);
-        match server.store().update(&definitions(), key.clone(), found.revision, value, &[]) {
+        match server
+            .store()
+            .update(&definitions(), key.clone(), found.revision, value, &[])
+        {
             Err(WriteError::Changed) => {}
             _ => return,
         }
@@ -115,5 +144,8 @@ fn amend(server: &ApiServer, key: &Key, change: impl Fn(&mut Value)) {
 
 fn names(definition: &Value) -> (String, String) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]))
+    (
+        text(&definition["spec"]["group"]),
+        text(&definition["spec"]["names"]["plural"]),
+    )
 }

@@ -34,11 +34,18 @@ impl FieldValidation {
 /// Checks that the body is an object of this resource's kind, filling in nothing.
 pub(crate) fn check_kind(object: &Value, resource: &Resource) -> Result<()> {
     if !object.is_object() {
-        return Err(ApiError::bad_request("the body of the request must be a JSON object"));
+        return Err(ApiError::bad_request(
+            "the body of the request must be a JSON object",
+        ));
     }
-    let (kind, api_version) = (object["kind"].as_str().unwrap_or_default(), object["apiVersion"].as_str().unwrap_or_default());
+    let (kind, api_version) = (
+        object["kind"].as_str().unwrap_or_default(),
+        object["apiVersion"].as_str().unwrap_or_default(),
+    );
     // A typed body may leave both out: the path tells.
-    if (kind.is_empty() || kind == resource.kind) && (api_version.is_empty() || api_version == resource.api_version()) {
+    if (kind.is_empty() || kind == resource.kind)
+        && (api_version.is_empty() || api_version == resource.api_version())
+    {
         return Ok(());
     }
     if kind == resource.kind {
@@ -49,7 +56,10 @@ pub(crate) fn check_kind(object: &Value, resource: &Resource) -> Result<()> {
     }
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let _ = group;
-    Err(ApiError::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {}", resource.kind)))
+    Err(ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {}",
+        resource.kind
+    )))
 }
 
 /// Brings an object into the form it is stored in; the unknown fields come back.
@@ -60,14 +70,23 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
     }
     let mut unknown = Vec::new();
     let mismatch = |place: String| {
-        ApiError::bad_request(format!("{} in version \"{}\" cannot be handled as a {}: {place}", resource.kind, resource.version, resource.kind))
+        ApiError::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {place}",
+            resource.kind, resource.version, resource.kind
+        ))
     };
     match &resource.custom {
         None => read(object, &resource.ty, "", &mut unknown).map_err(mismatch)?,
         Some(custom) => {
             unknown = custom.prune_and_default(object);
             if let Some(metadata) = object.get_mut("metadata") {
-                read(metadata, resource.ty.member("metadata"), "metadata", &mut unknown).map_err(mismatch)?;
+                read(
+                    metadata,
+                    resource.ty.member("metadata"),
+                    "metadata",
+                    &mut unknown,
+                )
+                .map_err(mismatch)?;
             }
         }
     }
@@ -81,14 +100,26 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
 
 /// Reads `value` as `ty`; the error names the place and what was found there.
 fn read(value: &mut Value, ty: &Type, path: &str, unknown: &mut Vec<String>) -> Result<(), String> {
-    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let below = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
     match ty.resolve() {
         Type::Any | Type::Named(_) => Ok(()),
         Type::Scalar(scalar) => read_scalar(value, *scalar, path),
         Type::Struct { fields, open, .. } => {
-            let map = value.as_object_mut().ok_or_else(|| format!("json: cannot unmarshal into field {path} of type object"))?;
+            let map = value.as_object_mut().ok_or_else(|| {
+                format!("json: cannot unmarshal into field {path} of type object")
+            })?;
             if !open {
-                let strange: Vec<String> = map.keys().filter(|name| !fields.contains_key(*name)).cloned().collect();
+                let strange: Vec<String> = map
+                    .keys()
+                    .filter(|name| !fields.contains_key(*name))
+                    .cloned()
+                    .collect();
                 for name in strange {
                     map.remove(&name);
                     unknown.push(below(&name));
@@ -96,13 +127,16 @@ fn read(value: &mut Value, ty: &Type, path: &str, unknown: &mut Vec<String>) -> 
             }
             let mut gone = Vec::new();
             for (name, value) in map.iter_mut() {
-                let Some(field) = fields.get(name) else { continue };
+                let Some(field) = fields.get(name) else {
+                    continue;
+                };
                 if value.is_null() {
                     gone.push(name.clone());
                     continue;
                 }
                 read(value, &field.ty, &below(name), unknown)?;
-                let empty_map = matches!(field.ty.resolve(), Type::Map { .. }) && value.as_object().is_some_and(serde_json::Map::is_empty);
+                let empty_map = matches!(field.ty.resolve(), Type::Map { .. })
+                    && value.as_object().is_some_and(serde_json::Map::is_empty);
                 if empty_map || value.as_array().is_some_and(Vec::is_empty) {
                     gone.push(name.clone());
                 }
@@ -113,15 +147,19 @@ fn read(value: &mut Value, ty: &Type, path: &str, unknown: &mut Vec<String>) -> 
             Ok(())
         }
         Type::Map { value: ty, .. } => {
-            let map = value.as_object_mut().ok_or_else(|| format!("json: cannot unmarshal into field {path} of type map"))?;
-            map.iter_mut().try_for_each(|(name, value)| read(value, ty, &below(name), unknown))
+            let map = value
+                .as_object_mut()
+                .ok_or_else(|| format!("json: cannot unmarshal into field {path} of type map"))?;
+            map.iter_mut()
+                .try_for_each(|(name, value)| read(value, ty, &below(name), unknown))
         }
         Type::List { item, .. } => {
-            let items = value.as_array_mut().ok_or_else(|| format!("json: cannot unmarshal into field {path} of type list"))?;
-            items
-                .iter_mut()
-                .enumerate()
-                .try_for_each(|(index, value)| read(value, item, &format!("{path}[{index}]"), unknown))
+            let items = value
+                .as_array_mut()
+                .ok_or_else(|| format!("json: cannot unmarshal into field {path} of type list"))?;
+            items.iter_mut().enumerate().try_for_each(|(index, value)| {
+                read(value, item, &format!("{path}[{index}]"), unknown)
+            })
         }
     }
 }
@@ -129,11 +167,19 @@ fn read(value: &mut Value, ty: &Type, path: &str, unknown: &mut Vec<String>) -> 
 fn read_scalar(value: &Value, scalar: Scalar, path: &str) -> Result<(), String> {
     let (fits, wanted) = match scalar {
         Scalar::String => (value.is_string(), "string"),
-        Scalar::Time => (value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()), "Time"),
+        Scalar::Time => (
+            value
+                .as_str()
+                .is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()),
+            "Time",
+        ),
         Scalar::Integer => (value.is_i64() || value.is_u64(), "int64"),
         Scalar::Number => (value.is_number(), "float64"),
         Scalar::Boolean => (value.is_boolean(), "bool"),
-        Scalar::IntOrString => (value.is_string() || value.is_i64() || value.is_u64(), "intstr.IntOrString"),
+        Scalar::IntOrString => (
+            value.is_string() || value.is_i64() || value.is_u64(),
+            "intstr.IntOrString",
+        ),
         Scalar::Quantity => (value.is_string() || value.is_number(), "resource.Quantity"),
         Scalar::Any => (true, ""),
     };
@@ -147,5 +193,7 @@ fn read_scalar(value: &Value, scalar: Scalar, path: &str) -> Result<(), String> 
         Value::Array(_) => "array",
         _ => "object",
     };
-    Err(format!("json: cannot unmarshal {found} into Go struct field {path} of type {wanted}"))
+    Err(format!(
+        "json: cannot unmarshal {found} into Go struct field {path} of type {wanted}"
+    ))
 }

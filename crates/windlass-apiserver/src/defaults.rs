@@ -19,17 +19,27 @@ struct Default {
 }
 
 static TABLE: LazyLock<HashMap<String, Vec<Default>>> = LazyLock::new(|| {
-    let raw: HashMap<String, Map<String, Value>> = serde_json::from_str(include_str!("../facts/defaults.json"))
-        .expect("facts/defaults.json is checked in and checked by tests: it parses");
+    let raw: HashMap<String, Map<String, Value>> =
+        serde_json::from_str(include_str!("../facts/defaults.json"))
+            .expect("facts/defaults.json is checked in and checked by tests: it parses");
     raw.into_iter()
         .map(|(ty, fields)| {
             let mut defaults: Vec<Default> = fields
                 .into_iter()
                 .map(|(key, value)| match key.split_once('?') {
-                    None => Default { field: key, when: None, value },
+                    None => Default {
+                        field: key,
+                        when: None,
+                        value,
+                    },
                     Some((field, condition)) => {
-                        let (sibling, wanted) = condition.split_once('=').unwrap_or((condition, ""));
-                        Default { field: field.into(), when: Some((sibling.into(), wanted.into())), value }
+                        let (sibling, wanted) =
+                            condition.split_once('=').unwrap_or((condition, ""));
+                        Default {
+                            field: field.into(),
+                            when: Some((sibling.into(), wanted.into())),
+                            value,
+                        }
                     }
                 })
                 .collect();
@@ -65,7 +75,10 @@ pub(crate) fn fill(value: &mut Value, ty: &Type) {
 
 fn fill_type(map: &mut Map<String, Value>, ty: &str) {
     for default in TABLE.get(ty).into_iter().flatten() {
-        let wanted = default.when.as_ref().is_none_or(|(sibling, value)| map.get(sibling).is_some_and(|found| found == value));
+        let wanted = default
+            .when
+            .as_ref()
+            .is_none_or(|(sibling, value)| map.get(sibling).is_some_and(|found| found == value));
         if wanted && !map.contains_key(&default.field) {
             map.insert(default.field.clone(), default.value.clone());
         }
@@ -85,10 +98,17 @@ fn pull_policy(container: &mut Map<String, Value>) {
     if container.contains_key("imagePullPolicy") {
         return;
     }
-    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let image = container
+        .get("image")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let name = image.rsplit('/').next().unwrap_or_default();
-    let moving = !image.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
-    container.insert("imagePullPolicy".into(), if moving { "Always" } else { "IfNotPresent" }.into());
+    let moving =
+        !image.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    container.insert(
+        "imagePullPolicy".into(),
+        if moving { "Always" } else { "IfNotPresent" }.into(),
+    );
 }
 
 fn target_port(port: &mut Map<String, Value>) {
@@ -101,10 +121,13 @@ fn target_port(port: &mut Map<String, Value>) {
 fn string_data(secret: &mut Map<String, Value>) {
     use base64::Engine as _;
     if let Some(Value::Object(plain)) = secret.remove("stringData") {
-        let data = secret.entry("data").or_insert_with(|| Value::Object(Map::new()));
+        let data = secret
+            .entry("data")
+            .or_insert_with(|| Value::Object(Map::new()));
         if let Some(data) = data.as_object_mut() {
             for (key, value) in plain {
-                let encoded = base64::engine::general_purpose::STANDARD.encode(value.as_str().unwrap_or_default());
+                let encoded = base64::engine::general_purpose::STANDARD
+                    .encode(value.as_str().unwrap_or_default());
                 data.insert(key, encoded.into());
             }
         }
@@ -112,8 +135,12 @@ fn string_data(secret: &mut Map<String, Value>) {
 }
 
 fn requests_from_limits(resources: &mut Map<String, Value>) {
-    let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
-    let requests = resources.entry("requests").or_insert_with(|| Value::Object(Map::new()));
+    let Some(Value::Object(limits)) = resources.get("limits").cloned() else {
+        return;
+    };
+    let requests = resources
+        .entry("requests")
+        .or_insert_with(|| Value::Object(Map::new()));
     if let Some(requests) = requests.as_object_mut() {
         for (name, limit) in limits {
             requests.entry(name).or_insert(limit);
@@ -123,7 +150,10 @@ fn requests_from_limits(resources: &mut Map<String, Value>) {
 
 /// The deprecated name of the same field follows it.
 fn service_account(spec: &mut Map<String, Value>) {
-    match (spec.get("serviceAccountName").cloned(), spec.get("serviceAccount").cloned()) {
+    match (
+        spec.get("serviceAccountName").cloned(),
+        spec.get("serviceAccount").cloned(),
+    ) {
         (Some(name), None) => spec.insert("serviceAccount".into(), name),
         (None, Some(name)) => spec.insert("serviceAccountName".into(), name),
         _ => None,
@@ -140,18 +170,29 @@ mod tests {
         for (name, defaults) in TABLE.iter() {
             let ty = Type::Named(name.clone());
             for default in defaults {
-                assert!(ty.field(&default.field).is_some(), "{name} has no field {}", default.field);
+                assert!(
+                    ty.field(&default.field).is_some(),
+                    "{name} has no field {}",
+                    default.field
+                );
             }
         }
     }
 
     #[test]
     fn the_pull_policy_follows_the_tag() {
-        for (image, policy) in
-            [("nginx", "Always"), ("nginx:latest", "Always"), ("nginx:1", "IfNotPresent"), ("r:5000/nginx", "Always"), ("x@sha256:0", "IfNotPresent")]
-        {
+        for (image, policy) in [
+            ("nginx", "Always"),
+            ("nginx:latest", "Always"),
+            ("nginx:1", "IfNotPresent"),
+            ("r:5000/nginx", "Always"),
+            ("x@sha256:0", "IfNotPresent"),
+        ] {
             let mut container = json!({"name": "c", "image": image});
-            fill(&mut container, &Type::Named("io.k8s.api.core.v1.Container".into()));
+            fill(
+                &mut container,
+                &Type::Named("io.k8s.api.core.v1.Container".into()),
+            );
             assert_eq!(container["imagePullPolicy"], policy, "{image}");
         }
     }

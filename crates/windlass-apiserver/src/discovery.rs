@@ -31,8 +31,15 @@ pub(crate) fn version() -> Value {
 
 /// Whether the client prefers everything in one answer.
 fn wants_aggregated(headers: &HeaderMap) -> bool {
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    accept.split(',').any(|clause| clause.contains("as=APIGroupDiscoveryList") && clause.contains("v=v2;") | clause.ends_with("v=v2") && !clause.contains("v2beta1"))
+    let accept = headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .unwrap_or_default();
+    accept.split(',').any(|clause| {
+        clause.contains("as=APIGroupDiscoveryList")
+            && clause.contains("v=v2;") | clause.ends_with("v=v2")
+            && !clause.contains("v2beta1")
+    })
 }
 
 /// `/api`.
@@ -51,17 +58,28 @@ pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Result<Answer
 pub(crate) fn groups(known: &Known, headers: &HeaderMap) -> Result<Answer> {
     let groups = known.groups();
     if wants_aggregated(headers) {
-        let wanted: Vec<_> = groups.iter().map(|group| (group.name.as_str(), group.versions.clone())).collect();
+        let wanted: Vec<_> = groups
+            .iter()
+            .map(|group| (group.name.as_str(), group.versions.clone()))
+            .collect();
         return Ok(aggregated(known, &wanted));
     }
-    let groups: Vec<Value> = groups.iter().map(|group| api_group(&group.name, &group.versions)).collect();
-    Ok(Answer::value(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})))
+    let groups: Vec<Value> = groups
+        .iter()
+        .map(|group| api_group(&group.name, &group.versions))
+        .collect();
+    Ok(Answer::value(
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+    ))
 }
 
 /// `/apis/<group>`.
 pub(crate) fn group(known: &Known, name: &str) -> Result<Answer> {
     let Some(group) = known.groups().into_iter().find(|group| group.name == name) else {
-        return Ok(Answer::text(http::StatusCode::NOT_FOUND, "404 page not found\n"));
+        return Ok(Answer::text(
+            http::StatusCode::NOT_FOUND,
+            "404 page not found\n",
+        ));
     };
     let mut group = api_group(&group.name, &group.versions);
     group["kind"] = "APIGroup".into();
@@ -70,8 +88,10 @@ pub(crate) fn group(known: &Known, name: &str) -> Result<Answer> {
 }
 
 fn api_group(name: &str, versions: &[String]) -> Value {
-    let versions: Vec<Value> =
-        versions.iter().map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version})).collect();
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
     json!({"name": name, "versions": versions, "preferredVersion": versions.first()})
 }
 
@@ -82,7 +102,10 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
         return if known.has_group(group) {
             Err(ApiError::resource_not_found())
         } else {
-            Ok(Answer::text(http::StatusCode::NOT_FOUND, "404 page not found\n"))
+            Ok(Answer::text(
+                http::StatusCode::NOT_FOUND,
+                "404 page not found\n",
+            ))
         };
     };
     let mut rows = Vec::new();
@@ -111,7 +134,9 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
             });
             if let Some((group, version, kind)) = &sub.body {
                 row["kind"] = kind.as_str().into();
-                if (group.as_str(), version.as_str()) != (resource.group.as_str(), resource.version.as_str()) {
+                if (group.as_str(), version.as_str())
+                    != (resource.group.as_str(), resource.version.as_str())
+                {
                     row["group"] = group.as_str().into();
                     row["version"] = version.as_str().into();
                 }
@@ -120,7 +145,9 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
         }
     }
     let group_version = resources[0].api_version();
-    Ok(Answer::value(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": rows})))
+    Ok(Answer::value(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": rows}),
+    ))
 }
 
 fn aggregated(known: &Known, groups: &[(&str, Vec<String>)]) -> Answer {
@@ -131,11 +158,18 @@ fn aggregated(known: &Known, groups: &[(&str, Vec<String>)]) -> Answer {
                 .iter()
                 .map(|version| {
                     let resources = known.of_version(name, version).unwrap_or_default();
-                    let resources: Vec<Value> = resources.into_iter().map(|resource| aggregated_resource(resource)).collect();
+                    let resources: Vec<Value> = resources
+                        .into_iter()
+                        .map(|resource| aggregated_resource(resource))
+                        .collect();
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
-            let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
+            let metadata = if name.is_empty() {
+                json!({})
+            } else {
+                json!({"name": name})
+            };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();

@@ -23,8 +23,14 @@ pub(crate) fn from_core(event: &mut Value) {
     rename(event, "events.k8s.io/v1", |(core, new)| (core, new));
 }
 
-fn rename(event: &mut Value, api_version: &str, direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str)) {
-    let Some(map): Option<&mut Map<String, Value>> = event.as_object_mut() else { return };
+fn rename(
+    event: &mut Value,
+    api_version: &str,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) {
+    let Some(map): Option<&mut Map<String, Value>> = event.as_object_mut() else {
+        return;
+    };
     for pair in NAMES {
         let (from, to) = direction(*pair);
         if let Some(value) = map.remove(from) {

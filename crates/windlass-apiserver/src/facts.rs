@@ -40,8 +40,18 @@ impl Facts {
     }
 
     fn from_raw(raw: RawFacts) -> Self {
-        let types = raw.types.iter().map(|(name, ty)| (name.clone(), ty.to_type(name))).collect();
-        Self { version: raw.version, groups: raw.groups, resources: raw.resources, types, raw_types: raw.types }
+        let types = raw
+            .types
+            .iter()
+            .map(|(name, ty)| (name.clone(), ty.to_type(name)))
+            .collect();
+        Self {
+            version: raw.version,
+            groups: raw.groups,
+            resources: raw.resources,
+            types,
+            raw_types: raw.types,
+        }
     }
 }
 
@@ -147,7 +157,10 @@ impl RawType {
         match &self.fields {
             _ if name == QUANTITY => Type::Scalar(Scalar::Quantity),
             Some(fields) => Type::Struct {
-                fields: fields.iter().map(|(name, field)| (name.clone(), field.to_field())).collect(),
+                fields: fields
+                    .iter()
+                    .map(|(name, field)| (name.clone(), field.to_field()))
+                    .collect(),
                 atomic: self.shape.map.as_deref() == Some("atomic"),
                 open: self.shape.preserve_unknown,
             },
@@ -172,14 +185,20 @@ impl RawField {
         let atomic = self.map.as_deref() == Some("atomic");
         match self.t.as_deref() {
             Some("ref") => Type::Named(self.reference.clone().unwrap_or_default()),
-            Some("string") if self.format.as_deref() == Some("date-time") => Type::Scalar(Scalar::Time),
+            Some("string") if self.format.as_deref() == Some("date-time") => {
+                Type::Scalar(Scalar::Time)
+            }
             Some("string") => Type::Scalar(Scalar::String),
             Some("integer") => Type::Scalar(Scalar::Integer),
             Some("number") => Type::Scalar(Scalar::Number),
             Some("boolean") => Type::Scalar(Scalar::Boolean),
             Some("intOrString") => Type::Scalar(Scalar::IntOrString),
             Some("array") => Type::List {
-                item: Box::new(self.items.as_ref().map_or(Type::Any, |items| items.to_type())),
+                item: Box::new(
+                    self.items
+                        .as_ref()
+                        .map_or(Type::Any, |items| items.to_type()),
+                ),
                 kind: match self.list.as_deref() {
                     Some("map") => ListKind::Map(self.keys.clone()),
                     Some("set") => ListKind::Set,
@@ -187,7 +206,10 @@ impl RawField {
                 },
             },
             Some("object") => match &self.values {
-                Some(values) => Type::Map { value: Box::new(values.to_type()), atomic },
+                Some(values) => Type::Map {
+                    value: Box::new(values.to_type()),
+                    atomic,
+                },
                 None => Type::Any,
             },
             _ => Type::Any,
@@ -204,8 +226,13 @@ mod tests {
         let container = Type::Named("io.k8s.api.core.v1.Container".into());
         let ports = container.field("ports").expect("containers have ports");
         assert_eq!(ports.patch.merge_key.as_deref(), Some("containerPort"));
-        let Type::List { kind, .. } = ports.ty.resolve() else { panic!("ports is a list") };
-        assert_eq!(*kind, ListKind::Map(vec!["containerPort".into(), "protocol".into()]));
+        let Type::List { kind, .. } = ports.ty.resolve() else {
+            panic!("ports is a list")
+        };
+        assert_eq!(
+            *kind,
+            ListKind::Map(vec!["containerPort".into(), "protocol".into()])
+        );
     }
 
     #[test]
@@ -213,8 +240,12 @@ mod tests {
         fn visit(ty: &Type, missing: &mut Vec<String>) {
             match ty {
                 Type::Named(name) if get().type_named(name).is_none() => missing.push(name.clone()),
-                Type::Struct { fields, .. } => fields.values().for_each(|field| visit(&field.ty, missing)),
-                Type::Map { value: inner, .. } | Type::List { item: inner, .. } => visit(inner, missing),
+                Type::Struct { fields, .. } => {
+                    fields.values().for_each(|field| visit(&field.ty, missing))
+                }
+                Type::Map { value: inner, .. } | Type::List { item: inner, .. } => {
+                    visit(inner, missing)
+                }
                 _ => {}
             }
         }

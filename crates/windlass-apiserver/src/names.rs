@@ -16,7 +16,9 @@ fn is_label(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     edge(text.chars().next())
         && edge(text.chars().last())
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 fn subdomain_errors(name: &str) -> Vec<String> {
@@ -57,7 +59,11 @@ fn segment_errors(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
-    ["/", "%"].iter().filter(|bad| name.contains(**bad)).map(|bad| format!("may not contain '{bad}'")).collect()
+    ["/", "%"]
+        .iter()
+        .filter(|bad| name.contains(**bad))
+        .map(|bad| format!("may not contain '{bad}'"))
+        .collect()
 }
 
 fn is_qualified_part(text: &str) -> bool {
@@ -65,18 +71,26 @@ fn is_qualified_part(text: &str) -> bool {
     text.len() <= 63
         && edge(text.chars().next())
         && edge(text.chars().last())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 /// Label keys and annotation keys: an optional DNS prefix and a name.
 fn qualified_errors(key: &str) -> Vec<String> {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let (prefix, name) = key
+        .split_once('/')
+        .map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let mut errors = Vec::new();
     if let Some(prefix) = prefix {
         if prefix.is_empty() {
             errors.push("prefix part must be non-empty".to_owned());
         } else {
-            errors.extend(subdomain_errors(prefix).into_iter().map(|error| format!("prefix part {error}")));
+            errors.extend(
+                subdomain_errors(prefix)
+                    .into_iter()
+                    .map(|error| format!("prefix part {error}")),
+            );
         }
     }
     if name.is_empty() {
@@ -101,13 +115,29 @@ pub(crate) fn metadata_causes(object: &Value, resource: &Resource) -> Vec<Cause>
         _ => subdomain_errors,
     };
     if name.is_empty() {
-        causes.push(field::required("metadata.name", "name or generateName is required"));
+        causes.push(field::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
     } else {
-        causes.extend(check(name).iter().map(|error| field::invalid("metadata.name", &name.into(), error)));
+        causes.extend(
+            check(name)
+                .iter()
+                .map(|error| field::invalid("metadata.name", &name.into(), error)),
+        );
     }
-    let map = |field: &str| object["metadata"][field].as_object().cloned().unwrap_or_default();
+    let map = |field: &str| {
+        object["metadata"][field]
+            .as_object()
+            .cloned()
+            .unwrap_or_default()
+    };
     for (key, value) in map("labels") {
-        causes.extend(qualified_errors(&key).iter().map(|error| field::invalid("metadata.labels", &key.as_str().into(), error)));
+        causes.extend(
+            qualified_errors(&key)
+                .iter()
+                .map(|error| field::invalid("metadata.labels", &key.as_str().into(), error)),
+        );
         let text = value.as_str().unwrap_or_default();
         if !text.is_empty() && !is_qualified_part(text) {
             causes.push(field::invalid("metadata.labels", &value, LABEL_VALUE));
@@ -115,30 +145,48 @@ pub(crate) fn metadata_causes(object: &Value, resource: &Resource) -> Vec<Cause>
     }
     for key in map("annotations").keys() {
         let lower = key.to_lowercase();
-        causes.extend(qualified_errors(&lower).iter().map(|error| field::invalid("metadata.annotations", &key.as_str().into(), error)));
+        causes.extend(
+            qualified_errors(&lower)
+                .iter()
+                .map(|error| field::invalid("metadata.annotations", &key.as_str().into(), error)),
+        );
     }
     for (index, finalizer) in object::finalizers(object).iter().enumerate() {
         let path = format!("metadata.finalizers[{index}]");
-        causes.extend(qualified_errors(finalizer).iter().map(|error| field::invalid(path.clone(), &(*finalizer).into(), error)));
+        causes.extend(
+            qualified_errors(finalizer)
+                .iter()
+                .map(|error| field::invalid(path.clone(), &(*finalizer).into(), error)),
+        );
     }
     owner_causes(object, &mut causes);
     causes
 }
 
 fn owner_causes(object: &Value, causes: &mut Vec<Cause>) {
-    let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+    let owners = object["metadata"]["ownerReferences"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     for (index, owner) in owners.iter().enumerate() {
         for part in ["apiVersion", "kind", "name", "uid"] {
             if owner[part].as_str().is_none_or(str::is_empty) {
                 causes.push(field::invalid(
                     format!("metadata.ownerReferences[{index}].{part}"),
                     &owner[part].as_str().unwrap_or_default().into(),
-                    if part == "apiVersion" { "version must not be empty" } else { "must not be empty" },
+                    if part == "apiVersion" {
+                        "version must not be empty"
+                    } else {
+                        "must not be empty"
+                    },
                 ));
             }
         }
     }
-    let controllers: Vec<&Value> = owners.iter().filter(|owner| owner["controller"] == true).collect();
+    let controllers: Vec<&Value> = owners
+        .iter()
+        .filter(|owner| owner["controller"] == true)
+        .collect();
     if let [first, second, ..] = controllers.as_slice() {
         causes.push(field::invalid(
             "metadata.ownerReferences",

@@ -32,7 +32,12 @@ pub(crate) fn set_meta(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    object["metadata"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 pub(crate) fn is_terminating(object: &Value) -> bool {
@@ -41,7 +46,9 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
 
 /// A dotted path (`.spec.replicas`).
 pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.trim_start_matches('.').split('.').try_fold(object, |value, part| value.get(part))
+    path.trim_start_matches('.')
+        .split('.')
+        .try_fold(object, |value, part| value.get(part))
 }
 
 /// Sets a dotted path, making the maps on the way.

@@ -18,10 +18,16 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// `/openapi/v3`.
 pub(crate) fn index(known: &Known) -> Value {
     let mut paths = Map::new();
-    let seen: BTreeSet<(&str, &str)> =
-        known.all().map(|resource| (resource.group.as_str(), resource.version.as_str())).collect();
+    let seen: BTreeSet<(&str, &str)> = known
+        .all()
+        .map(|resource| (resource.group.as_str(), resource.version.as_str()))
+        .collect();
     for (group, version) in seen {
-        let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+        let path = if group.is_empty() {
+            format!("api/{version}")
+        } else {
+            format!("apis/{group}/{version}")
+        };
         let link = format!("/openapi/v3/{path}");
         paths.insert(path, json!({"serverRelativeURL": link}));
     }
@@ -30,7 +36,9 @@ pub(crate) fn index(known: &Known) -> Value {
 
 /// The document of one group and version.
 pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answer> {
-    let resources = known.of_version(group, version).ok_or_else(ApiError::resource_not_found)?;
+    let resources = known
+        .of_version(group, version)
+        .ok_or_else(ApiError::resource_not_found)?;
     let mut schemas = Map::new();
     let mut paths = Map::new();
     for resource in resources {
@@ -40,7 +48,8 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
                 let mut schema = custom.raw_schema.clone();
                 schema["properties"]["apiVersion"] = json!({"type": "string"});
                 schema["properties"]["kind"] = json!({"type": "string"});
-                schema["properties"]["metadata"] = json!({"allOf": [{"$ref": reference(OBJECT_META)}], "default": {}});
+                schema["properties"]["metadata"] =
+                    json!({"allOf": [{"$ref": reference(OBJECT_META)}], "default": {}});
                 schema["x-kubernetes-group-version-kind"] = gvk(resource);
                 schemas.insert(name.clone(), schema);
                 add_type(OBJECT_META, &mut schemas);
@@ -63,7 +72,12 @@ fn schema_name(resource: &Resource) -> String {
         // com.example.cache.v1.Memcached for cache.example.com/v1 Memcached, as Kubernetes names them.
         _ => {
             let reversed: Vec<&str> = resource.group.split('.').rev().collect();
-            format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind)
+            format!(
+                "{}.{}.{}",
+                reversed.join("."),
+                resource.version,
+                resource.kind
+            )
         }
     }
 }
@@ -81,10 +95,17 @@ fn add_type(name: &str, schemas: &mut Map<String, Value>) {
     if schemas.contains_key(name) {
         return;
     }
-    let Some(raw) = facts::get().raw_types.get(name) else { return };
+    let Some(raw) = facts::get().raw_types.get(name) else {
+        return;
+    };
     // Put down first, so that a type that refers to itself ends.
     schemas.insert(name.to_owned(), type_schema(raw));
-    for field in raw.fields.iter().flat_map(|fields| fields.values()).chain([&raw.shape]) {
+    for field in raw
+        .fields
+        .iter()
+        .flat_map(|fields| fields.values())
+        .chain([&raw.shape])
+    {
         add_references(field, schemas);
     }
 }
@@ -99,8 +120,13 @@ fn add_references(field: &RawField, schemas: &mut Map<String, Value>) {
 }
 
 fn type_schema(raw: &RawType) -> Value {
-    let Some(fields) = &raw.fields else { return field_schema(&raw.shape) };
-    let properties: Map<String, Value> = fields.iter().map(|(name, field)| (name.clone(), field_schema(field))).collect();
+    let Some(fields) = &raw.fields else {
+        return field_schema(&raw.shape);
+    };
+    let properties: Map<String, Value> = fields
+        .iter()
+        .map(|(name, field)| (name.clone(), field_schema(field)))
+        .collect();
     let mut schema = json!({"type": "object", "properties": properties});
     if !raw.required.is_empty() {
         schema["required"] = json!(raw.required);
@@ -108,7 +134,8 @@ fn type_schema(raw: &RawType) -> Value {
     if let Some(kind) = &raw.gvk {
         let parts: Vec<&str> = kind.split('/').collect();
         if let [group, version, kind] = parts.as_slice() {
-            schema["x-kubernetes-group-version-kind"] = json!([{"group": group, "version": version, "kind": kind}]);
+            schema["x-kubernetes-group-version-kind"] =
+                json!([{"group": group, "version": version, "kind": kind}]);
         }
     }
     schema
@@ -116,9 +143,15 @@ fn type_schema(raw: &RawType) -> Value {
 
 fn field_schema(field: &RawField) -> Value {
     let mut schema = match field.t.as_deref() {
-        Some("ref") => json!({"allOf": [{"$ref": reference(field.reference.as_deref().unwrap_or_default())}]}),
-        Some("intOrString") => json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}),
-        Some("array") => json!({"type": "array", "items": field.items.as_ref().map_or(json!({}), |items| field_schema(items))}),
+        Some("ref") => {
+            json!({"allOf": [{"$ref": reference(field.reference.as_deref().unwrap_or_default())}]})
+        }
+        Some("intOrString") => {
+            json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
+        }
+        Some("array") => {
+            json!({"type": "array", "items": field.items.as_ref().map_or(json!({}), |items| field_schema(items))})
+        }
         Some("object") => match &field.values {
             Some(values) => json!({"type": "object", "additionalProperties": field_schema(values)}),
             None => json!({"type": "object"}),
@@ -135,19 +168,42 @@ fn field_schema(field: &RawField) -> Value {
         add("format", field.format.clone().map(Value::from));
     }
     add("default", field.default.clone());
-    add("enum", (!field.allowed.is_empty()).then(|| field.allowed.clone().into()));
-    add("x-kubernetes-list-type", field.list.clone().map(Value::from));
-    add("x-kubernetes-list-map-keys", (!field.keys.is_empty()).then(|| json!(field.keys)));
+    add(
+        "enum",
+        (!field.allowed.is_empty()).then(|| field.allowed.clone().into()),
+    );
+    add(
+        "x-kubernetes-list-type",
+        field.list.clone().map(Value::from),
+    );
+    add(
+        "x-kubernetes-list-map-keys",
+        (!field.keys.is_empty()).then(|| json!(field.keys)),
+    );
     add("x-kubernetes-map-type", field.map.clone().map(Value::from));
-    add("x-kubernetes-patch-merge-key", field.merge_key.clone().map(Value::from));
-    add("x-kubernetes-patch-strategy", (!field.strategy.is_empty()).then(|| field.strategy.join(",").into()));
+    add(
+        "x-kubernetes-patch-merge-key",
+        field.merge_key.clone().map(Value::from),
+    );
+    add(
+        "x-kubernetes-patch-strategy",
+        (!field.strategy.is_empty()).then(|| field.strategy.join(",").into()),
+    );
     schema
 }
 
 /// The operations clients look for: above all that PATCH takes `fieldValidation`.
 fn add_paths(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) {
-    let prefix = if resource.group.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{}/{}", resource.group, resource.version) };
-    let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+    let prefix = if resource.group.is_empty() {
+        "/api/v1".to_owned()
+    } else {
+        format!("/apis/{}/{}", resource.group, resource.version)
+    };
+    let scope = if resource.namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
     let collection = format!("{prefix}{scope}/{}", resource.plural);
     let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let parameter = |name: &str, ty: &str| json!({"name": name, "in": "query", "schema": {"type": ty, "uniqueItems": true}});
@@ -168,7 +224,10 @@ fn add_paths(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) 
     if let Some(list) = patch_parameters.as_array_mut() {
         list.push(parameter("force", "boolean"));
     }
-    paths.insert(collection.clone(), json!({"get": operation("list", json!([])), "post": operation("post", writes.clone())}));
+    paths.insert(
+        collection.clone(),
+        json!({"get": operation("list", json!([])), "post": operation("post", writes.clone())}),
+    );
     paths.insert(
         format!("{collection}/{{name}}"),
         json!({

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
 /// How long certificates are valid, in days.
@@ -43,11 +43,18 @@ impl Authority {
     pub fn create() -> Result<Self, PkiError> {
         let mut params = params("windlass-ca", None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
         params.not_after = rcgen::date_time_ymd(4096, 1, 1);
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
-        Ok(Self(KeyedCertificate { certificate: certificate.pem(), key: key.serialize_pem() }))
+        Ok(Self(KeyedCertificate {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }))
     }
 
     /// One that was kept.
@@ -61,11 +68,21 @@ impl Authority {
     }
 
     /// A certificate for a server that is reached at these addresses and names.
-    pub fn server(&self, name: &str, addresses: &[IpAddr], names: &[&str]) -> Result<KeyedCertificate, PkiError> {
+    pub fn server(
+        &self,
+        name: &str,
+        addresses: &[IpAddr],
+        names: &[&str],
+    ) -> Result<KeyedCertificate, PkiError> {
         let mut params = params(name, None);
-        params.subject_alt_names = addresses.iter().map(|address| SanType::IpAddress(*address)).collect();
+        params.subject_alt_names = addresses
+            .iter()
+            .map(|address| SanType::IpAddress(*address))
+            .collect();
         for name in names {
-            params.subject_alt_names.push(SanType::DnsName((*name).try_into()?));
+            params
+                .subject_alt_names
+                .push(SanType::DnsName((*name).try_into()?));
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         self.sign(params)
@@ -80,19 +97,27 @@ impl Authority {
 
     fn sign(&self, mut params: CertificateParams) -> Result<KeyedCertificate, PkiError> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        let issuer = Issuer::from_ca_cert_pem(&self.0.certificate, KeyPair::from_pem(&self.0.key)?)?;
+        let issuer =
+            Issuer::from_ca_cert_pem(&self.0.certificate, KeyPair::from_pem(&self.0.key)?)?;
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &issuer)?;
-        Ok(KeyedCertificate { certificate: certificate.pem(), key: key.serialize_pem() })
+        Ok(KeyedCertificate {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
     }
 }
 
 fn params(common_name: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     if let Some(organization) = organization {
-        params.distinguished_name.push(DnType::OrganizationName, organization);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, organization);
     }
     // A clock that runs a little behind must not refuse what was just made.
     let now = std::time::SystemTime::now();

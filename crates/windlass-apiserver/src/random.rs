@@ -44,7 +44,14 @@ impl Random {
                 out
             })
         };
-        format!("{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16))
+        format!(
+            "{}-{}-{}-{}-{}",
+            hex(0..4),
+            hex(4..6),
+            hex(6..8),
+            hex(8..10),
+            hex(10..16)
+        )
     }
 
     /// The suffix of a generated name.

@@ -33,18 +33,26 @@ impl Registry {
     /// The built-in kinds that can be stored.
     pub(crate) fn built_in() -> Self {
         let mut known = Known::default();
-        for facts in facts::get().resources.iter().filter(|facts| facts.verbs.iter().any(|verb| verb == "create") && facts.verbs.iter().any(|verb| verb == "list")) {
+        for facts in facts::get().resources.iter().filter(|facts| {
+            facts.verbs.iter().any(|verb| verb == "create")
+                && facts.verbs.iter().any(|verb| verb == "list")
+        }) {
             let resource = Arc::new(Resource::from_facts(facts));
             let address = address(&resource);
             known.order.push(address.clone());
             known.by_address.insert(address, resource);
         }
-        Self { resources: RwLock::new(Arc::new(known)) }
+        Self {
+            resources: RwLock::new(Arc::new(known)),
+        }
     }
 
     /// What is served at this moment.
     pub(crate) fn known(&self) -> Arc<Known> {
-        self.resources.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.resources
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
@@ -54,7 +62,10 @@ impl Registry {
 
     /// Replaces the versions of a custom resource by `versions` (none to remove it).
     pub(crate) fn set_custom(&self, group: &str, plural: &str, versions: Vec<Resource>) {
-        let mut guard = self.resources.write().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self
+            .resources
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut known = Known::clone(&guard);
         let same = |(g, _, p): &Address| g == group && p == plural;
         known.order.retain(|address| !same(address));
@@ -69,19 +80,27 @@ impl Registry {
 }
 
 fn address(resource: &Resource) -> Address {
-    (resource.group.clone(), resource.version.clone(), resource.plural.clone())
+    (
+        resource.group.clone(),
+        resource.version.clone(),
+        resource.plural.clone(),
+    )
 }
 
 impl Known {
     /// Every resource in discovery order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.order.iter().filter_map(|address| self.by_address.get(address))
+        self.order
+            .iter()
+            .filter_map(|address| self.by_address.get(address))
     }
 
     /// The resources of one group and version; `None` when there is no such version.
     pub(crate) fn of_version(&self, group: &str, version: &str) -> Option<Vec<&Arc<Resource>>> {
-        let found: Vec<_> =
-            self.all().filter(|resource| resource.group == group && resource.version == version).collect();
+        let found: Vec<_> = self
+            .all()
+            .filter(|resource| resource.group == group && resource.version == version)
+            .collect();
         (!found.is_empty()).then_some(found)
     }
 
@@ -90,7 +109,10 @@ impl Known {
         let mut groups: Vec<Group> = facts::get()
             .groups
             .iter()
-            .map(|group| Group { name: group.name.clone(), versions: group.versions.clone() })
+            .map(|group| Group {
+                name: group.name.clone(),
+                versions: group.versions.clone(),
+            })
             .collect();
         let mut custom: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for resource in self.all().filter(|resource| resource.is_custom()) {
@@ -103,12 +125,17 @@ impl Known {
             versions.sort_by(|a, b| crate::crd::compare_versions(a, b));
             match groups.iter_mut().find(|group| group.name == name) {
                 Some(group) => group.versions.extend(versions),
-                None => groups.push(Group { name: name.to_owned(), versions }),
+                None => groups.push(Group {
+                    name: name.to_owned(),
+                    versions,
+                }),
             }
         }
         groups.retain(|group| !group.name.is_empty());
         for group in &mut groups {
-            group.versions.retain(|version| self.of_version(&group.name, version).is_some());
+            group
+                .versions
+                .retain(|version| self.of_version(&group.name, version).is_some());
         }
         groups.retain(|group| !group.versions.is_empty());
         groups

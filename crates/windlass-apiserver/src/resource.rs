@@ -53,12 +53,20 @@ impl Resource {
                 name: sub.name.clone(),
                 verbs: sub.verbs.clone(),
                 body: sub.kind.clone().map(|kind| {
-                    (sub.group.clone().unwrap_or_default(), sub.version.clone().unwrap_or_default(), kind)
+                    (
+                        sub.group.clone().unwrap_or_default(),
+                        sub.version.clone().unwrap_or_default(),
+                        kind,
+                    )
                 }),
             })
             .collect();
         // Core and events.k8s.io events are one thing seen through two types.
-        let table_group = if facts.plural == "events" { "" } else { &facts.group };
+        let table_group = if facts.plural == "events" {
+            ""
+        } else {
+            &facts.group
+        };
         Self {
             group: facts.group.clone(),
             version: facts.version.clone(),
@@ -72,7 +80,12 @@ impl Resource {
             categories: facts.categories.clone(),
             subresources,
             columns: facts.columns.clone(),
-            selectable: facts.field_selectors.iter().filter(|field| !field.starts_with("metadata.")).cloned().collect(),
+            selectable: facts
+                .field_selectors
+                .iter()
+                .filter(|field| !field.starts_with("metadata."))
+                .cloned()
+                .collect(),
             table: TableName::new(table_group, &facts.plural),
             ty: Type::Named(facts.type_name.clone()),
             custom: None,
@@ -85,7 +98,11 @@ impl Resource {
 
     /// `v1`, `apps/v1`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// Whether this is the built-in resource of that group and plural.
@@ -104,11 +121,17 @@ impl Resource {
 
     /// For errors that name the plural.
     pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject { group: &self.group, kind: &self.plural }
+        Subject {
+            group: &self.group,
+            kind: &self.plural,
+        }
     }
 
     /// For errors that name the Kind.
     pub(crate) fn kind_subject(&self) -> Subject<'_> {
-        Subject { group: &self.group, kind: &self.kind }
+        Subject {
+            group: &self.group,
+            kind: &self.kind,
+        }
     }
 }

@@ -27,20 +27,30 @@ impl Selector {
     pub(crate) fn from_query(query: &Query, resource: &Resource) -> Result<Self> {
         let labels = match query.get("labelSelector") {
             None => Vec::new(),
-            Some(text) => parse_labels(text)
-                .map_err(|error| ApiError::bad_request(format!("unable to parse requirement: {error}")))?,
+            Some(text) => parse_labels(text).map_err(|error| {
+                ApiError::bad_request(format!("unable to parse requirement: {error}"))
+            })?,
         };
         let fields = match query.get("fieldSelector") {
             None => Vec::new(),
             Some(text) => parse_fields(text)?,
         };
         for (field, ..) in &fields {
-            let known = matches!(field.as_str(), "metadata.name") || (field == "metadata.namespace" && resource.namespaced);
-            if !known && !resource.selectable.iter().any(|selectable| selectable == field) {
+            let known = matches!(field.as_str(), "metadata.name")
+                || (field == "metadata.namespace" && resource.namespaced);
+            if !known
+                && !resource
+                    .selectable
+                    .iter()
+                    .any(|selectable| selectable == field)
+            {
                 return Err(ApiError::bad_request(if resource.is_custom() {
                     format!("field label not supported: {field}")
                 } else {
-                    format!("field label \"{field}\" not supported for {}", resource.kind)
+                    format!(
+                        "field label \"{field}\" not supported for {}",
+                        resource.kind
+                    )
                 }));
             }
         }
@@ -57,7 +67,11 @@ impl Selector {
                 let found = match field.as_str() {
                     "metadata.name" => object.key.name(),
                     "metadata.namespace" => object.key.namespace(),
-                    _ => object.fields.iter().find(|(known, _)| **known == **field).map_or("", |(_, value)| value),
+                    _ => object
+                        .fields
+                        .iter()
+                        .find(|(known, _)| **known == **field)
+                        .map_or("", |(_, value)| value),
                 };
                 (found == wanted) == *equal
             })
@@ -67,7 +81,9 @@ impl Selector {
 fn labels_match(requirements: &[Requirement], labels: &BTreeMap<String, String>) -> bool {
     requirements.iter().all(|requirement| match requirement {
         Requirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
-        Requirement::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
+        Requirement::NotIn(key, values) => {
+            labels.get(key).is_none_or(|value| !values.contains(value))
+        }
         Requirement::Exists(key) => labels.contains_key(key),
         Requirement::Absent(key) => !labels.contains_key(key),
     })
@@ -107,10 +123,17 @@ fn parse_clause(clause: &str) -> Result<Requirement, String> {
         return key_of(key).map(Requirement::Absent);
     }
     if let Some(values) = clause.strip_suffix(')') {
-        let (head, values) = values.split_once('(').ok_or_else(|| format!("found '{clause}', expected: '('"))?;
-        let (key, operator) =
-            head.trim().rsplit_once(char::is_whitespace).ok_or_else(|| format!("found '{clause}', expected: in, notin"))?;
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let (head, values) = values
+            .split_once('(')
+            .ok_or_else(|| format!("found '{clause}', expected: '('"))?;
+        let (key, operator) = head
+            .trim()
+            .rsplit_once(char::is_whitespace)
+            .ok_or_else(|| format!("found '{clause}', expected: in, notin"))?;
+        let values = values
+            .split(',')
+            .map(|value| value.trim().to_owned())
+            .collect();
         return match operator {
             "in" => Ok(Requirement::In(key_of(key)?, values)),
             "notin" => Ok(Requirement::NotIn(key_of(key)?, values)),
@@ -118,7 +141,10 @@ fn parse_clause(clause: &str) -> Result<Requirement, String> {
         };
     }
     if let Some((key, value)) = clause.split_once("!=") {
-        return Ok(Requirement::NotIn(key_of(key)?, vec![value.trim().to_owned()]));
+        return Ok(Requirement::NotIn(
+            key_of(key)?,
+            vec![value.trim().to_owned()],
+        ));
     }
     if let Some((key, value)) = clause.split_once('=') {
         let value = value.strip_prefix('=').unwrap_or(value);
@@ -145,7 +171,9 @@ fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
             } else if let Some((field, value)) = clause.split_once('=') {
                 (field, value.strip_prefix('=').unwrap_or(value), true)
             } else {
-                return Err(ApiError::bad_request(format!("invalid selector: '{clause}'; can't understand '{clause}'")));
+                return Err(ApiError::bad_request(format!(
+                    "invalid selector: '{clause}'; can't understand '{clause}'"
+                )));
             };
             Ok((field.to_owned(), value.to_owned(), equal))
         })
@@ -158,14 +186,25 @@ mod tests {
     use proptest::prelude::*;
 
     fn matches(selector: &str, labels: &[(&str, &str)]) -> bool {
-        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let labels = labels
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         labels_match(&parse_labels(selector).unwrap(), &labels)
     }
 
     #[test]
     fn every_form_of_label_selector() {
         let labels = [("app", "web"), ("tier", "a")];
-        for yes in ["app=web", "app==web", "app!=db", "app in (web, db)", "app notin (db),tier", "!gone", "app,tier=a"] {
+        for yes in [
+            "app=web",
+            "app==web",
+            "app!=db",
+            "app in (web, db)",
+            "app notin (db),tier",
+            "!gone",
+            "app,tier=a",
+        ] {
             assert!(matches(yes, &labels), "{yes}");
         }
         for no in ["app=db", "app in (x)", "!app", "gone", "app notin (web)"] {

@@ -41,17 +41,30 @@ type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The edges of the server, where a test delays, fails or counts requests.
 pub trait Hooks: Send + Sync {
     /// Before a request is applied.
-    fn before<'a>(&'a self, _who: &'a Identity, _request: &'a ResourceRequest) -> HookFuture<'a, Verdict> {
+    fn before<'a>(
+        &'a self,
+        _who: &'a Identity,
+        _request: &'a ResourceRequest,
+    ) -> HookFuture<'a, Verdict> {
         Box::pin(std::future::ready(Verdict::Pass))
     }
 
     /// After it was applied and before the client hears of it. A future that never ends is a client that died.
-    fn after<'a>(&'a self, _who: &'a Identity, _request: &'a ResourceRequest, _outcome: Outcome) -> HookFuture<'a, ()> {
+    fn after<'a>(
+        &'a self,
+        _who: &'a Identity,
+        _request: &'a ResourceRequest,
+        _outcome: Outcome,
+    ) -> HookFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
     /// Before the events of a watch are delivered to `who`.
-    fn deliver<'a>(&'a self, _who: &'a Identity, _watch: &'a ResourceRequest) -> HookFuture<'a, ()> {
+    fn deliver<'a>(
+        &'a self,
+        _who: &'a Identity,
+        _watch: &'a ResourceRequest,
+    ) -> HookFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -96,8 +109,12 @@ struct Inner {
 impl ApiServer {
     /// A server with nothing stored but the namespaces every cluster has.
     pub fn new(config: Config) -> Self {
-        let server =
-            Self(Arc::new(Inner { store: Store::new(), registry: Registry::built_in(), tokens: Tokens::default(), config }));
+        let server = Self(Arc::new(Inner {
+            store: Store::new(),
+            registry: Registry::built_in(),
+            tokens: Tokens::default(),
+            config,
+        }));
         crate::bootstrap::run(&server);
         server
     }
@@ -109,12 +126,18 @@ impl ApiServer {
 
     /// The server without a socket, as seen by `identity`: a [`tower::Service`] for `kube::Client::new`.
     pub fn in_process(&self, identity: Identity) -> InProcess {
-        InProcess { server: self.clone(), identity: Some(Arc::new(identity)) }
+        InProcess {
+            server: self.clone(),
+            identity: Some(Arc::new(identity)),
+        }
     }
 
     /// The same for a caller who must bring a token, or is anonymous.
     pub fn in_process_unauthenticated(&self) -> InProcess {
-        InProcess { server: self.clone(), identity: None }
+        InProcess {
+            server: self.clone(),
+            identity: None,
+        }
     }
 
     /// The revision of the latest write.
@@ -154,7 +177,11 @@ impl ApiServer {
         self.0.config.hooks.as_ref()
     }
 
-    pub(crate) async fn before(&self, who: &Identity, request: &ResourceRequest) -> Option<ApiError> {
+    pub(crate) async fn before(
+        &self,
+        who: &Identity,
+        request: &ResourceRequest,
+    ) -> Option<ApiError> {
         match self.hooks()?.before(who, request).await {
             Verdict::Pass => None,
             Verdict::Fail(code, message) => Some(ApiError::new(code, reason_of(code), message)),
@@ -200,6 +227,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let client = self.clone();
-        Box::pin(async move { Ok(client.server.handle(request, client.identity.as_deref()).await) })
+        Box::pin(async move {
+            Ok(client
+                .server
+                .handle(request, client.identity.as_deref())
+                .await)
+        })
     }
 }

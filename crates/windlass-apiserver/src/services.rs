@@ -19,17 +19,24 @@ pub struct ServiceRange {
 impl Default for ServiceRange {
     /// 10.96.0.0/16, as kubeadm has it.
     fn default() -> Self {
-        Self { base: Ipv4Addr::new(10, 96, 0, 0), prefix: 16 }
+        Self {
+            base: Ipv4Addr::new(10, 96, 0, 0),
+            prefix: 16,
+        }
     }
 }
 
 impl ServiceRange {
     fn size(self) -> u32 {
-        1_u32.checked_shl(32 - u32::from(self.prefix.min(32))).unwrap_or(u32::MAX)
+        1_u32
+            .checked_shl(32 - u32::from(self.prefix.min(32)))
+            .unwrap_or(u32::MAX)
     }
 
     fn contains(self, address: Ipv4Addr) -> bool {
-        u32::from(address).checked_sub(u32::from(self.base)).is_some_and(|offset| offset < self.size())
+        u32::from(address)
+            .checked_sub(u32::from(self.base))
+            .is_some_and(|offset| offset < self.size())
     }
 }
 
@@ -40,40 +47,66 @@ pub(crate) fn allocate(
     range: ServiceRange,
     pick: impl Fn(u64) -> u64,
 ) -> Result<Vec<Cause>> {
-    let Some(spec) = service["spec"].as_object_mut() else { return Ok(Vec::new()) };
+    let Some(spec) = service["spec"].as_object_mut() else {
+        return Ok(Vec::new());
+    };
     if spec.get("type").and_then(Value::as_str) == Some("ExternalName") {
         return Ok(Vec::new());
     }
-    let taken = |address: &str| store.any(&TableName::new("", "services"), |service| {
-        service.fields.iter().any(|(field, value)| &**field == "spec.clusterIP" && &**value == address)
-    });
-    let asked = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let taken = |address: &str| {
+        store.any(&TableName::new("", "services"), |service| {
+            service
+                .fields
+                .iter()
+                .any(|(field, value)| &**field == "spec.clusterIP" && &**value == address)
+        })
+    };
+    let asked = spec
+        .get("clusterIP")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let address = match asked.as_str() {
         "None" => asked,
         "" => {
             // The first addresses are left for those that are asked for by number.
             let (size, reserved) = (range.size(), (range.size() / 16).clamp(16, 256));
             let start = u32::try_from(pick(u64::from(size))).unwrap_or_default();
-            let free = (0..size).map(|step| start.wrapping_add(step) % size).find(|offset| {
-                let address = Ipv4Addr::from(u32::from(range.base) + offset);
-                *offset >= reserved && *offset < size - 1 && !taken(&address.to_string())
-            });
+            let free = (0..size)
+                .map(|step| start.wrapping_add(step) % size)
+                .find(|offset| {
+                    let address = Ipv4Addr::from(u32::from(range.base) + offset);
+                    *offset >= reserved && *offset < size - 1 && !taken(&address.to_string())
+                });
             match free {
                 Some(offset) => Ipv4Addr::from(u32::from(range.base) + offset).to_string(),
-                None => return Err(ApiError::internal("failed to allocate IP: the range of service addresses is full")),
+                None => {
+                    return Err(ApiError::internal(
+                        "failed to allocate IP: the range of service addresses is full",
+                    ));
+                }
             }
         }
         _ => {
             let wrong = match asked.parse::<Ipv4Addr>() {
-                Ok(address) if !range.contains(address) => {
-                    Some(format!("failed to allocate IP {asked}: the provided IP ({asked}) is not in the valid range. The range of valid IPs is {}/{}", range.base, range.prefix))
-                }
-                Ok(_) if taken(&asked) => Some(format!("failed to allocate IP {asked}: provided IP is already allocated")),
+                Ok(address) if !range.contains(address) => Some(format!(
+                    "failed to allocate IP {asked}: the provided IP ({asked}) is not in the valid range. The range of valid IPs is {}/{}",
+                    range.base, range.prefix
+                )),
+                Ok(_) if taken(&asked) => Some(format!(
+                    "failed to allocate IP {asked}: provided IP is already allocated"
+                )),
                 Ok(_) => None,
-                Err(_) => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()),
+                Err(_) => {
+                    Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned())
+                }
             };
             if let Some(wrong) = wrong {
-                return Ok(vec![field::invalid("spec.clusterIPs", &json!([asked]), &wrong)]);
+                return Ok(vec![field::invalid(
+                    "spec.clusterIPs",
+                    &json!([asked]),
+                    &wrong,
+                )]);
             }
             asked
         }

@@ -14,7 +14,11 @@ pub(crate) struct Subject<'a> {
 impl Subject<'_> {
     /// `deployments.apps`, or `pods` in the core group.
     fn qualified(&self) -> String {
-        if self.group.is_empty() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
+        if self.group.is_empty() {
+            self.kind.to_owned()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
     }
 }
 
@@ -32,22 +36,38 @@ pub(crate) mod field {
     use serde_json::Value;
 
     fn cause(reason: &'static str, field: impl Into<String>, message: String) -> Cause {
-        Cause { reason, message, field: field.into() }
+        Cause {
+            reason,
+            message,
+            field: field.into(),
+        }
     }
 
     /// The value itself is wrong.
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Cause {
         // Go prints strings quoted and composite values as JSON.
-        cause("FieldValueInvalid", field, format!("Invalid value: {value}: {detail}"))
+        cause(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {value}: {detail}"),
+        )
     }
 
     /// The value has the wrong JSON type.
     pub(crate) fn type_invalid(field: impl Into<String>, shown: &str, detail: &str) -> Cause {
-        cause("FieldValueTypeInvalid", field, format!("Invalid value: {shown}: {detail}"))
+        cause(
+            "FieldValueTypeInvalid",
+            field,
+            format!("Invalid value: {shown}: {detail}"),
+        )
     }
 
     pub(crate) fn required(field: impl Into<String>, detail: &str) -> Cause {
-        let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
         cause("FieldValueRequired", field, message)
     }
 
@@ -55,24 +75,43 @@ pub(crate) mod field {
         cause("FieldValueForbidden", field, format!("Forbidden: {detail}"))
     }
 
-    pub(crate) fn not_supported(field: impl Into<String>, value: &Value, allowed: &[String]) -> Cause {
+    pub(crate) fn not_supported(
+        field: impl Into<String>,
+        value: &Value,
+        allowed: &[String],
+    ) -> Cause {
         cause(
             "FieldValueNotSupported",
             field,
-            format!("Unsupported value: {value}: supported values: {}", allowed.join(", ")),
+            format!(
+                "Unsupported value: {value}: supported values: {}",
+                allowed.join(", ")
+            ),
         )
     }
 
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Cause {
-        cause("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+        cause(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {value}"),
+        )
     }
 
     pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
-        cause("FieldValueTooLong", field, format!("Too long: may not be more than {max} bytes"))
+        cause(
+            "FieldValueTooLong",
+            field,
+            format!("Too long: may not be more than {max} bytes"),
+        )
     }
 
     pub(crate) fn too_many(field: impl Into<String>, actual: usize, max: u64) -> Cause {
-        cause("FieldValueTooMany", field, format!("Too many: {actual}: must have at most {max} items"))
+        cause(
+            "FieldValueTooMany",
+            field,
+            format!("Too many: {actual}: must have at most {max} items"),
+        )
     }
 }
 
@@ -91,7 +130,12 @@ pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
     }
 
     fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
@@ -121,7 +165,10 @@ impl ApiError {
     }
 
     pub(crate) fn conflict(subject: Subject<'_>, name: &str, detail: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {detail}", subject.qualified());
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {detail}",
+            subject.qualified()
+        );
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(subject, name)
     }
 
@@ -135,19 +182,32 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(subject: Subject<'_>, name: &str, causes: &[Cause]) -> Self {
-        let sentences: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let sentences: Vec<_> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
         let all = match sentences.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
         let message = format!("{} \"{name}\" is invalid: {all}", subject.qualified());
-        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject, name);
-        error.set_causes(causes.iter().map(|c| json!({"reason": c.reason, "message": c.message, "field": c.field})).collect());
+        let mut error =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject, name);
+        error.set_causes(
+            causes
+                .iter()
+                .map(|c| json!({"reason": c.reason, "message": c.message, "field": c.field}))
+                .collect(),
+        );
         error
     }
 
     pub(crate) fn set_causes(&mut self, causes: Vec<Value>) {
-        if let Some(details) = self.details.get_or_insert_with(|| json!({})).as_object_mut() {
+        if let Some(details) = self
+            .details
+            .get_or_insert_with(|| json!({}))
+            .as_object_mut()
+        {
             details.insert("causes".into(), Value::Array(causes));
         }
     }

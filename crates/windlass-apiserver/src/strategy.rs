@@ -33,17 +33,33 @@ const GENERATION_FOLLOWS_ANNOTATIONS: &[(&str, &str)] = &[("apps", "deployments"
 
 fn has_generation(resource: &Resource) -> bool {
     let address = (resource.group.as_str(), resource.plural.as_str());
-    resource.is_custom() || (resource.ty.field("spec").is_some() && !WITHOUT_GENERATION.contains(&address))
+    resource.is_custom()
+        || (resource.ty.field("spec").is_some() && !WITHOUT_GENERATION.contains(&address))
         || resource.group == "admissionregistration.k8s.io"
 }
 
 /// Sets what a new object gets from the server and drops what it may not bring.
-pub(crate) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Clock, random: &Random) {
-    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"] {
+pub(crate) fn prepare_create(
+    object: &mut Value,
+    resource: &Resource,
+    clock: &Clock,
+    random: &Random,
+) {
+    for field in [
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "generation",
+    ] {
         set_meta(object, field, None);
     }
     set_meta(object, "uid", Some(random.uid().into()));
-    set_meta(object, "creationTimestamp", Some(clock.now_seconds().into()));
+    set_meta(
+        object,
+        "creationTimestamp",
+        Some(clock.now_seconds().into()),
+    );
     if has_generation(resource) {
         set_meta(object, "generation", Some(1.into()));
     }
@@ -70,7 +86,14 @@ pub(crate) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
 
 /// Keeps what an update of the main resource or of one subresource may not change.
 pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, subresource: &str) {
-    for field in ["uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         set_meta(new, field, old["metadata"].get(field).cloned());
     }
     match subresource {
@@ -90,8 +113,16 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
                     set_meta(&mut kept, field, new["metadata"].get(field).cloned());
                 }
             }
-            set_meta(&mut kept, "managedFields", new["metadata"].get("managedFields").cloned());
-            set_meta(&mut kept, "resourceVersion", new["metadata"].get("resourceVersion").cloned());
+            set_meta(
+                &mut kept,
+                "managedFields",
+                new["metadata"].get("managedFields").cloned(),
+            );
+            set_meta(
+                &mut kept,
+                "resourceVersion",
+                new["metadata"].get("resourceVersion").cloned(),
+            );
             *new = kept;
         }
         "finalize" => {
@@ -102,8 +133,16 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             {
                 spec.remove("finalizers");
             }
-            set_meta(&mut kept, "managedFields", new["metadata"].get("managedFields").cloned());
-            set_meta(&mut kept, "resourceVersion", new["metadata"].get("resourceVersion").cloned());
+            set_meta(
+                &mut kept,
+                "managedFields",
+                new["metadata"].get("managedFields").cloned(),
+            );
+            set_meta(
+                &mut kept,
+                "resourceVersion",
+                new["metadata"].get("resourceVersion").cloned(),
+            );
             *new = kept;
         }
         _ => {
@@ -170,7 +209,10 @@ fn qos_class(pod: &Value) -> &'static str {
         .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten());
     let (mut any, mut all) = (false, true);
     for container in containers {
-        let (requests, limits) = (&container["resources"]["requests"], &container["resources"]["limits"]);
+        let (requests, limits) = (
+            &container["resources"]["requests"],
+            &container["resources"]["limits"],
+        );
         for resource in ["cpu", "memory"] {
             any |= requests.get(resource).is_some() || limits.get(resource).is_some();
             all &= limits.get(resource).is_some() && requests.get(resource) == limits.get(resource);

@@ -19,7 +19,12 @@ pub(crate) struct Options {
 }
 
 /// The Table of some objects of one resource.
-pub(crate) fn of(resource: &Resource, objects: &[Value], metadata: Value, options: Options) -> Value {
+pub(crate) fn of(
+    resource: &Resource,
+    objects: &[Value],
+    metadata: Value,
+    options: Options,
+) -> Value {
     let columns: Vec<Value> = resource
         .columns
         .iter()
@@ -54,8 +59,12 @@ pub(crate) fn of(resource: &Resource, objects: &[Value], metadata: Value, option
 fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {
     match (value, ty) {
         (None | Some(Value::Null), _) => Value::Null,
-        (Some(value), "date") => value.as_str().map_or(Value::Null, |text| age(text, now).into()),
-        (Some(value @ (Value::Number(_) | Value::Bool(_))), "integer" | "number" | "boolean") => value.clone(),
+        (Some(value), "date") => value
+            .as_str()
+            .map_or(Value::Null, |text| age(text, now).into()),
+        (Some(value @ (Value::Number(_) | Value::Bool(_))), "integer" | "number" | "boolean") => {
+            value.clone()
+        }
         (Some(Value::String(text)), _) => text.as_str().into(),
         (Some(other), _) => other.to_string().into(),
     }
@@ -63,7 +72,13 @@ fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {
 
 fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let or_none = |value: String| if value.is_empty() { "<none>".to_owned() } else { value };
+    let or_none = |value: String| {
+        if value.is_empty() {
+            "<none>".to_owned()
+        } else {
+            value
+        }
+    };
     let number = |value: &Value| value.as_i64().unwrap_or_default();
     let (spec, status) = (&object["spec"], &object["status"]);
     let kind = resource.plural.as_str();
@@ -73,19 +88,32 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
         (_, "Created At") => meta(object, "creationTimestamp").into(),
         ("pods", "Ready") => {
             let containers = spec["containers"].as_array().map_or(0, Vec::len);
-            let ready = status["containerStatuses"].as_array().into_iter().flatten().filter(|c| c["ready"] == true).count();
+            let ready = status["containerStatuses"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|c| c["ready"] == true)
+                .count();
             format!("{ready}/{containers}").into()
         }
         ("pods", "Status") => pod_status(object).into(),
         ("pods", "Restarts") => {
-            let restarts = status["containerStatuses"].as_array().into_iter().flatten().map(|c| number(&c["restartCount"])).sum::<i64>();
+            let restarts = status["containerStatuses"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|c| number(&c["restartCount"]))
+                .sum::<i64>();
             restarts.to_string().into()
         }
         ("pods", "IP") => or_none(text(&status["podIP"])).into(),
         ("pods", "Node") => or_none(text(&spec["nodeName"])).into(),
-        ("deployments" | "statefulsets", "Ready") => {
-            format!("{}/{}", number(&status["readyReplicas"]), number(&spec["replicas"])).into()
-        }
+        ("deployments" | "statefulsets", "Ready") => format!(
+            "{}/{}",
+            number(&status["readyReplicas"]),
+            number(&spec["replicas"])
+        )
+        .into(),
         ("deployments", "Up-to-date") => number(&status["updatedReplicas"]).into(),
         ("deployments", "Available") => number(&status["availableReplicas"]).into(),
         ("replicasets", "Desired") => number(&spec["replicas"]).into(),
@@ -109,21 +137,46 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
         ("nodes", "Version") => text(&status["nodeInfo"]["kubeletVersion"]).into(),
         ("nodes", "Internal-IP") => {
             let addresses = status["addresses"].as_array().into_iter().flatten();
-            or_none(addresses.filter(|a| a["type"] == "InternalIP").map(|a| text(&a["address"])).next().unwrap_or_default()).into()
+            or_none(
+                addresses
+                    .filter(|a| a["type"] == "InternalIP")
+                    .map(|a| text(&a["address"]))
+                    .next()
+                    .unwrap_or_default(),
+            )
+            .into()
         }
         ("events", "Last Seen") => {
-            let at = ["lastTimestamp", "deprecatedLastTimestamp", "eventTime"].map(|field| text(&object[field]));
-            at.iter().find(|at| !at.is_empty()).map_or_else(|| "<unknown>".to_owned(), |at| age(at, now)).into()
+            let at = ["lastTimestamp", "deprecatedLastTimestamp", "eventTime"]
+                .map(|field| text(&object[field]));
+            at.iter()
+                .find(|at| !at.is_empty())
+                .map_or_else(|| "<unknown>".to_owned(), |at| age(at, now))
+                .into()
         }
         ("events", "Type") => text(&object["type"]).into(),
         ("events", "Reason") => text(&object["reason"]).into(),
         ("events", "Object") => {
-            let about = if object["involvedObject"].is_object() { &object["involvedObject"] } else { &object["regarding"] };
-            format!("{}/{}", text(&about["kind"]).to_lowercase(), text(&about["name"])).into()
+            let about = if object["involvedObject"].is_object() {
+                &object["involvedObject"]
+            } else {
+                &object["regarding"]
+            };
+            format!(
+                "{}/{}",
+                text(&about["kind"]).to_lowercase(),
+                text(&about["name"])
+            )
+            .into()
         }
         ("events", "Message") => {
             let message = text(&object["message"]);
-            if message.is_empty() { text(&object["note"]) } else { message }.into()
+            if message.is_empty() {
+                text(&object["note"])
+            } else {
+                message
+            }
+            .into()
         }
         ("leases", "Holder") => or_none(text(&spec["holderIdentity"])).into(),
         _ => "<none>".into(),
@@ -135,15 +188,36 @@ fn pod_status(pod: &Value) -> String {
     if pod["metadata"]["deletionTimestamp"].is_string() {
         return "Terminating".to_owned();
     }
-    let mut shown = status["reason"].as_str().or(status["phase"].as_str()).unwrap_or("Unknown").to_owned();
-    for container in status["containerStatuses"].as_array().into_iter().flatten().rev() {
-        if let Some(reason) = container["state"]["waiting"]["reason"].as_str().filter(|reason| !reason.is_empty()) {
+    let mut shown = status["reason"]
+        .as_str()
+        .or(status["phase"].as_str())
+        .unwrap_or("Unknown")
+        .to_owned();
+    for container in status["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .rev()
+    {
+        if let Some(reason) = container["state"]["waiting"]["reason"]
+            .as_str()
+            .filter(|reason| !reason.is_empty())
+        {
             reason.clone_into(&mut shown);
         } else if let Some(ended) = container["state"]["terminated"].as_object() {
-            let reason = ended.get("reason").and_then(Value::as_str).unwrap_or_default();
+            let reason = ended
+                .get("reason")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             shown = match (reason, ended.get("signal").and_then(Value::as_i64)) {
                 ("", Some(signal)) if signal != 0 => format!("Signal:{signal}"),
-                ("", _) => format!("ExitCode:{}", ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default()),
+                ("", _) => format!(
+                    "ExitCode:{}",
+                    ended
+                        .get("exitCode")
+                        .and_then(Value::as_i64)
+                        .unwrap_or_default()
+                ),
                 (reason, _) => reason.to_owned(),
             };
         }
@@ -165,13 +239,22 @@ fn node_status(node: &Value) -> String {
 }
 
 fn containers(object: &Value, part: &str) -> String {
-    let containers = object["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
-    containers.filter_map(|container| container[part].as_str()).collect::<Vec<_>>().join(",")
+    let containers = object["spec"]["template"]["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    containers
+        .filter_map(|container| container[part].as_str())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn labels(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
-    labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect::<Vec<_>>().join(",")
+    labels
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn ports(spec: &Value) -> String {
@@ -190,7 +273,9 @@ fn ports(spec: &Value) -> String {
 
 /// How long ago, as kubectl says it: `5s`, `3m20s`, `2h`, `4d`.
 fn age(since: &str, now: Timestamp) -> String {
-    let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
+    let Ok(since) = since.parse::<Timestamp>() else {
+        return "<unknown>".to_owned();
+    };
     let seconds = now.as_second() - since.as_second();
     match seconds {
         ..-1 => "<invalid>".to_owned(),

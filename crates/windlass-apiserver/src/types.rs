@@ -58,9 +58,19 @@ pub(crate) enum Type {
     Named(String),
     Scalar(Scalar),
     /// Known fields; `open` types keep unknown ones.
-    Struct { fields: BTreeMap<String, Field>, atomic: bool, open: bool },
-    Map { value: Box<Type>, atomic: bool },
-    List { item: Box<Type>, kind: ListKind },
+    Struct {
+        fields: BTreeMap<String, Field>,
+        atomic: bool,
+        open: bool,
+    },
+    Map {
+        value: Box<Type>,
+        atomic: bool,
+    },
+    List {
+        item: Box<Type>,
+        kind: ListKind,
+    },
     /// Nothing is known: maps merge by key, lists are replaced.
     Any,
 }

@@ -6,8 +6,13 @@ use crate::resource::Resource;
 use crate::status::{Cause, field};
 
 /// Kinds that have a pod template under `spec.template`.
-const TEMPLATED: &[(&str, &str)] =
-    &[("apps", "daemonsets"), ("apps", "deployments"), ("apps", "replicasets"), ("apps", "statefulsets"), ("batch", "jobs")];
+const TEMPLATED: &[(&str, &str)] = &[
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "jobs"),
+];
 
 /// What is wrong with a built-in object.
 pub(crate) fn check(object: &Value, resource: &Resource) -> Vec<Cause> {
@@ -17,13 +22,24 @@ pub(crate) fn check(object: &Value, resource: &Resource) -> Vec<Cause> {
         check_pod_spec(&object["spec"], "spec", &mut causes);
     }
     if TEMPLATED.contains(&address) {
-        if let Some(replicas) = object["spec"]["replicas"].as_i64().filter(|replicas| *replicas < 0) {
-            causes.push(field::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0"));
+        if let Some(replicas) = object["spec"]["replicas"]
+            .as_i64()
+            .filter(|replicas| *replicas < 0)
+        {
+            causes.push(field::invalid(
+                "spec.replicas",
+                &replicas.into(),
+                "must be greater than or equal to 0",
+            ));
         }
         if resource.group == "apps" {
             check_selector(object, &mut causes);
         }
-        check_pod_spec(&object["spec"]["template"]["spec"], "spec.template.spec", &mut causes);
+        check_pod_spec(
+            &object["spec"]["template"]["spec"],
+            "spec.template.spec",
+            &mut causes,
+        );
     }
     causes
 }
@@ -31,14 +47,26 @@ pub(crate) fn check(object: &Value, resource: &Resource) -> Vec<Cause> {
 /// What an update may not change.
 pub(crate) fn check_update(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
-    if resource.group == "apps" && resource.plural != "controllerrevisions" && new["spec"]["selector"] != old["spec"]["selector"] {
-        causes.push(field::invalid("spec.selector", &new["spec"]["selector"], "field is immutable"));
+    if resource.group == "apps"
+        && resource.plural != "controllerrevisions"
+        && new["spec"]["selector"] != old["spec"]["selector"]
+    {
+        causes.push(field::invalid(
+            "spec.selector",
+            &new["spec"]["selector"],
+            "field is immutable",
+        ));
     }
-    let immutable = matches!(resource.plural.as_str(), "configmaps" | "secrets") && resource.group.is_empty() && old["immutable"] == true;
+    let immutable = matches!(resource.plural.as_str(), "configmaps" | "secrets")
+        && resource.group.is_empty()
+        && old["immutable"] == true;
     if immutable {
         for part in ["data", "binaryData"] {
             if new.get(part) != old.get(part) {
-                causes.push(field::forbidden(part, "field is immutable when `immutable` is set"));
+                causes.push(field::forbidden(
+                    part,
+                    "field is immutable when `immutable` is set",
+                ));
             }
         }
     }
@@ -54,15 +82,30 @@ fn check_selector(object: &Value, causes: &mut Vec<Cause>) {
     }
     if labels.is_none_or(serde_json::Map::is_empty) && expressions.is_none_or(Vec::is_empty) {
         if selector.is_object() {
-            causes.push(field::invalid("spec.selector", selector, "empty selector is invalid for deployment"));
+            causes.push(field::invalid(
+                "spec.selector",
+                selector,
+                "empty selector is invalid for deployment",
+            ));
         }
         return;
     }
     let template = &object["spec"]["template"]["metadata"]["labels"];
-    let fits = labels.into_iter().flatten().all(|(key, value)| template.get(key) == Some(value));
+    let fits = labels
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| template.get(key) == Some(value));
     if !fits {
-        let shown = if template.is_null() { Value::Object(serde_json::Map::new()) } else { template.clone() };
-        causes.push(field::invalid("spec.template.metadata.labels", &shown, "`selector` does not match template `labels`"));
+        let shown = if template.is_null() {
+            Value::Object(serde_json::Map::new())
+        } else {
+            template.clone()
+        };
+        causes.push(field::invalid(
+            "spec.template.metadata.labels",
+            &shown,
+            "`selector` does not match template `labels`",
+        ));
     }
 }
 
@@ -83,12 +126,24 @@ fn check_pod_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
         if container["image"].as_str().is_none_or(str::is_empty) {
             causes.push(field::required(format!("{path}.image"), ""));
         }
-        for (at, port) in container["ports"].as_array().into_iter().flatten().enumerate() {
+        for (at, port) in container["ports"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
             let number = port["containerPort"].as_i64().unwrap_or_default();
             if number == 0 {
-                causes.push(field::required(format!("{path}.ports[{at}].containerPort"), ""));
+                causes.push(field::required(
+                    format!("{path}.ports[{at}].containerPort"),
+                    "",
+                ));
             } else if !(1..=65535).contains(&number) {
-                causes.push(field::invalid(format!("{path}.ports[{at}].containerPort"), &number.into(), "must be between 1 and 65535, inclusive"));
+                causes.push(field::invalid(
+                    format!("{path}.ports[{at}].containerPort"),
+                    &number.into(),
+                    "must be between 1 and 65535, inclusive",
+                ));
             }
         }
     }

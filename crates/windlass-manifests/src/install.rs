@@ -4,9 +4,8 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec},
         core::v1::{
-            Capabilities, Container, EnvVar, EnvVarSource, Namespace, ObjectFieldSelector,
-            PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile,
-            SecurityContext,
+            Capabilities, Container, Namespace, PodSecurityContext, PodSpec, PodTemplateSpec,
+            ResourceRequirements, SeccompProfile, SecurityContext,
         },
     },
     apimachinery::pkg::{
@@ -135,17 +134,6 @@ fn container(description: &Description, installation: &Installation) -> Containe
         name: description.name.clone(),
         image: Some(installation.image.clone()),
         args: Some(vec!["run".to_owned()]),
-        env: Some(vec![EnvVar {
-            name: "POD_NAMESPACE".to_owned(),
-            value_from: Some(EnvVarSource {
-                field_ref: Some(ObjectFieldSelector {
-                    field_path: "metadata.namespace".to_owned(),
-                    ..ObjectFieldSelector::default()
-                }),
-                ..EnvVarSource::default()
-            }),
-            ..EnvVar::default()
-        }]),
         resources: Some(ResourceRequirements {
             requests: quantities([("cpu", "10m"), ("memory", "32Mi")]),
             limits: Some([("memory".to_owned(), Quantity("256Mi".to_owned()))].into()),

@@ -21,18 +21,20 @@ pub(crate) fn present(object: &Value, finalizer: &str) -> bool {
 /// The patch that adds the finalizer. The list is replaced as a whole, so the patch holds only for
 /// the version that was read.
 pub(crate) fn add(object: &Value, finalizer: &str) -> Value {
-    patch(object, list(object).chain([finalizer]).collect())
+    patch(object, &list(object).chain([finalizer]).collect::<Vec<_>>())
 }
 
 /// The patch that removes the finalizer.
 pub(crate) fn remove(object: &Value, finalizer: &str) -> Value {
     patch(
         object,
-        list(object).filter(|have| *have != finalizer).collect(),
+        &list(object)
+            .filter(|have| *have != finalizer)
+            .collect::<Vec<_>>(),
     )
 }
 
-fn patch(object: &Value, finalizers: Vec<&str>) -> Value {
+fn patch(object: &Value, finalizers: &[&str]) -> Value {
     json!({"metadata": {
         "finalizers": finalizers,
         "resourceVersion": object["metadata"]["resourceVersion"],

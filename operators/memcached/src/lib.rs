@@ -26,6 +26,9 @@ use windlass::{Controller, DependentExt, Observed, Operator, Watched};
 
 const PORT: i32 = 11211;
 
+/// A Memcached to try it with.
+pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml");
+
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -183,5 +186,103 @@ fn status_of(_: &Memcached, observed: &Observed) -> MemcachedStatus {
             .and_then(|status| status.ready_replicas)
             .unwrap_or(0),
         conditions: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memcached(name: &str, size: i32) -> Memcached {
+        let mut memcached = Memcached::new(
+            name,
+            MemcachedSpec {
+                size,
+                expose: false,
+            },
+        );
+        memcached.metadata.namespace = Some("n".to_owned());
+        memcached
+    }
+
+    #[test]
+    fn the_deployment_is_the_one_of_the_tutorial() {
+        let deployment = deployment_for(&memcached("cache", 3));
+        assert_eq!(
+            deployment.metadata.name.as_deref(),
+            Some("cache-deployment")
+        );
+        let spec = deployment.spec.unwrap();
+        assert_eq!(spec.replicas, Some(3));
+        let container = serde_json::to_value(&spec.template.spec.unwrap().containers[0]).unwrap();
+        assert_eq!(
+            container,
+            serde_json::json!({
+                "name": "memcached",
+                "image": "memcached:1.6.6",
+                "ports": [{"containerPort": 11211, "name": "memcached"}],
+                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+                "livenessProbe": {"tcpSocket": {"port": 11211}, "initialDelaySeconds": 30, "periodSeconds": 10},
+            })
+        );
+    }
+
+    #[test]
+    fn two_instances_never_select_each_others_pods() {
+        let selector = |name| {
+            deployment_for(&memcached(name, 1))
+                .spec
+                .unwrap()
+                .selector
+                .match_labels
+        };
+        assert_ne!(selector("one"), selector("two"));
+        let deployment = deployment_for(&memcached("one", 1)).spec.unwrap();
+        assert_eq!(
+            deployment.template.metadata.unwrap().labels,
+            deployment.selector.match_labels
+        );
+    }
+
+    #[test]
+    fn a_negative_size_is_refused_by_the_schema() {
+        let crd = serde_json::to_value(&operator().crds()[0]).unwrap();
+        let size =
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/minimum";
+        assert_eq!(
+            crd.pointer(size).and_then(serde_json::Value::as_f64),
+            Some(0.0)
+        );
+    }
+
+    #[test]
+    fn the_role_holds_what_it_needs_and_nothing_else() {
+        let rules = operator().description();
+        let mut rules: Vec<String> = rules
+            .rules()
+            .map(|rule| {
+                format!(
+                    "{}/{} {}",
+                    rule.group,
+                    rule.resource,
+                    Vec::from_iter(rule.verbs.clone()).join(",")
+                )
+            })
+            .collect();
+        rules.sort();
+        rules.dedup();
+        assert_eq!(
+            rules,
+            [
+                "/pods get,list,watch",
+                "/services create,delete,get,list,patch,watch",
+                "apps/deployments create,delete,get,list,patch,watch",
+                "cache.example.com/memcacheds get,list,watch",
+                "cache.example.com/memcacheds patch",
+                "cache.example.com/memcacheds/finalizers update",
+                "cache.example.com/memcacheds/status patch",
+                "events.k8s.io/events create",
+            ]
+        );
     }
 }

@@ -80,7 +80,10 @@ impl FieldSet {
             .children
             .iter()
             .map(|(element, ours)| {
-                let rest = other.children.get(element).map_or_else(|| ours.clone(), |theirs| ours.difference(theirs));
+                let rest = other
+                    .children
+                    .get(element)
+                    .map_or_else(|| ours.clone(), |theirs| ours.difference(theirs));
                 (element.clone(), rest)
             })
             .filter(|(_, rest)| !rest.is_empty())
@@ -93,7 +96,12 @@ impl FieldSet {
         let children = self
             .children
             .iter()
-            .filter_map(|(element, ours)| Some((element.clone(), ours.intersection(other.children.get(element)?))))
+            .filter_map(|(element, ours)| {
+                Some((
+                    element.clone(),
+                    ours.intersection(other.children.get(element)?),
+                ))
+            })
             .filter(|(_, both)| !both.is_empty())
             .collect();
         Self { members, children }
@@ -178,8 +186,14 @@ mod tests {
         let set = FieldSet::from_fields_v1(&written).unwrap();
         assert_eq!(set.to_fields_v1(), written);
         let shown: Vec<_> = set.paths().iter().map(|path| show(path)).collect();
-        assert!(shown.contains(&".spec.containers[name=\"x\"].image".to_owned()), "{shown:?}");
-        assert!(shown.contains(&".metadata.finalizers[=\"a/b\"]".to_owned()), "{shown:?}");
+        assert!(
+            shown.contains(&".spec.containers[name=\"x\"].image".to_owned()),
+            "{shown:?}"
+        );
+        assert!(
+            shown.contains(&".metadata.finalizers[=\"a/b\"]".to_owned()),
+            "{shown:?}"
+        );
     }
 
     fn paths() -> impl Strategy<Value = Vec<Vec<PathElement>>> {

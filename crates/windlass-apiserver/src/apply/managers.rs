@@ -82,14 +82,22 @@ impl Managers {
                 Some("Update") => "Update",
                 _ => continue,
             };
-            let Some(fields) = FieldSet::from_fields_v1(&entry["fieldsV1"]) else { continue };
+            let Some(fields) = FieldSet::from_fields_v1(&entry["fieldsV1"]) else {
+                continue;
+            };
             let manager = Manager {
                 name: text("manager"),
                 operation,
                 api_version: text("apiVersion"),
                 subresource: text("subresource"),
             };
-            managers.insert(manager, Owned { fields, time: entry["time"].as_str().map(str::to_owned) });
+            managers.insert(
+                manager,
+                Owned {
+                    fields,
+                    time: entry["time"].as_str().map(str::to_owned),
+                },
+            );
         }
         Self(managers)
     }
@@ -98,13 +106,20 @@ impl Managers {
     pub(crate) fn write(&self) -> Value {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by(|(a, a_owned), (b, b_owned)| {
-            (a.operation, &a_owned.time, &a.name, &a.api_version, &a.subresource).cmp(&(
-                b.operation,
-                &b_owned.time,
-                &b.name,
-                &b.api_version,
-                &b.subresource,
-            ))
+            (
+                a.operation,
+                &a_owned.time,
+                &a.name,
+                &a.api_version,
+                &a.subresource,
+            )
+                .cmp(&(
+                    b.operation,
+                    &b_owned.time,
+                    &b.name,
+                    &b.api_version,
+                    &b.subresource,
+                ))
         });
         let entries = entries.into_iter().map(|(manager, owned)| {
             let mut entry = json!({
@@ -136,7 +151,9 @@ impl Managers {
     /// Sets what `manager` owns; gives back what it owned before.
     pub(crate) fn replace(&mut self, manager: &Manager, fields: FieldSet) -> Option<FieldSet> {
         let time = self.0.get(manager).and_then(|owned| owned.time.clone());
-        self.0.insert(manager.clone(), Owned { fields, time }).map(|owned| owned.fields)
+        self.0
+            .insert(manager.clone(), Owned { fields, time })
+            .map(|owned| owned.fields)
     }
 
     pub(crate) fn set_time(&mut self, manager: &Manager, now: &str) {
@@ -147,7 +164,10 @@ impl Managers {
 
     /// Adds to what `manager` owns.
     pub(crate) fn give(&mut self, manager: Manager, fields: &FieldSet, now: &str) {
-        let owned = self.0.entry(manager).or_insert_with(|| Owned { fields: FieldSet::default(), time: None });
+        let owned = self.0.entry(manager).or_insert_with(|| Owned {
+            fields: FieldSet::default(),
+            time: None,
+        });
         owned.fields = std::mem::take(&mut owned.fields).union(fields);
         owned.time = Some(now.to_owned());
     }
@@ -162,7 +182,12 @@ impl Managers {
             .collect()
     }
 
-    pub(crate) fn take_from_others(&mut self, me: &Manager, written: &FieldSet, removed: &FieldSet) {
+    pub(crate) fn take_from_others(
+        &mut self,
+        me: &Manager,
+        written: &FieldSet,
+        removed: &FieldSet,
+    ) {
         self.take(written, removed, |manager| manager != me);
     }
 
@@ -182,8 +207,12 @@ impl Managers {
 
     /// Merges the oldest plain updaters when there are too many.
     pub(crate) fn cap_updates(&mut self) {
-        let mut updaters: Vec<_> =
-            self.0.iter().filter(|(manager, _)| manager.operation == "Update").map(|(m, o)| (o.time.clone(), m.clone())).collect();
+        let mut updaters: Vec<_> = self
+            .0
+            .iter()
+            .filter(|(manager, _)| manager.operation == "Update")
+            .map(|(m, o)| (o.time.clone(), m.clone()))
+            .collect();
         if updaters.len() <= MAX_UPDATE_MANAGERS {
             return;
         }
@@ -197,7 +226,10 @@ impl Managers {
                     api_version: manager.api_version,
                     subresource: manager.subresource,
                 };
-                let merged = self.0.entry(bucket).or_insert_with(|| Owned { fields: FieldSet::default(), time: None });
+                let merged = self.0.entry(bucket).or_insert_with(|| Owned {
+                    fields: FieldSet::default(),
+                    time: None,
+                });
                 merged.fields = std::mem::take(&mut merged.fields).union(&owned.fields);
                 merged.time = merged.time.take().max(owned.time);
             }
@@ -209,7 +241,10 @@ impl Managers {
 pub(crate) fn equal_but_for_times(a: &Value, b: &Value) -> bool {
     fn timeless(object: &Value) -> Value {
         let mut object = object.clone();
-        if let Some(entries) = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
+        if let Some(entries) = object
+            .pointer_mut("/metadata/managedFields")
+            .and_then(Value::as_array_mut)
+        {
             for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
                 entry.remove("time");
             }

@@ -21,6 +21,7 @@ use crate::types::Type;
 use fieldset::{FieldSet, show};
 use managers::Manager;
 use path::PathElement;
+use typed::Emptied;
 
 /// Fields that belong to the server, whoever sends them.
 const SERVER_OWNED: &[&[&str]] = &[
@@ -39,14 +40,23 @@ const SERVER_OWNED: &[&[&str]] = &[
 
 fn strip_server_owned(mut set: FieldSet) -> FieldSet {
     for path in SERVER_OWNED {
-        let path: Vec<_> = path.iter().map(|part| PathElement::Field((*part).to_owned())).collect();
+        let path: Vec<_> = path
+            .iter()
+            .map(|part| PathElement::Field((*part).to_owned()))
+            .collect();
         set.remove(&path);
     }
     set
 }
 
 /// Records a plain write (create, update, patch) that turned `old` into `new`.
-pub(crate) fn record_update(old: &Value, new: &Value, ty: &Type, mut managers: Managers, writer: &Writer<'_>) -> Managers {
+pub(crate) fn record_update(
+    old: &Value,
+    new: &Value,
+    ty: &Type,
+    mut managers: Managers,
+    writer: &Writer<'_>,
+) -> Managers {
     let difference = typed::compare(old, new, ty);
     let written = difference.written();
     managers.take_from_all(&written, &difference.removed);
@@ -77,16 +87,21 @@ pub(crate) fn apply(
     let claimed = strip_server_owned(typed::fields_of(config, ty));
     let last = managers.replace(&manager, claimed.clone());
     let merged = typed::merge(live, config, ty);
-    let merged = match &last {
-        None => merged,
+    let (merged, compared) = match &last {
+        None => (merged.clone(), merged),
         Some(last) => {
             let abandoned = managers
                 .sets()
-                .fold(typed::with_named_parents(last, ty), |left, set| left.difference(&typed::with_named_parents(set, ty)));
-            typed::without(&merged, &abandoned, ty).unwrap_or_else(|| json!({}))
+                .fold(typed::with_named_parents(last, ty), |left, set| {
+                    left.difference(&typed::with_named_parents(set, ty))
+                });
+            let left = |emptied| {
+                typed::without(&merged, &abandoned, ty, emptied).unwrap_or_else(|| json!({}))
+            };
+            (left(Emptied::Goes), left(Emptied::IsNull))
         }
     };
-    let difference = typed::compare(live, &merged, ty);
+    let difference = typed::compare(live, &compared, ty);
     let written = difference.written();
     let conflicts = managers.conflicts(&manager, &written);
     if !force && !conflicts.is_empty() {
@@ -97,16 +112,25 @@ pub(crate) fn apply(
     if changed {
         managers.set_time(&manager, writer.now);
     }
-    Ok(Applied { object: merged, managers })
+    Ok(Applied {
+        object: merged,
+        managers,
+    })
 }
 
 fn conflict_error(conflicts: &[(Manager, FieldSet)]) -> ApiError {
     let flat: Vec<(String, String)> = conflicts
         .iter()
-        .flat_map(|(manager, set)| set.paths().into_iter().map(move |path| (manager.shown(), show(&path))))
+        .flat_map(|(manager, set)| {
+            set.paths()
+                .into_iter()
+                .map(move |path| (manager.shown(), show(&path)))
+        })
         .collect();
     let message = match flat.as_slice() {
-        [(manager, path)] => format!("Apply failed with 1 conflict: conflict with {manager}: {path}"),
+        [(manager, path)] => {
+            format!("Apply failed with 1 conflict: conflict with {manager}: {path}")
+        }
         many => {
             let mut lines = Vec::new();
             let mut last = None;
@@ -117,7 +141,11 @@ fn conflict_error(conflicts: &[(Manager, FieldSet)]) -> ApiError {
                 }
                 lines.push(format!("- {path}"));
             }
-            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+            format!(
+                "Apply failed with {} conflicts: {}",
+                many.len(),
+                lines.join("\n")
+            )
         }
     };
     let mut error = ApiError::new(http::StatusCode::CONFLICT, "Conflict", message);

@@ -33,7 +33,9 @@ impl PathElement {
                 Value::Object(fields) => Some(Self::key(fields)),
                 _ => None,
             },
-            "v" => Some(Self::Value(serde_json::from_str::<Value>(rest).ok()?.to_string())),
+            "v" => Some(Self::Value(
+                serde_json::from_str::<Value>(rest).ok()?.to_string(),
+            )),
             "i" => Some(Self::Index(rest.parse().ok()?)),
             _ => None,
         }
@@ -57,7 +59,10 @@ impl fmt::Display for PathElement {
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(fields) => {
                 let fields: Map<String, Value> = serde_json::from_str(fields).unwrap_or_default();
-                let shown: Vec<_> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let shown: Vec<_> = fields
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
                 write!(f, "[{}]", shown.join(","))
             }
             Self::Value(value) => write!(f, "[={value}]"),

@@ -21,7 +21,9 @@ enum Walk<'a> {
 fn walk<'a>(value: &'a Value, ty: &Type) -> Walk<'a> {
     match (value, ty.resolve()) {
         (Value::Object(map), _) if !ty.is_atomic() => Walk::Map(map),
-        (Value::Array(items), Type::List { kind, .. }) if *kind != ListKind::Atomic => Walk::List(items),
+        (Value::Array(items), Type::List { kind, .. }) if *kind != ListKind::Atomic => {
+            Walk::List(items)
+        }
         _ => Walk::Leaf,
     }
 }
@@ -29,8 +31,14 @@ fn walk<'a>(value: &'a Value, ty: &Type) -> Walk<'a> {
 /// The step from a list to one of its items.
 pub(crate) fn item_element(item: &Value, list: &Type, index: usize) -> PathElement {
     match list.resolve() {
-        Type::List { kind: ListKind::Set, .. } => PathElement::Value(item.to_string()),
-        Type::List { kind: ListKind::Map(keys), item: item_type } => {
+        Type::List {
+            kind: ListKind::Set,
+            ..
+        } => PathElement::Value(item.to_string()),
+        Type::List {
+            kind: ListKind::Map(keys),
+            item: item_type,
+        } => {
             let mut fields = Map::new();
             for key in keys {
                 let default = || item_type.field(key).and_then(|field| field.default.clone());
@@ -118,7 +126,9 @@ fn compare_at(
         Some(Value::Object(map)) => map.is_empty(),
         Some(_) => false,
     };
-    let leaf = |value: Option<&Value>| value.is_some_and(|value| matches!(walk(value, ty), Walk::Leaf) && !value.is_null());
+    let leaf = |value: Option<&Value>| {
+        value.is_some_and(|value| matches!(walk(value, ty), Walk::Leaf) && !value.is_null())
+    };
     if leaf(old) || leaf(new) || (empty(old) && empty(new)) {
         match (old, new) {
             (None, None) => {}
@@ -132,7 +142,11 @@ fn compare_at(
             return;
         }
     }
-    let composite = |value: Option<&'_ Value>| value.filter(|value| value.is_object() || value.is_array()).cloned();
+    let composite = |value: Option<&'_ Value>| {
+        value
+            .filter(|value| value.is_object() || value.is_array())
+            .cloned()
+    };
     match (old, new) {
         (Some(Value::Object(_)), _) | (_, Some(Value::Object(_))) => {
             let none = Map::new();
@@ -149,12 +163,21 @@ fn compare_at(
         }
         _ => {
             let items = |value: Option<&Value>| -> Vec<(PathElement, Value)> {
-                let Some(Value::Array(items)) = composite(value) else { return Vec::new() };
-                items.into_iter().enumerate().map(|(index, item)| (item_element(&item, ty, index), item)).collect()
+                let Some(Value::Array(items)) = composite(value) else {
+                    return Vec::new();
+                };
+                items
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, item)| (item_element(&item, ty, index), item))
+                    .collect()
             };
             let (a, b) = (items(old), items(new));
             let find = |items: &[(PathElement, Value)], element: &PathElement| {
-                items.iter().find(|(known, _)| known == element).map(|(_, item)| item.clone())
+                items
+                    .iter()
+                    .find(|(known, _)| known == element)
+                    .map(|(_, item)| item.clone())
             };
             for (element, item) in &a {
                 path.push(element.clone());
@@ -199,10 +222,17 @@ pub(crate) fn merge(base: &Value, over: &Value, ty: &Type) -> Value {
 /// Items of `over` in their order; items only in `base` stay where they stood between them.
 fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
     let elements = |items: &[Value]| -> Vec<PathElement> {
-        items.iter().enumerate().map(|(index, item)| item_element(item, ty, index)).collect()
+        items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| item_element(item, ty, index))
+            .collect()
     };
     let (left, right) = (elements(base), elements(over));
-    let mut shared = right.iter().filter(|element| left.contains(element)).peekable();
+    let mut shared = right
+        .iter()
+        .filter(|element| left.contains(element))
+        .peekable();
     let mut out = Vec::with_capacity(base.len() + over.len());
     let (mut l, mut r) = (0, 0);
     while l < left.len() || r < right.len() {
@@ -219,7 +249,10 @@ fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
             l += 1;
         } else if r < right.len() {
             let under = left.iter().position(|element| *element == right[r]);
-            out.push(under.map_or_else(|| over[r].clone(), |at| merge(&base[at], &over[r], ty.item())));
+            out.push(under.map_or_else(
+                || over[r].clone(),
+                |at| merge(&base[at], &over[r], ty.item()),
+            ));
             shared.next_if(|next| **next == right[r]);
             r += 1;
         } else {
@@ -229,8 +262,22 @@ fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
     out
 }
 
+/// What is left of a container whose last member is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emptied {
+    /// Nothing: the container goes too.
+    Goes,
+    /// A null, as Kubernetes leaves it while it compares: who claimed the container keeps its claim.
+    IsNull,
+}
+
 /// The value without the fields of `set`; `None` when nothing is left of it.
-pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value> {
+pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied) -> Option<Value> {
+    let left = |value: &Value, below: &FieldSet, ty: &Type| match without(value, below, ty, emptied)
+    {
+        None if emptied == Emptied::IsNull => Some(Value::Null),
+        left => left,
+    };
     match walk(value, ty) {
         Walk::Leaf => Some(value.clone()),
         Walk::Map(map) => {
@@ -240,15 +287,12 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value>
                 if set.has_member(&element) {
                     continue;
                 }
-                match set.child(&element) {
-                    Some(below) => {
-                        if let Some(rest) = without(value, below, ty.member(key)) {
-                            out.insert(key.clone(), rest);
-                        }
-                    }
-                    None => {
-                        out.insert(key.clone(), value.clone());
-                    }
+                let kept = match set.child(&element) {
+                    Some(below) => left(value, below, ty.member(key)),
+                    None => Some(value.clone()),
+                };
+                if let Some(kept) = kept {
+                    out.insert(key.clone(), kept);
                 }
             }
             (!out.is_empty() || map.is_empty()).then_some(Value::Object(out))
@@ -261,7 +305,7 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value>
                     continue;
                 }
                 match set.child(&element) {
-                    Some(below) => out.extend(without(item, below, ty.item())),
+                    Some(below) => out.extend(left(item, below, ty.item())),
                     None => out.push(item.clone()),
                 }
             }
@@ -295,32 +339,44 @@ pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> 
     let place = || if path.is_empty() { "." } else { path }.to_owned();
     match (value, ty.resolve()) {
         (Value::Null, _) | (_, Type::Any | Type::Named(_)) => Ok(()),
-        (Value::Object(map), Type::Struct { fields, open, .. }) => map.iter().try_for_each(|(key, value)| {
-            let below = format!("{path}.{key}");
-            match fields.get(key) {
-                Some(field) => check(value, &field.ty, &below),
-                None if *open => Ok(()),
-                None => Err(format!("{below}: field not declared in schema")),
-            }
-        }),
-        (Value::Object(map), Type::Map { value: ty, .. }) => {
-            map.iter().try_for_each(|(key, value)| check(value, ty, &format!("{path}.{key}")))
+        (Value::Object(map), Type::Struct { fields, open, .. }) => {
+            map.iter().try_for_each(|(key, value)| {
+                let below = format!("{path}.{key}");
+                match fields.get(key) {
+                    Some(field) => check(value, &field.ty, &below),
+                    None if *open => Ok(()),
+                    None => Err(format!("{below}: field not declared in schema")),
+                }
+            })
         }
+        (Value::Object(map), Type::Map { value: ty, .. }) => map
+            .iter()
+            .try_for_each(|(key, value)| check(value, ty, &format!("{path}.{key}"))),
         (Value::Array(items), Type::List { item, kind }) => {
             let mut seen = std::collections::BTreeSet::new();
             items.iter().enumerate().try_for_each(|(index, value)| {
                 if *kind != ListKind::Atomic {
                     let element = item_element(value, ty, index);
                     if !seen.insert(element.clone()) {
-                        return Err(format!("{}: duplicate entries for key {}", place(), element));
+                        return Err(format!(
+                            "{}: duplicate entries for key {}",
+                            place(),
+                            element
+                        ));
                     }
                 }
                 check(value, item, &format!("{path}[{index}]"))
             })
         }
-        (Value::Object(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => Err(format!("{}: expected scalar, got map", place())),
-        (Value::Array(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => Err(format!("{}: expected scalar, got list", place())),
-        (_, Type::Struct { .. } | Type::Map { .. }) => Err(format!("{}: expected map, got {}", place(), shown(value))),
+        (Value::Object(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => {
+            Err(format!("{}: expected scalar, got map", place()))
+        }
+        (Value::Array(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => {
+            Err(format!("{}: expected scalar, got list", place()))
+        }
+        (_, Type::Struct { .. } | Type::Map { .. }) => {
+            Err(format!("{}: expected map, got {}", place(), shown(value)))
+        }
         (_, Type::List { .. }) => Err(format!("{}: expected list, got {}", place(), shown(value))),
         (_, Type::Scalar(scalar)) => {
             use crate::types::Scalar;
@@ -331,7 +387,15 @@ pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> 
                 Scalar::Boolean => (value.is_boolean(), "boolean"),
                 Scalar::IntOrString | Scalar::Quantity | Scalar::Any => (true, ""),
             };
-            if fits { Ok(()) } else { Err(format!("{}: expected {wanted}, got {}", place(), shown(value))) }
+            if fits {
+                Ok(())
+            } else {
+                Err(format!(
+                    "{}: expected {wanted}, got {}",
+                    place(),
+                    shown(value)
+                ))
+            }
         }
     }
 }

@@ -31,7 +31,10 @@ impl Identity {
     pub fn new(user: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
         let mut groups: Vec<String> = groups.into_iter().collect();
         groups.push("system:authenticated".into());
-        Self { user: user.into(), groups }
+        Self {
+            user: user.into(),
+            groups,
+        }
     }
 
     /// The user who may do everything.
@@ -40,7 +43,10 @@ impl Identity {
     }
 
     fn anonymous() -> Self {
-        Self { user: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()] }
+        Self {
+            user: "system:anonymous".into(),
+            groups: vec!["system:unauthenticated".into()],
+        }
     }
 
     pub(crate) fn is_anonymous(&self) -> bool {
@@ -54,21 +60,39 @@ pub(crate) struct Tokens(RwLock<HashMap<String, Identity>>);
 
 impl Tokens {
     pub(crate) fn insert(&self, token: String, identity: Identity) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(token, identity);
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(token, identity);
     }
 
     fn find(&self, token: &str) -> Option<Identity> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(token)
+            .cloned()
     }
 
     /// Finds out who sent a request: `connection` is who the connection belongs to, if anybody.
-    pub(crate) fn authenticate(&self, headers: &HeaderMap, connection: Option<&Identity>) -> Result<Identity> {
+    pub(crate) fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        connection: Option<&Identity>,
+    ) -> Result<Identity> {
         if let Some(identity) = connection {
             return Ok(identity.clone());
         }
-        let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Identity::anonymous()) };
-        let token = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-        token.and_then(|token| self.find(token.trim())).ok_or_else(ApiError::unauthorized)
+        let Some(header) = headers.get(AUTHORIZATION) else {
+            return Ok(Identity::anonymous());
+        };
+        let token = header
+            .to_str()
+            .ok()
+            .and_then(|text| text.strip_prefix("Bearer "));
+        token
+            .and_then(|token| self.find(token.trim()))
+            .ok_or_else(ApiError::unauthorized)
     }
 }
 
@@ -94,8 +118,15 @@ pub(crate) fn authorize_resource(identity: &Identity, request: &ResourceRequest)
         request.verb.as_str(),
         request.group
     );
-    let subject = Subject { group: &request.group, kind: &request.resource };
-    Err(ApiError::forbidden(subject, request.name.as_deref().unwrap_or_default(), &why))
+    let subject = Subject {
+        group: &request.group,
+        kind: &request.resource,
+    };
+    Err(ApiError::forbidden(
+        subject,
+        request.name.as_deref().unwrap_or_default(),
+        &why,
+    ))
 }
 
 /// The same for paths that are not resources.
@@ -103,7 +134,11 @@ pub(crate) fn authorize_path(identity: &Identity, method: &str, path: &str) -> R
     if !identity.is_anonymous() || PUBLIC_PATHS.contains(&path) {
         return Ok(());
     }
-    let message = format!("forbidden: User \"{}\" cannot {} path \"{path}\"", identity.user, method.to_lowercase());
+    let message = format!(
+        "forbidden: User \"{}\" cannot {} path \"{path}\"",
+        identity.user,
+        method.to_lowercase()
+    );
     let mut error = ApiError::new(http::StatusCode::FORBIDDEN, "Forbidden", message);
     error.details = Some(serde_json::json!({}));
     Err(error)

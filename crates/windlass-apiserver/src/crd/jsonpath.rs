@@ -29,7 +29,9 @@ impl JsonPath {
 }
 
 fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
-    let Some((step, rest)) = steps.split_first() else { return Some(value) };
+    let Some((step, rest)) = steps.split_first() else {
+        return Some(value);
+    };
     match step {
         Step::Field(name) => follow(rest, value.get(name)?),
         Step::Index(index) => follow(rest, value.get(index)?),
@@ -37,7 +39,9 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
         Step::Where { path, equals } => value
             .as_array()?
             .iter()
-            .filter(|item| path.iter().try_fold(*item, |value, part| value.get(part)) == Some(equals))
+            .filter(|item| {
+                path.iter().try_fold(*item, |value, part| value.get(part)) == Some(equals)
+            })
             .find_map(|item| follow(rest, item)),
     }
 }
@@ -82,16 +86,27 @@ fn bracket(inside: &str) -> Option<Step> {
     if let Ok(index) = inside.parse() {
         return Some(Step::Index(index));
     }
-    if let Some(condition) = inside.strip_prefix("?(@.").and_then(|rest| rest.strip_suffix(')')) {
+    if let Some(condition) = inside
+        .strip_prefix("?(@.")
+        .and_then(|rest| rest.strip_suffix(')'))
+    {
         let (path, value) = condition.split_once("==")?;
         let value = value.trim();
         let equals = match value.strip_prefix(['"', '\'']) {
             Some(text) => Value::from(text.trim_end_matches(['"', '\''])),
             None => serde_json::from_str(value).ok()?,
         };
-        return Some(Step::Where { path: path.trim().split('.').map(str::to_owned).collect(), equals });
+        return Some(Step::Where {
+            path: path.trim().split('.').map(str::to_owned).collect(),
+            equals,
+        });
     }
-    Some(Step::Field(inside.strip_prefix(['"', '\''])?.trim_end_matches(['"', '\'']).to_owned()))
+    Some(Step::Field(
+        inside
+            .strip_prefix(['"', '\''])?
+            .trim_end_matches(['"', '\''])
+            .to_owned(),
+    ))
 }
 
 #[cfg(test)]
@@ -109,8 +124,14 @@ mod tests {
         assert_eq!(find(".spec.list[1].n"), Some(json!(2)));
         assert_eq!(find(".spec['a.b']"), Some(json!("x")));
         assert_eq!(find(r".spec.a\.b"), Some(json!("x")));
-        assert_eq!(find(".status.conditions[?(@.type==\"Ready\")].status"), Some(json!("True")));
-        assert_eq!(find(".status.conditions[?(@.type==\"Other\")].status"), None);
+        assert_eq!(
+            find(".status.conditions[?(@.type==\"Ready\")].status"),
+            Some(json!("True"))
+        );
+        assert_eq!(
+            find(".status.conditions[?(@.type==\"Other\")].status"),
+            None
+        );
         assert_eq!(find("nonsense["), None);
     }
 

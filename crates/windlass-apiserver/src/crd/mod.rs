@@ -22,7 +22,16 @@ use crate::types::Type;
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Verbs of a custom resource, in the order discovery shows them.
-const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const VERBS: &[&str] = &[
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
 
 /// What one version of a CRD asks for.
 #[derive(Debug)]
@@ -71,9 +80,20 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
     let spec = &crd["spec"];
     let names = &spec["names"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let texts = |value: &Value| value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let texts = |value: &Value| {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
     let versions = || spec["versions"].as_array().into_iter().flatten();
-    let storage = versions().find(|version| version["storage"] == true).map(|v| text(&v["name"])).unwrap_or_default();
+    let storage = versions()
+        .find(|version| version["storage"] == true)
+        .map(|v| text(&v["name"]))
+        .unwrap_or_default();
     let group = text(&spec["group"]);
     versions()
         .filter(|version| version["served"] == true)
@@ -83,7 +103,11 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
             let mut subresources = Vec::new();
             let rest = vec!["get".to_owned(), "patch".to_owned(), "update".to_owned()];
             if version["subresources"]["status"].is_object() {
-                subresources.push(Subresource { name: "status".into(), verbs: rest.clone(), body: None });
+                subresources.push(Subresource {
+                    name: "status".into(),
+                    verbs: rest.clone(),
+                    body: None,
+                });
             }
             let scale = &version["subresources"]["scale"];
             let scale = scale.is_object().then(|| ScalePaths {
@@ -103,9 +127,17 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .map(|selectable| text(&selectable["jsonPath"]).trim_start_matches('.').to_owned())
+                .map(|selectable| {
+                    text(&selectable["jsonPath"])
+                        .trim_start_matches('.')
+                        .to_owned()
+                })
                 .collect();
-            let ty = if schema.ty.is_empty() { Type::Any } else { schema.to_type(true) };
+            let ty = if schema.ty.is_empty() {
+                Type::Any
+            } else {
+                schema.to_type(true)
+            };
             Resource {
                 version: text(&version["name"]),
                 plural: text(&names["plural"]),
@@ -136,9 +168,16 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
 
 /// Name, then the columns the CRD asks for, or Age when it asks for none.
 fn columns(version: &Value) -> (Vec<ColumnFacts>, Vec<JsonPath>) {
-    let name = ColumnFacts { name: "Name".into(), ty: "string".into(), format: "name".into(), priority: 0 };
+    let name = ColumnFacts {
+        name: "Name".into(),
+        ty: "string".into(),
+        format: "name".into(),
+        priority: 0,
+    };
     let age = json!([{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]);
-    let asked = version["additionalPrinterColumns"].as_array().filter(|columns| !columns.is_empty());
+    let asked = version["additionalPrinterColumns"]
+        .as_array()
+        .filter(|columns| !columns.is_empty());
     let mut columns = vec![name];
     let mut cells = Vec::new();
     for column in asked.or(age.as_array()).into_iter().flatten() {
@@ -147,7 +186,8 @@ fn columns(version: &Value) -> (Vec<ColumnFacts>, Vec<JsonPath>) {
             name: text("name"),
             ty: text("type"),
             format: text("format"),
-            priority: i32::try_from(column["priority"].as_i64().unwrap_or_default()).unwrap_or_default(),
+            priority: i32::try_from(column["priority"].as_i64().unwrap_or_default())
+                .unwrap_or_default(),
         });
         cells.push(JsonPath::parse(&text("jsonPath")));
     }
@@ -156,13 +196,21 @@ fn columns(version: &Value) -> (Vec<ColumnFacts>, Vec<JsonPath>) {
 
 /// Fills in what a CRD may leave out.
 pub(crate) fn fill_defaults(crd: &mut Value) {
-    let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    let kind = crd["spec"]["names"]["kind"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if let Some(names) = crd["spec"]["names"].as_object_mut() {
-        names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
-        names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+        names
+            .entry("singular")
+            .or_insert_with(|| kind.to_lowercase().into());
+        names
+            .entry("listKind")
+            .or_insert_with(|| format!("{kind}List").into());
     }
     if let Some(spec) = crd["spec"].as_object_mut() {
-        spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        spec.entry("conversion")
+            .or_insert_with(|| json!({"strategy": "None"}));
     }
 }
 
@@ -184,11 +232,24 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
     }
     let expected = format!("{plural}.{group}");
     if text(&crd["metadata"]["name"]) != expected {
-        causes.push(field::invalid("metadata.name", &crd["metadata"]["name"], "must be spec.names.plural+\".\"+spec.group"));
+        causes.push(field::invalid(
+            "metadata.name",
+            &crd["metadata"]["name"],
+            "must be spec.names.plural+\".\"+spec.group",
+        ));
     }
     let versions = spec["versions"].as_array().cloned().unwrap_or_default();
-    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        causes.push(field::invalid("spec.versions", &spec["versions"], "must have exactly one version marked as storage version"));
+    if versions
+        .iter()
+        .filter(|version| version["storage"] == true)
+        .count()
+        != 1
+    {
+        causes.push(field::invalid(
+            "spec.versions",
+            &spec["versions"],
+            "must have exactly one version marked as storage version",
+        ));
     }
     for (index, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
@@ -203,14 +264,21 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
         }
     }
     if spec["conversion"]["strategy"] == "Webhook" {
-        causes.push(field::forbidden("spec.conversion.strategy", "webhook conversion is not served by this version of windlass"));
+        causes.push(field::forbidden(
+            "spec.conversion.strategy",
+            "webhook conversion is not served by this version of windlass",
+        ));
     }
     causes
 }
 
 fn check_structure(schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
     if schema.ty != "object" {
-        causes.push(field::invalid(format!("{path}.type"), &schema.ty.as_str().into(), "must be object at the root"));
+        causes.push(field::invalid(
+            format!("{path}.type"),
+            &schema.ty.as_str().into(),
+            "must be object at the root",
+        ));
     }
     schema.visit(path, &mut |path, schema| {
         if schema.ty.is_empty() && !schema.int_or_string && !schema.preserve_unknown {
@@ -232,11 +300,16 @@ fn check_structure(schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
 
 /// The status of an accepted CRD, with the conditions clients wait for.
 pub(crate) fn established_status(crd: &Value, now: &str) -> Value {
-    let condition = |kind: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now})
-    };
-    let storage = crd["spec"]["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
-    let mut stored: Vec<Value> = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now});
+    let storage = crd["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true);
+    let mut stored: Vec<Value> = crd["status"]["storedVersions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     if let Some(name) = storage.map(|version| version["name"].clone())
         && !stored.contains(&name)
     {
@@ -256,12 +329,17 @@ pub(crate) fn established_status(crd: &Value, now: &str) -> Value {
 pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     fn rank(version: &str) -> Option<(u8, u64, u64)> {
         let rest = version.strip_prefix('v')?;
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let major = rest[..digits].parse().ok()?;
         let (stability, minor) = match &rest[digits..] {
             "" => (2, 0),
             rest => {
-                let (stability, minor) = rest.strip_prefix("beta").map(|minor| (1, minor)).or_else(|| rest.strip_prefix("alpha").map(|minor| (0, minor)))?;
+                let (stability, minor) = rest
+                    .strip_prefix("beta")
+                    .map(|minor| (1, minor))
+                    .or_else(|| rest.strip_prefix("alpha").map(|minor| (0, minor)))?;
                 (stability, minor.parse().ok()?)
             }
         };
@@ -281,9 +359,30 @@ mod tests {
 
     #[test]
     fn versions_are_ordered_as_kubernetes_orders_them() {
-        let mut versions = vec!["foo1", "v1alpha1", "v2", "v1beta2", "v1", "v11alpha2", "v1beta1", "bar"];
+        let mut versions = vec![
+            "foo1",
+            "v1alpha1",
+            "v2",
+            "v1beta2",
+            "v1",
+            "v11alpha2",
+            "v1beta1",
+            "bar",
+        ];
         versions.sort_by(|a, b| compare_versions(a, b));
-        assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v11alpha2", "v1alpha1", "bar", "foo1"]);
+        assert_eq!(
+            versions,
+            [
+                "v2",
+                "v1",
+                "v1beta2",
+                "v1beta1",
+                "v11alpha2",
+                "v1alpha1",
+                "bar",
+                "foo1"
+            ]
+        );
     }
 
     #[test]
@@ -297,6 +396,9 @@ mod tests {
         });
         let causes = validate(&crd);
         assert_eq!(causes.len(), 1, "{causes:?}");
-        assert_eq!(causes[0].field, "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations");
+        assert_eq!(
+            causes[0].field,
+            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations"
+        );
     }
 }

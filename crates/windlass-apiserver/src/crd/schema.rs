@@ -74,7 +74,11 @@ impl Schema {
     }
 
     fn keeps_unknown(&self) -> bool {
-        self.preserve_unknown || matches!(self.additional_properties, Some(AdditionalProperties::Allowed(true)))
+        self.preserve_unknown
+            || matches!(
+                self.additional_properties,
+                Some(AdditionalProperties::Allowed(true))
+            )
     }
 
     /// The type that merging and ownership go by. The root gets Kubernetes' own metadata.
@@ -88,7 +92,11 @@ impl Schema {
             "number" => Type::Scalar(Scalar::Number),
             "boolean" => Type::Scalar(Scalar::Boolean),
             "array" => Type::List {
-                item: Box::new(self.items.as_ref().map_or(Type::Any, |items| items.to_type(false))),
+                item: Box::new(
+                    self.items
+                        .as_ref()
+                        .map_or(Type::Any, |items| items.to_type(false)),
+                ),
                 kind: match self.list_type.as_deref() {
                     Some("map") => ListKind::Map(self.list_map_keys.clone()),
                     Some("set") => ListKind::Set,
@@ -98,7 +106,10 @@ impl Schema {
             "object" => {
                 let atomic = self.map_type.as_deref() == Some("atomic");
                 if let Some(values) = self.values() {
-                    return Type::Map { value: Box::new(values.to_type(false)), atomic };
+                    return Type::Map {
+                        value: Box::new(values.to_type(false)),
+                        atomic,
+                    };
                 }
                 if self.properties.is_empty() && self.keeps_unknown() && !root && !self.embedded {
                     return Type::Any;
@@ -106,14 +117,29 @@ impl Schema {
                 let mut fields: BTreeMap<String, Field> = self
                     .properties
                     .iter()
-                    .map(|(name, schema)| (name.clone(), field(schema.to_type(false), schema.default.clone())))
+                    .map(|(name, schema)| {
+                        (
+                            name.clone(),
+                            field(schema.to_type(false), schema.default.clone()),
+                        )
+                    })
                     .collect();
                 if root || self.embedded {
-                    fields.insert("apiVersion".into(), field(Type::Scalar(Scalar::String), None));
+                    fields.insert(
+                        "apiVersion".into(),
+                        field(Type::Scalar(Scalar::String), None),
+                    );
                     fields.insert("kind".into(), field(Type::Scalar(Scalar::String), None));
-                    fields.insert("metadata".into(), field(Type::Named(OBJECT_META.into()), None));
+                    fields.insert(
+                        "metadata".into(),
+                        field(Type::Named(OBJECT_META.into()), None),
+                    );
                 }
-                Type::Struct { fields, atomic, open: self.keeps_unknown() }
+                Type::Struct {
+                    fields,
+                    atomic,
+                    open: self.keeps_unknown(),
+                }
             }
             _ => Type::Any,
         }
@@ -156,11 +182,25 @@ impl Schema {
     }
 
     /// Removes what the schema does not know; tells the paths of what it removed.
-    pub(crate) fn prune(&self, value: &mut Value, root: bool, path: &str, pruned: &mut Vec<String>) {
-        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    pub(crate) fn prune(
+        &self,
+        value: &mut Value,
+        root: bool,
+        path: &str,
+        pruned: &mut Vec<String>,
+    ) {
+        let below = |name: &str| {
+            if path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{path}.{name}")
+            }
+        };
         match value {
             Value::Object(map) => {
-                let kept_anyway = |name: &str| (root || self.embedded) && matches!(name, "apiVersion" | "kind" | "metadata");
+                let kept_anyway = |name: &str| {
+                    (root || self.embedded) && matches!(name, "apiVersion" | "kind" | "metadata")
+                };
                 if !self.keeps_unknown() && self.values().is_none() {
                     let unknown: Vec<String> = map
                         .keys()
@@ -195,7 +235,10 @@ impl Schema {
     /// Removes nulls that a default or the schema would not keep, as decoding into a struct would.
     pub(crate) fn drop_nulls(&self, map: &mut Map<String, Value>) {
         for (name, schema) in &self.properties {
-            if map.get(name).is_some_and(Value::is_null) && !schema.nullable && schema.default.is_some() {
+            if map.get(name).is_some_and(Value::is_null)
+                && !schema.nullable
+                && schema.default.is_some()
+            {
                 map.remove(name);
             }
         }
@@ -217,7 +260,11 @@ impl Schema {
 }
 
 fn field(ty: Type, default: Option<Value>) -> Field {
-    Field { ty, patch: PatchRule::default(), default }
+    Field {
+        ty,
+        patch: PatchRule::default(),
+        default,
+    }
 }
 
 #[cfg(test)]
@@ -242,7 +289,10 @@ mod tests {
         let mut value = json!({"kind": "K", "metadata": {"name": "x"}, "spec": {"size": 1, "odd": 1, "free": {"a": 1}}});
         let mut pruned = Vec::new();
         schema().prune(&mut value, true, "", &mut pruned);
-        assert_eq!(value, json!({"kind": "K", "metadata": {"name": "x"}, "spec": {"size": 1, "free": {"a": 1}}}));
+        assert_eq!(
+            value,
+            json!({"kind": "K", "metadata": {"name": "x"}, "spec": {"size": 1, "free": {"a": 1}}})
+        );
         assert_eq!(pruned, ["spec.odd"]);
     }
 

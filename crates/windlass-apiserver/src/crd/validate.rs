@@ -12,11 +12,18 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec
     }
     if !type_fits(value, schema) {
         let found = type_name(value);
-        let wanted = if schema.int_or_string { "integer,string" } else { &schema.ty };
+        let wanted = if schema.int_or_string {
+            "integer,string"
+        } else {
+            &schema.ty
+        };
         causes.push(field::type_invalid(
             shown(path),
             &format!("\"{found}\""),
-            &format!("{} in body must be of type {wanted}: \"{found}\"", body_path(path)),
+            &format!(
+                "{} in body must be of type {wanted}: \"{found}\"",
+                body_path(path)
+            ),
         ));
         return;
     }
@@ -25,7 +32,11 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec
         causes.push(field::not_supported(shown(path), value, &allowed));
     }
     let wrong = |causes: &mut Vec<Cause>, detail: String| {
-        causes.push(field::invalid(shown(path), value, &format!("{} in body {detail}", body_path(path))));
+        causes.push(field::invalid(
+            shown(path),
+            value,
+            &format!("{} in body {detail}", body_path(path)),
+        ));
     };
     match value {
         Value::Number(number) => {
@@ -34,7 +45,10 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec
                 if schema.exclusive_minimum && number <= minimum {
                     wrong(causes, format!("should be greater than {minimum}"));
                 } else if number < minimum {
-                    wrong(causes, format!("should be greater than or equal to {minimum}"));
+                    wrong(
+                        causes,
+                        format!("should be greater than or equal to {minimum}"),
+                    );
                 }
             }
             if let Some(maximum) = schema.maximum {
@@ -80,13 +94,20 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec
             }
         }
         Value::Object(map) => {
-            if let Some(min) = schema.min_properties.filter(|min| (map.len() as u64) < *min) {
+            if let Some(min) = schema
+                .min_properties
+                .filter(|min| (map.len() as u64) < *min)
+            {
                 wrong(causes, format!("should have at least {min} properties"));
             }
             if let Some(max) = schema.max_properties.filter(|max| map.len() as u64 > *max) {
                 causes.push(field::too_many(shown(path), map.len(), max));
             }
-            for name in schema.required.iter().filter(|name| !map.contains_key(*name)) {
+            for name in schema
+                .required
+                .iter()
+                .filter(|name| !map.contains_key(*name))
+            {
                 causes.push(field::required(join(path, name), ""));
             }
             let values = match &schema.additional_properties {
@@ -111,12 +132,17 @@ fn check_combinations(value: &Value, schema: &Schema, path: &str, causes: &mut V
         causes.is_empty()
     };
     let mut wrong = |detail: &str| {
-        causes.push(field::invalid(shown(path), &Value::from(""), &format!("\"{}\" {detail}", body_path(path))));
+        causes.push(field::invalid(
+            shown(path),
+            &Value::from(""),
+            &format!("\"{}\" {detail}", body_path(path)),
+        ));
     };
     if !schema.any_of.is_empty() && !schema.any_of.iter().any(fits) {
         wrong("must validate at least one schema (anyOf)");
     }
-    if !schema.one_of.is_empty() && schema.one_of.iter().filter(|schema| fits(schema)).count() != 1 {
+    if !schema.one_of.is_empty() && schema.one_of.iter().filter(|schema| fits(schema)).count() != 1
+    {
         wrong("must validate one and only one schema (oneOf)");
     }
     if schema.not.as_ref().is_some_and(|schema| fits(schema)) {
@@ -131,7 +157,13 @@ fn check_combinations(value: &Value, schema: &Schema, path: &str, causes: &mut V
 fn check_unique(items: &[Value], schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
     let identity = |item: &Value| match schema.list_type.as_deref() {
         Some("set") => Some(item.clone()),
-        Some("map") => Some(schema.list_map_keys.iter().map(|key| item[key].clone()).collect()),
+        Some("map") => Some(
+            schema
+                .list_map_keys
+                .iter()
+                .map(|key| item[key].clone())
+                .collect(),
+        ),
         _ if schema.unique_items => Some(item.clone()),
         _ => None,
     };
@@ -140,9 +172,12 @@ fn check_unique(items: &[Value], schema: &Schema, path: &str, causes: &mut Vec<C
         let Some(known) = identity(item) else { return };
         if !seen.insert(known.to_string()) {
             let shown = match schema.list_type.as_deref() {
-                Some("map") => {
-                    schema.list_map_keys.iter().map(|key| (key.clone(), item[key].clone())).collect::<serde_json::Map<_, _>>().into()
-                }
+                Some("map") => schema
+                    .list_map_keys
+                    .iter()
+                    .map(|key| (key.clone(), item[key].clone()))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into(),
                 _ => item.clone(),
             };
             causes.push(field::duplicate(format!("{path}[{index}]"), &shown));
@@ -151,12 +186,20 @@ fn check_unique(items: &[Value], schema: &Schema, path: &str, causes: &mut Vec<C
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 /// The root has no path of its own; Kubernetes calls it `<nil>` in causes.
 fn shown(path: &str) -> String {
-    if path.is_empty() { "<nil>".to_owned() } else { path.to_owned() }
+    if path.is_empty() {
+        "<nil>".to_owned()
+    } else {
+        path.to_owned()
+    }
 }
 
 fn body_path(path: &str) -> &str {
@@ -169,7 +212,11 @@ fn type_fits(value: &Value, schema: &Schema) -> bool {
     }
     match schema.ty.as_str() {
         "string" => value.is_string(),
-        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "integer" => {
+            value.is_i64()
+                || value.is_u64()
+                || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
         "number" => value.is_number(),
         "boolean" => value.is_boolean(),
         "array" => value.is_array(),
@@ -199,7 +246,10 @@ mod tests {
         let schema: Schema = serde_json::from_value(schema.clone()).unwrap();
         let mut causes = Vec::new();
         check(value, &schema, "", &mut causes);
-        causes.into_iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+        causes
+            .into_iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect()
     }
 
     #[test]

@@ -26,12 +26,19 @@ pub(crate) enum Content {
     JsonAs(&'static str, Value),
     Text(&'static str),
     /// An endless body.
-    Stream { content_type: &'static str, body: Body },
+    Stream {
+        content_type: &'static str,
+        body: Body,
+    },
 }
 
 impl Answer {
     fn new(code: StatusCode, content: Content) -> Self {
-        Self { code, content, warnings: Vec::new() }
+        Self {
+            code,
+            content,
+            warnings: Vec::new(),
+        }
     }
 
     pub(crate) fn value(value: Value) -> Self {
@@ -65,13 +72,23 @@ impl Answer {
 
     pub(crate) fn into_response(self, encoding: Encoding) -> Response<Body> {
         let (content_type, body) = match self.content {
-            Content::Value(value) => (encoding.content_type(), Body::whole(encode(&value, encoding))),
-            Content::Json(pieces) if encoding == Encoding::Json => (encoding.content_type(), Body::pieces(pieces)),
+            Content::Value(value) => (
+                encoding.content_type(),
+                Body::whole(encode(&value, encoding)),
+            ),
+            Content::Json(pieces) if encoding == Encoding::Json => {
+                (encoding.content_type(), Body::pieces(pieces))
+            }
             Content::Json(pieces) => {
                 let value: Value = serde_json::from_slice(&pieces.concat()).unwrap_or_default();
-                (encoding.content_type(), Body::whole(encode(&value, encoding)))
+                (
+                    encoding.content_type(),
+                    Body::whole(encode(&value, encoding)),
+                )
             }
-            Content::JsonAs(media_type, value) => (media_type, Body::whole(encode(&value, Encoding::Json))),
+            Content::JsonAs(media_type, value) => {
+                (media_type, Body::whole(encode(&value, Encoding::Json)))
+            }
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
             Content::Stream { content_type, body } => (content_type, body),
         };

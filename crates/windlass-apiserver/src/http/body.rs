@@ -30,10 +30,17 @@ impl Body {
     }
 
     pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        Self(Kind::Pieces(pieces.into_iter().filter(|piece| !piece.is_empty()).collect()))
+        Self(Kind::Pieces(
+            pieces
+                .into_iter()
+                .filter(|piece| !piece.is_empty())
+                .collect(),
+        ))
     }
 
-    pub(crate) fn stream(chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) -> Self {
+    pub(crate) fn stream(
+        chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
+    ) -> Self {
         Self(Kind::Stream(Box::pin(chunks)))
     }
 }
@@ -42,9 +49,14 @@ impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.0 {
-            Kind::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
+            Kind::Pieces(pieces) => {
+                Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
+            }
             Kind::Stream(chunks) => {
                 let chunk = ready!(chunks.as_mut().poll_next(cx));
                 Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data)))
@@ -58,7 +70,9 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Pieces(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
+            Kind::Pieces(pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
             Kind::Stream(_) => SizeHint::default(),
         }
     }

@@ -29,22 +29,35 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 impl ApiServer {
     /// Answers one request. `connection` is who the connection belongs to, known from its certificate.
-    pub(crate) async fn handle<B>(&self, request: Request<B>, connection: Option<&Identity>) -> Response<Body>
+    pub(crate) async fn handle<B>(
+        &self,
+        request: Request<B>,
+        connection: Option<&Identity>,
+    ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let wanted = Wanted::from_headers(request.headers());
         // Errors are told in JSON even to a client that asked for something else.
-        let told_in = wanted.as_ref().map_or(Encoding::Json, |wanted| wanted.encoding);
+        let told_in = wanted
+            .as_ref()
+            .map_or(Encoding::Json, |wanted| wanted.encoding);
         let result = match wanted {
             Ok(wanted) => self.answer(request, connection, wanted).await,
             Err(error) => Err(error),
         };
-        result.unwrap_or_else(|error| Answer::error(&error)).into_response(told_in)
+        result
+            .unwrap_or_else(|error| Answer::error(&error))
+            .into_response(told_in)
     }
 
-    async fn answer<B>(&self, request: Request<B>, connection: Option<&Identity>, wanted: Wanted) -> Result<Answer>
+    async fn answer<B>(
+        &self,
+        request: Request<B>,
+        connection: Option<&Identity>,
+        wanted: Wanted,
+    ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -65,8 +78,14 @@ impl ApiServer {
         let call = verbs::Call::new(self, &identity, &asked, query, &parts.headers, body, wanted)?;
         let result = call.run().await;
         let outcome = match &result {
-            Ok(answer) => Outcome { code: answer.code, wrote: asked.verb.writes() },
-            Err(error) => Outcome { code: error.code, wrote: false },
+            Ok(answer) => Outcome {
+                code: answer.code,
+                wrote: asked.verb.writes(),
+            },
+            Err(error) => Outcome {
+                code: error.code,
+                wrote: false,
+            },
         };
         self.after(&identity, &asked, outcome).await;
         result
@@ -109,5 +128,7 @@ where
 }
 
 fn broken_body(error: &dyn Display) -> ApiError {
-    ApiError::bad_request(format!("the body of the request could not be read: {error}"))
+    ApiError::bad_request(format!(
+        "the body of the request could not be read: {error}"
+    ))
 }

@@ -41,11 +41,17 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    pub(crate) const JSON: Self = Self { shape: Shape::Object, encoding: Encoding::Json };
+    pub(crate) const JSON: Self = Self {
+        shape: Shape::Object,
+        encoding: Encoding::Json,
+    };
 
     /// The first form in the header that can be given; protobuf cannot, and clients name JSON behind it.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self> {
-        let Some(accept) = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).filter(|text| !text.is_empty())
+        let Some(accept) = headers
+            .get(ACCEPT)
+            .and_then(|accept| accept.to_str().ok())
+            .filter(|text| !text.is_empty())
         else {
             return Ok(Self::JSON);
         };
@@ -76,7 +82,9 @@ impl Wanted {
         let shape = match shape {
             None => Shape::Object,
             Some("Table") if version == "v1" => Shape::Table,
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") if version == "v1" => Shape::Metadata,
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") if version == "v1" => {
+                Shape::Metadata
+            }
             Some(_) => return None,
         };
         Some(Self { shape, encoding })
@@ -85,7 +93,10 @@ impl Wanted {
 
 /// The media type of the request's body, without parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
@@ -94,17 +105,26 @@ pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8]) -> Result<Value> {
     match media_type(headers) {
         "" | "application/json" => decode_json(body),
         "application/yaml" => decode_yaml(body),
-        _ => Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"])),
+        _ => Err(ApiError::unsupported_media_type(&[
+            "application/json",
+            "application/yaml",
+        ])),
     }
 }
 
 fn decode_json(body: &[u8]) -> Result<Value> {
-    serde_json::from_slice(body).map_err(|error| ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        ApiError::bad_request(format!(
+            "couldn't get version/kind; json parse error: {error}"
+        ))
+    })
 }
 
 pub(crate) fn decode_yaml(body: &[u8]) -> Result<Value> {
-    let text = std::str::from_utf8(body).map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
-    serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+    let text = std::str::from_utf8(body)
+        .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
+    serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }
 
 #[cfg(test)]
@@ -119,10 +139,22 @@ mod tests {
 
     #[test]
     fn the_first_form_that_can_be_given_is_taken() {
-        let table = Wanted { shape: Shape::Table, encoding: Encoding::Json };
-        assert_eq!(wanted("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"), Some(table));
-        assert_eq!(wanted("application/json;as=Table;v=v9;g=meta.k8s.io, application/json"), Some(Wanted::JSON));
-        assert_eq!(wanted("application/vnd.kubernetes.protobuf,application/json"), Some(Wanted::JSON));
+        let table = Wanted {
+            shape: Shape::Table,
+            encoding: Encoding::Json,
+        };
+        assert_eq!(
+            wanted("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
+            Some(table)
+        );
+        assert_eq!(
+            wanted("application/json;as=Table;v=v9;g=meta.k8s.io, application/json"),
+            Some(Wanted::JSON)
+        );
+        assert_eq!(
+            wanted("application/vnd.kubernetes.protobuf,application/json"),
+            Some(Wanted::JSON)
+        );
         assert_eq!(wanted("application/vnd.kubernetes.protobuf"), None);
         assert_eq!(wanted("*/*"), Some(Wanted::JSON));
     }

@@ -74,7 +74,9 @@ impl Query {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if let (Some(key), Some(value)) = (percent_decode(key, true), percent_decode(value, true)) {
+            if let (Some(key), Some(value)) =
+                (percent_decode(key, true), percent_decode(value, true))
+            {
                 values.entry(key).or_default().push(value);
             }
         }
@@ -83,12 +85,19 @@ impl Query {
 
     /// The value, if it is there and not empty.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.first().map(String::as_str).filter(|value| !value.is_empty())
+        self.0
+            .get(key)?
+            .first()
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     /// Go's `strconv.ParseBool`, with absent as false.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        matches!(self.get(key), Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+        matches!(
+            self.get(key),
+            Some("1" | "t" | "T" | "true" | "TRUE" | "True")
+        )
     }
 
     pub(crate) fn all(&self, key: &str) -> &[String] {
@@ -144,7 +153,9 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
         }
         ["namespaces", name] if group.is_empty() => (Some(*name), "namespaces", Some(*name), None),
         ["namespaces", namespace, resource] => (Some(*namespace), *resource, None, None),
-        ["namespaces", namespace, resource, name] => (Some(*namespace), *resource, Some(*name), None),
+        ["namespaces", namespace, resource, name] => {
+            (Some(*namespace), *resource, Some(*name), None)
+        }
         ["namespaces", namespace, resource, name, sub @ ..] if !sub.is_empty() => {
             (Some(*namespace), *resource, Some(*name), Some(sub.to_vec()))
         }
@@ -153,7 +164,11 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
         [resource, name, sub @ ..] => (None, *resource, Some(*name), Some(sub.to_vec())),
     };
     // The namespace of a Namespace is itself for RBAC, but it is stored cluster-wide.
-    let namespace = if resource == "namespaces" && group.is_empty() { None } else { namespace };
+    let namespace = if resource == "namespaces" && group.is_empty() {
+        None
+    } else {
+        namespace
+    };
     let verb = match (method.as_str(), name.is_some()) {
         ("GET" | "HEAD", true) => Verb::Get,
         ("GET" | "HEAD", false) if query.flag("watch") => Verb::Watch,
@@ -200,7 +215,10 @@ mod tests {
     #[test]
     fn paths_are_read_as_kubernetes_reads_them() {
         let get = Method::GET;
-        assert_eq!(read(&get, "/api/v1/pods", "watch=1"), "watch /v1 pods ns= name= sub=");
+        assert_eq!(
+            read(&get, "/api/v1/pods", "watch=1"),
+            "watch /v1 pods ns= name= sub="
+        );
         assert_eq!(
             read(&get, "/apis/apps/v1/namespaces/d/deployments/x/scale", ""),
             "get apps/v1 deployments ns=d name=x sub=scale"
@@ -209,8 +227,14 @@ mod tests {
             read(&Method::PUT, "/api/v1/namespaces/d/finalize", ""),
             "update /v1 namespaces ns= name=d sub=finalize"
         );
-        assert_eq!(read(&Method::DELETE, "/api/v1/namespaces/d", ""), "delete /v1 namespaces ns= name=d sub=");
-        assert_eq!(read(&get, "/api/v1/namespaces/d/pods", ""), "list /v1 pods ns=d name= sub=");
+        assert_eq!(
+            read(&Method::DELETE, "/api/v1/namespaces/d", ""),
+            "delete /v1 namespaces ns= name=d sub="
+        );
+        assert_eq!(
+            read(&get, "/api/v1/namespaces/d/pods", ""),
+            "list /v1 pods ns=d name= sub="
+        );
         assert_eq!(read(&get, "/api/v1", ""), "none");
         assert_eq!(read(&get, "/healthz", ""), "none");
     }

@@ -70,7 +70,12 @@ impl ApiServer {
                 };
                 match accepted {
                     Ok((stream, _)) => {
-                        tracker.spawn(connection(server.clone(), acceptor.clone(), stream, stopped.clone()));
+                        tracker.spawn(connection(
+                            server.clone(),
+                            acceptor.clone(),
+                            stream,
+                            stopped.clone(),
+                        ));
                     }
                     Err(error) => {
                         // Out of file descriptors, most likely: others must close first.
@@ -80,14 +85,30 @@ impl ApiServer {
                 }
             }
         });
-        Ok(Serving { address, stop, tasks })
+        Ok(Serving {
+            address,
+            stop,
+            tasks,
+        })
     }
 }
 
-async fn connection(server: ApiServer, acceptor: TlsAcceptor, stream: TcpStream, stop: CancellationToken) {
+async fn connection(
+    server: ApiServer,
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    stop: CancellationToken,
+) {
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await else { return };
-    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await
+    else {
+        return;
+    };
+    let certificate = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(|chain| chain.first());
     let identity = Arc::new(certificate.and_then(|certificate| auth::identity_of(certificate)));
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, identity) = (server.clone(), identity.clone());
@@ -113,7 +134,9 @@ fn rustls_config(tls: &TlsConfig) -> io::Result<rustls::ServerConfig> {
     let mut clients = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(tls.client_ca.as_bytes()) {
         let certificate = certificate.map_err(|error| invalid("client CA", &error))?;
-        clients.add(certificate).map_err(|error| invalid("client CA", &error))?;
+        clients
+            .add(certificate)
+            .map_err(|error| invalid("client CA", &error))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(clients), provider.clone())
@@ -123,7 +146,8 @@ fn rustls_config(tls: &TlsConfig) -> io::Result<rustls::ServerConfig> {
     let chain = CertificateDer::pem_slice_iter(tls.serving.certificate.as_bytes())
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| invalid("serving certificate", &error))?;
-    let key = PrivateKeyDer::from_pem_slice(tls.serving.key.as_bytes()).map_err(|error| invalid("serving key", &error))?;
+    let key = PrivateKeyDer::from_pem_slice(tls.serving.key.as_bytes())
+        .map_err(|error| invalid("serving key", &error))?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| invalid("TLS", &error))?

@@ -54,7 +54,10 @@ mod tests {
     }
 
     fn tree() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), "[a-c]{0,2}".prop_map(Value::from)];
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            "[a-c]{0,2}".prop_map(Value::from)
+        ];
         let tree = leaf.prop_recursive(3, 16, 3, |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),

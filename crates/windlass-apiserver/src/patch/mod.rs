@@ -30,7 +30,10 @@ impl PatchKind {
             "application/strategic-merge-patch+json" if built_in => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
             _ => {
-                let mut accepted = vec!["application/json-patch+json", "application/merge-patch+json"];
+                let mut accepted = vec![
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                ];
                 if built_in {
                     accepted.push("application/strategic-merge-patch+json");
                 }
@@ -68,8 +71,12 @@ impl Patch {
                 }
                 Ok(Self::Json(patch))
             }
-            PatchKind::Merge | PatchKind::Apply => Ok(Self::Merge(serde_json::from_slice(body).map_err(unreadable)?)),
-            PatchKind::Strategic => Ok(Self::Strategic(serde_json::from_slice(body).map_err(unreadable)?)),
+            PatchKind::Merge | PatchKind::Apply => Ok(Self::Merge(
+                serde_json::from_slice(body).map_err(unreadable)?,
+            )),
+            PatchKind::Strategic => Ok(Self::Strategic(
+                serde_json::from_slice(body).map_err(unreadable)?,
+            )),
         }
     }
 

@@ -16,12 +16,18 @@ const ELEMENT_ORDER: &str = "$setElementOrder/";
 /// Lays a strategic merge `patch` on an object of type `ty`.
 pub(crate) fn apply(object: &Value, patch: &Value, ty: &Type) -> Result<Value> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else {
-        return Err(ApiError::bad_request("a strategic merge patch must be a JSON object"));
+        return Err(ApiError::bad_request(
+            "a strategic merge patch must be a JSON object",
+        ));
     };
     merge_maps(object, patch, ty).map(Value::Object)
 }
 
-fn merge_maps(object: &Map<String, Value>, patch: &Map<String, Value>, ty: &Type) -> Result<Map<String, Value>> {
+fn merge_maps(
+    object: &Map<String, Value>,
+    patch: &Map<String, Value>,
+    ty: &Type,
+) -> Result<Map<String, Value>> {
     match patch.get(PATCH).map(|directive| directive.as_str()) {
         None | Some(Some("merge")) => {}
         Some(Some("replace")) => {
@@ -30,11 +36,18 @@ fn merge_maps(object: &Map<String, Value>, patch: &Map<String, Value>, ty: &Type
             return Ok(replaced);
         }
         Some(Some("delete")) => return Ok(Map::new()),
-        Some(other) => return Err(ApiError::bad_request(format!("unknown patch type found: {}", other.unwrap_or("not text")))),
+        Some(other) => {
+            return Err(ApiError::bad_request(format!(
+                "unknown patch type found: {}",
+                other.unwrap_or("not text")
+            )));
+        }
     }
     let mut out = object.clone();
     if let Some(retain) = patch.get(RETAIN_KEYS) {
-        let keep = retain.as_array().ok_or_else(|| ApiError::bad_request("$retainKeys must be a list"))?;
+        let keep = retain
+            .as_array()
+            .ok_or_else(|| ApiError::bad_request("$retainKeys must be a list"))?;
         out.retain(|key, _| keep.iter().any(|kept| kept.as_str() == Some(key)));
     }
     for (key, value) in patch {
@@ -42,7 +55,8 @@ fn merge_maps(object: &Map<String, Value>, patch: &Map<String, Value>, ty: &Type
             continue;
         }
         if let Some(field) = key.strip_prefix(DELETE_FROM) {
-            if let (Some(Value::Array(items)), Some(gone)) = (out.get_mut(field), value.as_array()) {
+            if let (Some(Value::Array(items)), Some(gone)) = (out.get_mut(field), value.as_array())
+            {
                 items.retain(|item| !gone.contains(item));
             }
             continue;
@@ -54,13 +68,19 @@ fn merge_maps(object: &Map<String, Value>, patch: &Map<String, Value>, ty: &Type
         let no_rule = PatchRule::default();
         let rule = ty.field(key).map_or(&no_rule, |field| &field.patch);
         let merged = match (out.get(key), value) {
-            (Some(Value::Object(old)), Value::Object(new)) => Value::Object(merge_maps(old, new, ty.member(key))?),
+            (Some(Value::Object(old)), Value::Object(new)) => {
+                Value::Object(merge_maps(old, new, ty.member(key))?)
+            }
             (Some(Value::Array(old)), Value::Array(new)) if rule.merge => {
-                let order = patch.get(&format!("{ELEMENT_ORDER}{key}")).and_then(Value::as_array);
+                let order = patch
+                    .get(&format!("{ELEMENT_ORDER}{key}"))
+                    .and_then(Value::as_array);
                 Value::Array(merge_lists(old, new, order, rule, ty.member(key))?)
             }
             (_, Value::Object(new)) => Value::Object(merge_maps(&Map::new(), new, ty.member(key))?),
-            (_, Value::Array(new)) if rule.merge => Value::Array(merge_lists(&[], new, None, rule, ty.member(key))?),
+            (_, Value::Array(new)) if rule.merge => {
+                Value::Array(merge_lists(&[], new, None, rule, ty.member(key))?)
+            }
             (_, new) => new.clone(),
         };
         out.insert(key.clone(), merged);
@@ -71,7 +91,9 @@ fn merge_maps(object: &Map<String, Value>, patch: &Map<String, Value>, ty: &Type
             && !patch.contains_key(field)
             && let (Some(Value::Array(items)), Some(order)) = (out.get(field), value.as_array())
         {
-            let key = ty.field(field).and_then(|field| field.patch.merge_key.as_deref());
+            let key = ty
+                .field(field)
+                .and_then(|field| field.patch.merge_key.as_deref());
             let ordered = in_order(items.clone(), order, key);
             out.insert(field.to_owned(), Value::Array(ordered));
         }
@@ -99,18 +121,26 @@ fn merge_lists(
         }
         Some(merge_key) => {
             if new.iter().any(|item| item[PATCH] == "replace") {
-                return Ok(new.iter().filter(|item| item[PATCH] != "replace").cloned().collect());
+                return Ok(new
+                    .iter()
+                    .filter(|item| item[PATCH] != "replace")
+                    .cloned()
+                    .collect());
             }
             for item in new {
                 let Value::Object(fields) = item else {
-                    return Err(ApiError::bad_request("expected a list of maps in the patch"));
+                    return Err(ApiError::bad_request(
+                        "expected a list of maps in the patch",
+                    ));
                 };
                 let Some(key) = fields.get(merge_key) else {
                     return Err(ApiError::bad_request(format!(
                         "map: {item} does not contain declared merge key: {merge_key}"
                     )));
                 };
-                let found = out.iter().position(|known| known.get(merge_key) == Some(key));
+                let found = out
+                    .iter()
+                    .position(|known| known.get(merge_key) == Some(key));
                 match (found, item[PATCH] == "delete") {
                     (Some(at), true) => {
                         out.remove(at);
@@ -120,7 +150,9 @@ fn merge_lists(
                         let known = out[at].as_object().cloned().unwrap_or_default();
                         out[at] = Value::Object(merge_maps(&known, fields, ty.item())?);
                     }
-                    (None, false) => out.push(Value::Object(merge_maps(&Map::new(), fields, ty.item())?)),
+                    (None, false) => {
+                        out.push(Value::Object(merge_maps(&Map::new(), fields, ty.item())?))
+                    }
                 }
             }
             Ok(order.map_or(out.clone(), |order| in_order(out, order, Some(merge_key))))
@@ -135,11 +167,24 @@ fn in_order(items: Vec<Value>, order: &[Value], merge_key: Option<&str>) -> Vec<
         let wanted = identity(item);
         order.iter().position(|ordered| identity(ordered) == wanted)
     };
-    let mut named: Vec<Value> = items.iter().filter(|item| position(item).is_some()).cloned().collect();
+    let mut named: Vec<Value> = items
+        .iter()
+        .filter(|item| position(item).is_some())
+        .cloned()
+        .collect();
     named.sort_by_key(|item| position(item));
     let mut named = named.into_iter();
     // Every place that held a named item takes the next one in order; the others keep theirs.
-    items.into_iter().map(|item| if position(&item).is_some() { named.next().unwrap_or(item) } else { item }).collect()
+    items
+        .into_iter()
+        .map(|item| {
+            if position(&item).is_some() {
+                named.next().unwrap_or(item)
+            } else {
+                item
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -157,8 +202,10 @@ mod tests {
 
     #[test]
     fn containers_merge_by_name() {
-        let object = json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]});
-        let patch = json!({"containers": [{"name": "b", "image": "2"}, {"name": "c", "image": "3"}]});
+        let object =
+            json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]});
+        let patch =
+            json!({"containers": [{"name": "b", "image": "2"}, {"name": "c", "image": "3"}]});
         let expected = json!({"containers": [
             {"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c", "image": "3"}]});
         assert_eq!(patched(&object, &patch), expected);
@@ -168,19 +215,31 @@ mod tests {
     fn directives_delete_replace_retain_and_order() {
         let object = json!({"containers": [{"name": "a"}, {"name": "b"}], "nodeSelector": {"x": "1", "y": "2"}});
         assert_eq!(
-            patched(&object, &json!({"containers": [{"name": "a", "$patch": "delete"}]}))["containers"],
+            patched(
+                &object,
+                &json!({"containers": [{"name": "a", "$patch": "delete"}]})
+            )["containers"],
             json!([{"name": "b"}])
         );
         assert_eq!(
-            patched(&object, &json!({"containers": [{"name": "z"}, {"$patch": "replace"}]}))["containers"],
+            patched(
+                &object,
+                &json!({"containers": [{"name": "z"}, {"$patch": "replace"}]})
+            )["containers"],
             json!([{"name": "z"}])
         );
         assert_eq!(
-            patched(&object, &json!({"nodeSelector": {"$retainKeys": ["x"], "x": "9"}}))["nodeSelector"],
+            patched(
+                &object,
+                &json!({"nodeSelector": {"$retainKeys": ["x"], "x": "9"}})
+            )["nodeSelector"],
             json!({"x": "9"})
         );
         assert_eq!(
-            patched(&object, &json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}))["containers"],
+            patched(
+                &object,
+                &json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]})
+            )["containers"],
             json!([{"name": "b"}, {"name": "a"}])
         );
     }
@@ -189,6 +248,9 @@ mod tests {
     fn a_list_without_a_merge_rule_is_replaced() {
         let object = json!({"containers": [{"name": "a", "args": ["1", "2"]}]});
         let patch = json!({"containers": [{"name": "a", "args": ["3"]}]});
-        assert_eq!(patched(&object, &patch)["containers"][0]["args"], json!(["3"]));
+        assert_eq!(
+            patched(&object, &patch)["containers"][0]["args"],
+            json!(["3"])
+        );
     }
 }

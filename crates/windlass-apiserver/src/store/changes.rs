@@ -29,7 +29,9 @@ impl Change {
     /// The object before the write, at the write's revision: what a watch shows of an object that
     /// leaves its selector.
     pub(crate) fn previous_at_this_revision(&self) -> Option<Bytes> {
-        self.previous.as_ref().map(|previous| previous.json_at(self.revision))
+        self.previous
+            .as_ref()
+            .map(|previous| previous.json_at(self.revision))
     }
 }
 
@@ -44,7 +46,11 @@ pub(crate) struct Changes {
 
 impl Changes {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { kept: VecDeque::new(), capacity, dropped_through: 0 }
+        Self {
+            kept: VecDeque::new(),
+            capacity,
+            dropped_through: 0,
+        }
     }
 
     pub(crate) fn push(&mut self, change: Arc<Change>) {
@@ -57,12 +63,16 @@ impl Changes {
     }
 
     /// The changes after `revision`, or `None` when some of them were dropped.
-    pub(crate) fn after(&self, revision: u64) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
+    pub(crate) fn after(
+        &self,
+        revision: u64,
+    ) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         if revision < self.dropped_through {
             return None;
         }
-        let start = self.kept.partition_point(|change| change.revision <= revision);
+        let start = self
+            .kept
+            .partition_point(|change| change.revision <= revision);
         Some(self.kept.range(start..))
     }
 }
-

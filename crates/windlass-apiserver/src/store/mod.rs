@@ -32,7 +32,11 @@ pub(crate) struct TableName(Arc<str>);
 
 impl TableName {
     pub(crate) fn new(group: &str, plural: &str) -> Self {
-        Self(if group.is_empty() { plural.into() } else { format!("{plural}.{group}").into() })
+        Self(if group.is_empty() {
+            plural.into()
+        } else {
+            format!("{plural}.{group}").into()
+        })
     }
 }
 
@@ -82,13 +86,22 @@ struct Table {
 
 impl Table {
     fn new() -> Self {
-        Self { objects: BTreeMap::new(), changes: changes::Changes::new(CHANGES_KEPT), latest: watch::Sender::new(0) }
+        Self {
+            objects: BTreeMap::new(),
+            changes: changes::Changes::new(CHANGES_KEPT),
+            latest: watch::Sender::new(0),
+        }
     }
 
     /// The objects as they were at `revision`.
     fn at(&self, revision: u64) -> Result<BTreeMap<Key, Arc<Stored>>, RevisionError> {
         let mut objects = self.objects.clone();
-        for change in self.changes.after(revision).ok_or(RevisionError::Compacted)?.rev() {
+        for change in self
+            .changes
+            .after(revision)
+            .ok_or(RevisionError::Compacted)?
+            .rev()
+        {
             let key = change.object.key.clone();
             match &change.previous {
                 Some(previous) => objects.insert(key, previous.clone()),
@@ -108,7 +121,10 @@ pub(crate) struct Listing {
 
 impl Store {
     pub(crate) fn new() -> Self {
-        Self { inner: Mutex::default(), revision: watch::Sender::new(0) }
+        Self {
+            inner: Mutex::default(),
+            revision: watch::Sender::new(0),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -127,7 +143,10 @@ impl Store {
 
     /// Whether the table has an object for which `wanted` holds.
     pub(crate) fn any(&self, table: &TableName, wanted: impl Fn(&Stored) -> bool) -> bool {
-        self.lock().tables.get(table).is_some_and(|table| table.objects.values().any(|object| wanted(object)))
+        self.lock()
+            .tables
+            .get(table)
+            .is_some_and(|table| table.objects.values().any(|object| wanted(object)))
     }
 
     /// Objects of `namespace` (all when none) after `after`, in key order, at `revision` (the
@@ -145,7 +164,10 @@ impl Store {
         }
         let answered = revision.unwrap_or(inner.revision);
         let Some(table) = inner.tables.get(table) else {
-            return Ok(Listing { revision: answered, objects: Vec::new() });
+            return Ok(Listing {
+                revision: answered,
+                objects: Vec::new(),
+            });
         };
         let past;
         let objects = match revision {
@@ -165,7 +187,10 @@ impl Store {
             .take_while(|(key, _)| namespace.is_none_or(|namespace| key.namespace() == namespace))
             .map(|(_, object)| object.clone())
             .collect();
-        Ok(Listing { revision: answered, objects })
+        Ok(Listing {
+            revision: answered,
+            objects,
+        })
     }
 
     /// Stores a new object. `selectable` names the fields that field selectors may use.
@@ -178,7 +203,10 @@ impl Store {
     ) -> Result<Arc<Stored>, WriteError> {
         self.commit(table, key, |found, revision| match found {
             Some(_) => Err(WriteError::Exists),
-            None => Ok((ChangeKind::Added, Stored::encode(value, revision, selectable).map_err(WriteError::Encode)?)),
+            None => Ok((
+                ChangeKind::Added,
+                Stored::encode(value, revision, selectable).map_err(WriteError::Encode)?,
+            )),
         })
     }
 
@@ -193,7 +221,10 @@ impl Store {
     ) -> Result<Arc<Stored>, WriteError> {
         self.commit(table, key, |found, revision| {
             check(found, from)?;
-            Ok((ChangeKind::Modified, Stored::encode(value, revision, selectable).map_err(WriteError::Encode)?))
+            Ok((
+                ChangeKind::Modified,
+                Stored::encode(value, revision, selectable).map_err(WriteError::Encode)?,
+            ))
         })
     }
 
@@ -208,7 +239,10 @@ impl Store {
     ) -> Result<Arc<Stored>, WriteError> {
         self.commit(table, key, |found, revision| {
             check(found, from)?;
-            Ok((ChangeKind::Deleted, Stored::encode(last, revision, selectable).map_err(WriteError::Encode)?))
+            Ok((
+                ChangeKind::Deleted,
+                Stored::encode(last, revision, selectable).map_err(WriteError::Encode)?,
+            ))
         })
     }
 
@@ -230,7 +264,12 @@ impl Store {
         } else {
             table.objects.insert(key, object.clone());
         }
-        table.changes.push(Arc::new(Change { revision, kind, object: object.clone(), previous }));
+        table.changes.push(Arc::new(Change {
+            revision,
+            kind,
+            object: object.clone(),
+            previous,
+        }));
         table.latest.send_replace(revision);
         inner.revision = revision;
         self.revision.send_replace(revision);
@@ -238,16 +277,30 @@ impl Store {
     }
 
     /// The changes of a table after `revision`, oldest first.
-    pub(crate) fn changes_after(&self, table: &TableName, revision: u64) -> Result<Vec<Arc<Change>>, RevisionError> {
+    pub(crate) fn changes_after(
+        &self,
+        table: &TableName,
+        revision: u64,
+    ) -> Result<Vec<Arc<Change>>, RevisionError> {
         match self.lock().tables.get(table) {
             None => Ok(Vec::new()),
-            Some(table) => Ok(table.changes.after(revision).ok_or(RevisionError::Compacted)?.cloned().collect()),
+            Some(table) => Ok(table
+                .changes
+                .after(revision)
+                .ok_or(RevisionError::Compacted)?
+                .cloned()
+                .collect()),
         }
     }
 
     /// Wakes whenever the table changes.
     pub(crate) fn subscribe(&self, table: &TableName) -> watch::Receiver<u64> {
-        self.lock().tables.entry(table.clone()).or_insert_with(Table::new).latest.subscribe()
+        self.lock()
+            .tables
+            .entry(table.clone())
+            .or_insert_with(Table::new)
+            .latest
+            .subscribe()
     }
 }
 
@@ -273,43 +326,92 @@ mod tests {
     }
 
     fn names(listing: &Listing) -> Vec<&str> {
-        listing.objects.iter().map(|object| object.key.name()).collect()
+        listing
+            .objects
+            .iter()
+            .map(|object| object.key.name())
+            .collect()
     }
 
     #[test]
     fn a_write_from_a_stale_revision_is_refused() {
         let store = Store::new();
         let key = Key::new("default", "a");
-        let first = store.create(&table(), key.clone(), object("a", "1"), &[]).unwrap();
-        store.update(&table(), key.clone(), first.revision, object("a", "2"), &[]).unwrap();
+        let first = store
+            .create(&table(), key.clone(), object("a", "1"), &[])
+            .unwrap();
+        store
+            .update(&table(), key.clone(), first.revision, object("a", "2"), &[])
+            .unwrap();
         let stale = store.update(&table(), key.clone(), first.revision, object("a", "3"), &[]);
         assert!(matches!(stale, Err(WriteError::Changed)));
-        assert!(matches!(store.create(&table(), key, object("a", "4"), &[]), Err(WriteError::Exists)));
+        assert!(matches!(
+            store.create(&table(), key, object("a", "4"), &[]),
+            Err(WriteError::Exists)
+        ));
         assert_eq!(store.revision(), 2);
     }
 
     #[test]
     fn a_list_at_an_older_revision_undoes_what_came_later() {
         let store = Store::new();
-        let a = store.create(&table(), Key::new("default", "a"), object("a", "1"), &[]).unwrap();
-        store.create(&table(), Key::new("default", "b"), object("b", "1"), &[]).unwrap();
+        let a = store
+            .create(&table(), Key::new("default", "a"), object("a", "1"), &[])
+            .unwrap();
+        store
+            .create(&table(), Key::new("default", "b"), object("b", "1"), &[])
+            .unwrap();
         let then = store.revision();
-        store.create(&table(), Key::new("default", "c"), object("c", "1"), &[]).unwrap();
-        store.delete(&table(), Key::new("default", "a"), a.revision, object("a", "1"), &[]).unwrap();
-        assert_eq!(names(&store.list(&table(), None, None, Some(then)).unwrap()), ["a", "b"]);
-        assert_eq!(names(&store.list(&table(), None, None, None).unwrap()), ["b", "c"]);
-        assert_eq!(store.list(&table(), None, None, Some(99)).err(), Some(RevisionError::Future));
+        store
+            .create(&table(), Key::new("default", "c"), object("c", "1"), &[])
+            .unwrap();
+        store
+            .delete(
+                &table(),
+                Key::new("default", "a"),
+                a.revision,
+                object("a", "1"),
+                &[],
+            )
+            .unwrap();
+        assert_eq!(
+            names(&store.list(&table(), None, None, Some(then)).unwrap()),
+            ["a", "b"]
+        );
+        assert_eq!(
+            names(&store.list(&table(), None, None, None).unwrap()),
+            ["b", "c"]
+        );
+        assert_eq!(
+            store.list(&table(), None, None, Some(99)).err(),
+            Some(RevisionError::Future)
+        );
     }
 
     #[test]
     fn changes_older_than_what_is_kept_are_compacted() {
         let store = Store::new();
         let key = Key::new("default", "a");
-        let mut last = store.create(&table(), key.clone(), object("a", "0"), &[]).unwrap().revision;
+        let mut last = store
+            .create(&table(), key.clone(), object("a", "0"), &[])
+            .unwrap()
+            .revision;
         for n in 0..=CHANGES_KEPT {
-            last = store.update(&table(), key.clone(), last, object("a", &n.to_string()), &[]).unwrap().revision;
+            last = store
+                .update(
+                    &table(),
+                    key.clone(),
+                    last,
+                    object("a", &n.to_string()),
+                    &[],
+                )
+                .unwrap()
+                .revision;
         }
-        assert_eq!(store.changes_after(&table(), 1).err(), Some(RevisionError::Compacted));
+        assert_eq!(
+            store.changes_after(&table(), 1).err(),
+            Some(RevisionError::Compacted)
+        );
         assert_eq!(store.changes_after(&table(), last - 1).unwrap().len(), 1);
     }
 }

@@ -15,7 +15,10 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -29,7 +32,11 @@ impl Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
     }
 }
 
@@ -48,13 +55,22 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Encodes `value` as of `revision`.
-    pub(crate) fn encode(mut value: Value, revision: u64, selectable: &[String]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn encode(
+        mut value: Value,
+        revision: u64,
+        selectable: &[String],
+    ) -> Result<Self, serde_json::Error> {
         set_revision(&mut value, revision);
         let json = serde_json::to_vec(&value)?;
         let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
-        let labels = value["metadata"]["labels"].as_object().map(labels_of).unwrap_or_default();
-        let fields =
-            selectable.iter().map(|field| (field.as_str().into(), field_text(&value, field).into())).collect();
+        let labels = value["metadata"]["labels"]
+            .as_object()
+            .map(labels_of)
+            .unwrap_or_default();
+        let fields = selectable
+            .iter()
+            .map(|field| (field.as_str().into(), field_text(&value, field).into()))
+            .collect();
         Ok(Self {
             key: Key::new(text("namespace"), text("name")),
             uid: text("uid").into(),
@@ -86,12 +102,17 @@ fn set_revision(value: &mut Value, revision: u64) {
 }
 
 fn labels_of(labels: &Map<String, Value>) -> BTreeMap<String, String> {
-    labels.iter().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+    labels
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 /// The value of a dotted field as selectors compare it: text as it is, absent as empty.
 fn field_text(value: &Value, field: &str) -> String {
-    let found = field.split('.').try_fold(value, |value, part| value.get(part));
+    let found = field
+        .split('.')
+        .try_fold(value, |value, part| value.get(part));
     match found {
         Some(Value::String(text)) => text.clone(),
         None | Some(Value::Null) => String::new(),

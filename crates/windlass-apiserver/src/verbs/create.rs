@@ -3,8 +3,8 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::write::Update;
 use super::Call;
+use super::write::Update;
 use crate::decode;
 use crate::http::Answer;
 use crate::object::meta;
@@ -23,21 +23,36 @@ impl Call<'_> {
     /// Gives a pod its node: once, and never another.
     pub(super) fn bind(&self) -> Result<Answer> {
         let binding = self.decode()?;
-        let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
+        let node = binding["target"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         if node.is_empty() {
-            return Err(ApiError::bad_request("a binding needs target.name, the node's name"));
+            return Err(ApiError::bad_request(
+                "a binding needs target.name, the node's name",
+            ));
         }
         let now = self.server.clock().now_seconds();
         self.update_object("binding", &|old| {
             let bound = old["spec"]["nodeName"].as_str().unwrap_or_default();
             if !bound.is_empty() {
-                let detail = format!("pod {} is already assigned to node \"{bound}\"", meta(old, "name"));
-                return Err(ApiError::conflict(self.resource.subject(), self.name(), &detail));
+                let detail = format!(
+                    "pod {} is already assigned to node \"{bound}\"",
+                    meta(old, "name")
+                );
+                return Err(ApiError::conflict(
+                    self.resource.subject(),
+                    self.name(),
+                    &detail,
+                ));
             }
             let mut new = old.clone();
             new["spec"]["nodeName"] = node.clone().into();
             set_scheduled(&mut new, &now);
-            Ok(Update { object: new, managers: None })
+            Ok(Update {
+                object: new,
+                managers: None,
+            })
         })?;
         Ok(Answer::value(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
             .with_code(StatusCode::CREATED))

@@ -32,7 +32,10 @@ impl Continue {
         let read = || -> Option<Self> {
             let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
             let after = Key::new(token["ns"].as_str()?, token["start"].as_str()?);
-            Some(Self { revision: token["rv"].as_u64()?, after })
+            Some(Self {
+                revision: token["rv"].as_u64()?,
+                after,
+            })
         };
         read().ok_or_else(|| ApiError::bad_request(format!("continue key is not valid: {token:?}")))
     }
@@ -57,18 +60,32 @@ impl Call<'_> {
             (None, None | Some(0)) => Ok(At::Now),
             (None, Some(version)) => Ok(At::NotOlderThan(version)),
             (Some(_), None) => {
-                let cause = crate::status::field::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+                let cause = crate::status::field::forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                );
                 Err(ApiError::invalid(list_options(), "", &[cause]))
             }
             (Some("NotOlderThan"), Some(version)) => Ok(At::NotOlderThan(version)),
             (Some("Exact"), Some(version)) if version > 0 => Ok(At::Exactly(version)),
             (Some("Exact"), Some(_)) => {
-                let cause = crate::status::field::forbidden("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+                let cause = crate::status::field::forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                );
                 Err(ApiError::invalid(list_options(), "", &[cause]))
             }
             (Some(other), Some(_)) => {
-                let allowed = ["\"Exact\"".to_owned(), "\"NotOlderThan\"".to_owned(), "\"\"".to_owned()];
-                let cause = crate::status::field::not_supported("resourceVersionMatch", &other.into(), &allowed);
+                let allowed = [
+                    "\"Exact\"".to_owned(),
+                    "\"NotOlderThan\"".to_owned(),
+                    "\"\"".to_owned(),
+                ];
+                let cause = crate::status::field::not_supported(
+                    "resourceVersionMatch",
+                    &other.into(),
+                    &allowed,
+                );
                 Err(ApiError::invalid(list_options(), "", &[cause]))
             }
         }
@@ -76,13 +93,23 @@ impl Call<'_> {
 
     pub(super) fn list(&self) -> Result<Answer> {
         let selector = Selector::from_query(&self.query, &self.resource)?;
-        let limit = self.query.get("limit").and_then(|limit| limit.parse::<usize>().ok()).unwrap_or_default();
+        let limit = self
+            .query
+            .get("limit")
+            .and_then(|limit| limit.parse::<usize>().ok())
+            .unwrap_or_default();
         let namespace = self.request.namespace.as_deref();
         let store = self.server.store();
         let (after, revision) = match self.query.get("continue") {
             Some(token) => {
-                if self.query.get("resourceVersion").is_some_and(|version| version != "0") {
-                    return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+                if self
+                    .query
+                    .get("resourceVersion")
+                    .is_some_and(|version| version != "0")
+                {
+                    return Err(ApiError::bad_request(
+                        "specifying resource version is not allowed when using continue",
+                    ));
                 }
                 let token = Continue::decode(token)?;
                 (Some(token.after), Some(token.revision))
@@ -90,7 +117,9 @@ impl Call<'_> {
             None => match self.version_wanted()? {
                 At::Now => (None, None),
                 At::Exactly(version) => (None, Some(version)),
-                At::NotOlderThan(version) if version > store.revision() => return Err(too_large(version, store.revision())),
+                At::NotOlderThan(version) if version > store.revision() => {
+                    return Err(too_large(version, store.revision()));
+                }
                 At::NotOlderThan(_) => (None, None),
             },
         };
@@ -101,12 +130,24 @@ impl Call<'_> {
             ),
             RevisionError::Compacted => ApiError::expired(format!("The resourceVersion for the provided list is too old.")),
         })?;
-        let mut matching = listing.objects.into_iter().filter(|object| selector.matches(object));
-        let page: Vec<Arc<Stored>> = if limit == 0 { matching.by_ref().collect() } else { matching.by_ref().take(limit).collect() };
+        let mut matching = listing
+            .objects
+            .into_iter()
+            .filter(|object| selector.matches(object));
+        let page: Vec<Arc<Stored>> = if limit == 0 {
+            matching.by_ref().collect()
+        } else {
+            matching.by_ref().take(limit).collect()
+        };
         let rest = if limit == 0 { 0 } else { matching.count() };
         let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
         if let Some(last) = page.last().filter(|_| rest > 0) {
-            metadata["continue"] = Continue { revision: listing.revision, after: last.key.clone() }.encode().into();
+            metadata["continue"] = Continue {
+                revision: listing.revision,
+                after: last.key.clone(),
+            }
+            .encode()
+            .into();
             if selector.is_everything() {
                 metadata["remainingItemCount"] = rest.into();
             }
@@ -115,7 +156,10 @@ impl Call<'_> {
     }
 
     fn present_list(&self, page: &[Arc<Stored>], metadata: Value) -> Result<Answer> {
-        let values = || page.iter().map(|object| to_requested(object.value(), &self.resource));
+        let values = || {
+            page.iter()
+                .map(|object| to_requested(object.value(), &self.resource))
+        };
         match self.wanted.shape {
             Shape::Object => {
                 let head = json!({"kind": self.resource.list_kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
@@ -140,15 +184,21 @@ impl Call<'_> {
                 "metadata": metadata,
                 "items": values().map(metadata_only).collect::<Vec<_>>(),
             }))),
-            Shape::Table => {
-                Ok(Answer::value(table::of(&self.resource, &values().collect::<Vec<_>>(), metadata, self.table_options())))
-            }
+            Shape::Table => Ok(Answer::value(table::of(
+                &self.resource,
+                &values().collect::<Vec<_>>(),
+                metadata,
+                self.table_options(),
+            ))),
         }
     }
 }
 
 fn list_options() -> crate::status::Subject<'static> {
-    crate::status::Subject { group: "meta.k8s.io", kind: "ListOptions" }
+    crate::status::Subject {
+        group: "meta.k8s.io",
+        kind: "ListOptions",
+    }
 }
 
 /// A version that has not happened yet.

@@ -55,10 +55,22 @@ impl<'a> Call<'a> {
             [] => false,
             [all] if all == "All" => true,
             other => {
-                return Err(ApiError::bad_request(format!("Invalid value: {other:?}: dryRun must be one of: All")));
+                return Err(ApiError::bad_request(format!(
+                    "Invalid value: {other:?}: dryRun must be one of: All"
+                )));
             }
         };
-        Ok(Self { server, who, request, resource, query, headers, body, wanted, dry_run })
+        Ok(Self {
+            server,
+            who,
+            request,
+            resource,
+            query,
+            headers,
+            body,
+            wanted,
+            dry_run,
+        })
     }
 
     /// Does what is asked.
@@ -67,7 +79,10 @@ impl<'a> Call<'a> {
             return self.run_subresource(name).await;
         }
         let named = self.request.name.is_some();
-        if self.resource.namespaced && self.request.namespace.is_none() && (named || self.request.verb.writes()) {
+        if self.resource.namespaced
+            && self.request.namespace.is_none()
+            && (named || self.request.verb.writes())
+        {
             return Err(ApiError::method_not_allowed());
         }
         match self.request.verb {
@@ -85,8 +100,15 @@ impl<'a> Call<'a> {
     }
 
     async fn run_subresource(&self, name: &str) -> Result<Answer> {
-        let subresource = self.resource.subresource(name).ok_or_else(ApiError::resource_not_found)?;
-        if !subresource.verbs.iter().any(|verb| verb == self.request.verb.as_str()) {
+        let subresource = self
+            .resource
+            .subresource(name)
+            .ok_or_else(ApiError::resource_not_found)?;
+        if !subresource
+            .verbs
+            .iter()
+            .any(|verb| verb == self.request.verb.as_str())
+        {
             return Err(ApiError::method_not_allowed());
         }
         match (name, self.request.verb) {
@@ -122,7 +144,10 @@ impl<'a> Call<'a> {
 
     /// The object the path names.
     pub(crate) fn find(&self) -> Result<Arc<Stored>> {
-        self.server.store().get(&self.resource.table, &self.key()).ok_or_else(|| self.not_found())
+        self.server
+            .store()
+            .get(&self.resource.table, &self.key())
+            .ok_or_else(|| self.not_found())
     }
 
     fn not_found(&self) -> ApiError {
@@ -139,9 +164,17 @@ impl<'a> Call<'a> {
         match self.query.get("fieldManager") {
             Some(manager) => manager.to_owned(),
             None => {
-                let agent = self.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+                let agent = self
+                    .headers
+                    .get(USER_AGENT)
+                    .and_then(|agent| agent.to_str().ok())
+                    .unwrap_or_default();
                 let program = agent.split('/').next().unwrap_or_default();
-                if program.is_empty() { "unknown".to_owned() } else { program.to_owned() }
+                if program.is_empty() {
+                    "unknown".to_owned()
+                } else {
+                    program.to_owned()
+                }
             }
         }
     }

@@ -14,7 +14,9 @@ use crate::table;
 impl Call<'_> {
     pub(super) fn present(&self, stored: &Stored) -> Result<Answer> {
         match self.wanted.shape {
-            Shape::Object if is_stored_form(&self.resource) => Ok(Answer::json(vec![stored.json.clone()])),
+            Shape::Object if is_stored_form(&self.resource) => {
+                Ok(Answer::json(vec![stored.json.clone()]))
+            }
             _ => self.present_value(to_requested(stored.value(), &self.resource)),
         }
     }
@@ -24,8 +26,16 @@ impl Call<'_> {
             Shape::Object => object,
             Shape::Metadata => metadata_only(object),
             Shape::Table => {
-                let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-                table::of(&self.resource, &[object], json!({"resourceVersion": revision}), self.table_options())
+                let revision = object["metadata"]["resourceVersion"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
+                table::of(
+                    &self.resource,
+                    &[object],
+                    json!({"resourceVersion": revision}),
+                    self.table_options(),
+                )
             }
         }))
     }
@@ -53,7 +63,9 @@ pub(super) fn object_bytes(stored_json: &Bytes, resource: &Resource) -> Bytes {
         return stored_json.clone();
     }
     let value = serde_json::from_slice(stored_json).unwrap_or_default();
-    serde_json::to_vec(&to_requested(value, resource)).unwrap_or_default().into()
+    serde_json::to_vec(&to_requested(value, resource))
+        .unwrap_or_default()
+        .into()
 }
 
 pub(super) fn metadata_only(object: Value) -> Value {

@@ -13,11 +13,15 @@ use crate::status::{ApiError, Result};
 
 impl Call<'_> {
     fn scale_paths(&self) -> ScalePaths {
-        self.resource.custom.as_ref().and_then(|custom| custom.scale.clone()).unwrap_or_else(|| ScalePaths {
-            spec_replicas: ".spec.replicas".into(),
-            status_replicas: ".status.replicas".into(),
-            label_selector: None,
-        })
+        self.resource
+            .custom
+            .as_ref()
+            .and_then(|custom| custom.scale.clone())
+            .unwrap_or_else(|| ScalePaths {
+                spec_replicas: ".spec.replicas".into(),
+                status_replicas: ".status.replicas".into(),
+                label_selector: None,
+            })
     }
 
     fn scale_of(&self, object: &Value) -> Value {
@@ -26,9 +30,15 @@ impl Call<'_> {
         let mut status = json!({"replicas": number(&paths.status_replicas)});
         let selector = match &paths.label_selector {
             Some(path) => at(object, path).and_then(Value::as_str).map(str::to_owned),
-            None => object["spec"]["selector"]["matchLabels"].as_object().map(|labels| {
-                labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect::<Vec<_>>().join(",")
-            }),
+            None => object["spec"]["selector"]["matchLabels"]
+                .as_object()
+                .map(|labels| {
+                    labels
+                        .iter()
+                        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                        .collect::<Vec<_>>()
+                        .join(",")
+                }),
         };
         if let Some(selector) = selector {
             status["selector"] = selector.into();
@@ -50,7 +60,9 @@ impl Call<'_> {
     }
 
     pub(super) fn get_scale(&self) -> Result<Answer> {
-        Ok(Answer::value(self.scale_of(&self.to_requested(self.find()?.value()))))
+        Ok(Answer::value(
+            self.scale_of(&self.to_requested(self.find()?.value())),
+        ))
     }
 
     pub(super) fn update_scale(&self) -> Result<Answer> {
@@ -61,7 +73,10 @@ impl Call<'_> {
     pub(super) fn patch_scale(&self) -> Result<Answer> {
         let kind = PatchKind::from_media_type(media_type(self.headers), true)?;
         if kind == PatchKind::Apply {
-            return Err(ApiError::unsupported_media_type(&["application/json-patch+json", "application/merge-patch+json"]));
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+            ]));
         }
         let patch = Patch::parse(kind, &self.body)?;
         self.write_scale(&|old| patch.on(&self.scale_of(old), &crate::types::Type::Any))
@@ -73,8 +88,15 @@ impl Call<'_> {
             let scale = make(old)?;
             let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
             if replicas < 0 {
-                let cause = crate::status::field::invalid("spec.replicas", &replicas.into(), "must be greater than or equal to 0");
-                let subject = crate::status::Subject { group: "autoscaling", kind: "Scale" };
+                let cause = crate::status::field::invalid(
+                    "spec.replicas",
+                    &replicas.into(),
+                    "must be greater than or equal to 0",
+                );
+                let subject = crate::status::Subject {
+                    group: "autoscaling",
+                    kind: "Scale",
+                };
                 return Err(ApiError::invalid(subject, self.name(), &[cause]));
             }
             let mut object = old.clone();
@@ -83,7 +105,10 @@ impl Call<'_> {
                 object["metadata"]["resourceVersion"] = version.into();
             }
             set_at(&mut object, &path, replicas.into());
-            Ok(Update { object, managers: None })
+            Ok(Update {
+                object,
+                managers: None,
+            })
         })?;
         let object = match written {
             Written::Stored(stored) => self.to_requested(stored.value()),

@@ -3,8 +3,8 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::write::{Update, Written};
 use super::Call;
+use super::write::{Update, Written};
 use crate::apply::{self, Managers, Writer};
 use crate::decode;
 use crate::http::{Answer, decode_yaml, media_type};
@@ -35,7 +35,11 @@ impl Call<'_> {
             return Err(ApiError::bad_request("name must be provided"));
         }
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
-        if subresource.is_empty() && CREATED_BY_UPDATE.contains(&address) && !self.resource.is_custom() && self.find().is_err() {
+        if subresource.is_empty()
+            && CREATED_BY_UPDATE.contains(&address)
+            && !self.resource.is_custom()
+            && self.find().is_err()
+        {
             if meta(&object, "name") != self.name() {
                 return Err(ApiError::bad_request(format!(
                     "the name of the object ({}) does not match the name on the URL ({})",
@@ -49,15 +53,29 @@ impl Call<'_> {
         if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
             self.find()?;
-            let cause = field::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
-            return Err(ApiError::invalid(self.resource.kind_subject(), self.name(), &[cause]));
+            let cause = field::invalid(
+                "metadata.resourceVersion",
+                &json!(0),
+                "must be specified for an update",
+            );
+            return Err(ApiError::invalid(
+                self.resource.kind_subject(),
+                self.name(),
+                &[cause],
+            ));
         }
-        let written = self.update_object(subresource, &|_| Ok(Update { object: object.clone(), managers: None }))?;
+        let written = self.update_object(subresource, &|_| {
+            Ok(Update {
+                object: object.clone(),
+                managers: None,
+            })
+        })?;
         self.answer_written(written, StatusCode::OK, warnings)
     }
 
     pub(super) fn patch(&self, subresource: &str) -> Result<Answer> {
-        let kind = PatchKind::from_media_type(media_type(self.headers), !self.resource.is_custom())?;
+        let kind =
+            PatchKind::from_media_type(media_type(self.headers), !self.resource.is_custom())?;
         if kind == PatchKind::Apply {
             return self.apply(subresource);
         }
@@ -67,7 +85,10 @@ impl Call<'_> {
             let mut object = patch.on(old, &self.resource.ty)?;
             warnings.borrow_mut().clear();
             self.normalise(&mut object, &mut warnings.borrow_mut())?;
-            Ok(Update { object, managers: None })
+            Ok(Update {
+                object,
+                managers: None,
+            })
         })?;
         self.answer_written(written, StatusCode::OK, warnings.into_inner())
     }
@@ -75,12 +96,18 @@ impl Call<'_> {
     fn apply(&self, subresource: &str) -> Result<Answer> {
         let Some(manager) = self.query.get("fieldManager") else {
             let cause = field::required("fieldManager", "is required for apply patch");
-            let subject = crate::status::Subject { group: "meta.k8s.io", kind: "PatchOptions" };
+            let subject = crate::status::Subject {
+                group: "meta.k8s.io",
+                kind: "PatchOptions",
+            };
             return Err(ApiError::invalid(subject, "", &[cause]));
         };
         let mut config = decode_yaml(&self.body)?;
         decode::check_kind(&config, &self.resource)?;
-        if config["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        if config["metadata"]
+            .get("managedFields")
+            .is_some_and(|fields| !fields.is_null())
+        {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
         if !meta(&config, "name").is_empty() && meta(&config, "name") != self.name() {
@@ -100,19 +127,31 @@ impl Call<'_> {
             ))
         })?;
         keep_only_own_part(&mut config, subresource, self.resource.has_status());
-        let (now, api_version) = (self.server.clock().now_seconds(), self.resource.api_version());
-        let writer = Writer { manager, api_version: &api_version, subresource, now: &now };
+        let (now, api_version) = (
+            self.server.clock().now_seconds(),
+            self.resource.api_version(),
+        );
+        let writer = Writer {
+            manager,
+            api_version: &api_version,
+            subresource,
+            now: &now,
+        };
         let force = self.query.flag("force");
         let warnings = std::cell::RefCell::new(Vec::new());
         let merge = |old: &Value| -> Result<Update> {
             let managers = Managers::read(&old["metadata"]["managedFields"]);
             let mut live = old.clone();
             set_meta(&mut live, "managedFields", None);
-            let applied = apply::apply(&live, &config, &self.resource.ty, managers, &writer, force)?;
+            let applied =
+                apply::apply(&live, &config, &self.resource.ty, managers, &writer, force)?;
             let mut object = applied.object;
             warnings.borrow_mut().clear();
             self.normalise(&mut object, &mut warnings.borrow_mut())?;
-            Ok(Update { object, managers: Some(applied.managers) })
+            Ok(Update {
+                object,
+                managers: Some(applied.managers),
+            })
         };
         if self.find().is_err() {
             if !subresource.is_empty() {
@@ -130,17 +169,26 @@ impl Call<'_> {
 
 /// An apply to the main resource claims no status, one to a subresource nothing else.
 fn keep_only_own_part(config: &mut Value, subresource: &str, has_status: bool) {
-    let Some(map) = config.as_object_mut() else { return };
+    let Some(map) = config.as_object_mut() else {
+        return;
+    };
     match subresource {
         "" if has_status => {
             map.remove("status");
         }
         "" => {}
-        part => map.retain(|key, _| key == part || matches!(key.as_str(), "apiVersion" | "kind" | "metadata")),
+        part => map.retain(|key, _| {
+            key == part || matches!(key.as_str(), "apiVersion" | "kind" | "metadata")
+        }),
     }
     if !subresource.is_empty()
         && let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut)
     {
-        metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
+        metadata.retain(|key, _| {
+            matches!(
+                key.as_str(),
+                "name" | "namespace" | "uid" | "resourceVersion"
+            )
+        });
     }
 }

@@ -42,9 +42,16 @@ impl Call<'_> {
         };
         let send_initial = self.initial_events_wanted()?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
-        let seconds = match self.query.get("timeoutSeconds").and_then(|seconds| seconds.parse().ok()) {
+        let seconds = match self
+            .query
+            .get("timeoutSeconds")
+            .and_then(|seconds| seconds.parse().ok())
+        {
             Some(seconds) if seconds > 0 => seconds,
-            _ => self.server.random().between(DEFAULT_TIMEOUT_SECONDS, 2 * DEFAULT_TIMEOUT_SECONDS),
+            _ => self
+                .server
+                .random()
+                .between(DEFAULT_TIMEOUT_SECONDS, 2 * DEFAULT_TIMEOUT_SECONDS),
         };
         let store = self.server.store();
         let woken = store.subscribe(&self.resource.table);
@@ -64,18 +71,24 @@ impl Call<'_> {
             bookmark: bookmarks.then(|| Instant::now() + BOOKMARK_INTERVAL),
             over: false,
         };
-        let initial = send_initial || (version.unwrap_or_default() == 0 && self.query.get("sendInitialEvents").is_none());
+        let initial = send_initial
+            || (version.unwrap_or_default() == 0 && self.query.get("sendInitialEvents").is_none());
         if send_initial && cursor.seen > store.revision() {
             cursor.fail(&too_large(cursor.seen, store.revision()));
         } else if initial {
             cursor.send_present(send_initial && bookmarks)?;
         }
-        let chunks = futures::stream::unfold(cursor, |mut cursor| async move { Some((Ok(cursor.next().await?), cursor)) });
+        let chunks = futures::stream::unfold(cursor, |mut cursor| async move {
+            Some((Ok(cursor.next().await?), cursor))
+        });
         Ok(Answer::stream("application/json", Body::stream(chunks)))
     }
 
     fn initial_events_wanted(&self) -> Result<bool> {
-        let subject = crate::status::Subject { group: "meta.k8s.io", kind: "ListOptions" };
+        let subject = crate::status::Subject {
+            group: "meta.k8s.io",
+            kind: "ListOptions",
+        };
         let matching = self.query.get("resourceVersionMatch");
         match (self.query.get("sendInitialEvents").is_some(), matching) {
             (true, Some("NotOlderThan")) => Ok(self.query.flag("sendInitialEvents")),
@@ -161,10 +174,19 @@ impl Cursor {
     fn send_present(&mut self, end_mark: bool) -> Result<()> {
         let store = self.server.store();
         let listing = store
-            .list(&self.resource.table, self.request.namespace.as_deref(), None, None)
+            .list(
+                &self.resource.table,
+                self.request.namespace.as_deref(),
+                None,
+                None,
+            )
             .map_err(|_| ApiError::internal("the present is always there to be listed"))?;
-        let present: Vec<Bytes> =
-            listing.objects.iter().filter(|object| self.selector.matches(object)).map(|object| object.json.clone()).collect();
+        let present: Vec<Bytes> = listing
+            .objects
+            .iter()
+            .filter(|object| self.selector.matches(object))
+            .map(|object| object.json.clone())
+            .collect();
         for json in present {
             self.push_object("ADDED", &json);
         }
@@ -176,7 +198,11 @@ impl Cursor {
     }
 
     fn read_changes(&mut self) {
-        match self.server.store().changes_after(&self.resource.table, self.seen) {
+        match self
+            .server
+            .store()
+            .changes_after(&self.resource.table, self.seen)
+        {
             Err(RevisionError::Compacted | RevisionError::Future) => {
                 let error = ApiError::expired(format!(
                     "too old resource version: {} ({})",
@@ -195,16 +221,26 @@ impl Cursor {
     }
 
     fn send_change(&mut self, change: &Change) {
-        if self.request.namespace.as_deref().is_some_and(|namespace| namespace != change.object.key.namespace()) {
+        if self
+            .request
+            .namespace
+            .as_deref()
+            .is_some_and(|namespace| namespace != change.object.key.namespace())
+        {
             return;
         }
         let is = change.kind != ChangeKind::Deleted && self.selector.matches(&change.object);
-        let was = change.previous.as_ref().is_some_and(|previous| self.selector.matches(previous));
+        let was = change
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selector.matches(previous));
         match (was, is) {
             (false, false) => {}
             (false, true) => self.push_object("ADDED", &change.object.json),
             (true, true) => self.push_object("MODIFIED", &change.object.json),
-            (true, false) if change.kind == ChangeKind::Deleted => self.push_object("DELETED", &change.object.json),
+            (true, false) if change.kind == ChangeKind::Deleted => {
+                self.push_object("DELETED", &change.object.json)
+            }
             // It left the selector: it is shown as it was, at the version that made it leave.
             (true, false) => {
                 if let Some(previous) = change.previous_at_this_revision() {
@@ -230,7 +266,12 @@ impl Cursor {
             Shape::Table => {
                 let object = self.value(json);
                 let revision = object["metadata"]["resourceVersion"].clone();
-                let mut table = table::of(&self.resource, &[object], json!({"resourceVersion": revision}), self.options);
+                let mut table = table::of(
+                    &self.resource,
+                    &[object],
+                    json!({"resourceVersion": revision}),
+                    self.options,
+                );
                 if std::mem::replace(&mut self.columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
@@ -240,17 +281,25 @@ impl Cursor {
     }
 
     fn value(&self, json: &Bytes) -> Value {
-        to_requested(serde_json::from_slice(json).unwrap_or_default(), &self.resource)
+        to_requested(
+            serde_json::from_slice(json).unwrap_or_default(),
+            &self.resource,
+        )
     }
 
     fn bookmark_object(&self, revision: u64, end_of_initial: bool) -> Value {
-        let mut metadata = json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
+        let mut metadata =
+            json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
         if end_of_initial {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
         match self.wanted.shape {
-            Shape::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
-            _ => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata}),
+            Shape::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            _ => {
+                json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata})
+            }
         }
     }
 
@@ -260,6 +309,7 @@ impl Cursor {
     }
 
     fn push(&mut self, kind: &str, object: Value) {
-        self.ready.push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
+        self.ready
+            .push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
     }
 }

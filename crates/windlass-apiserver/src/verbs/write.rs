@@ -42,8 +42,16 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn report_unknown(&self, unknown: &[String], validation: FieldValidation, warnings: &mut Vec<String>) -> Result<()> {
-        let sentences: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    fn report_unknown(
+        &self,
+        unknown: &[String],
+        validation: FieldValidation,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
+        let sentences: Vec<String> = unknown
+            .iter()
+            .map(|path| format!("unknown field \"{path}\""))
+            .collect();
         match validation {
             _ if sentences.is_empty() => Ok(()),
             FieldValidation::Ignore => Ok(()),
@@ -56,7 +64,10 @@ impl Call<'_> {
                 Err(ApiError::bad_request(if self.resource.is_custom() {
                     problem
                 } else {
-                    format!("{} in version \"{}\" cannot be handled as a {}: {problem}", self.resource.kind, self.resource.version, self.resource.kind)
+                    format!(
+                        "{} in version \"{}\" cannot be handled as a {}: {problem}",
+                        self.resource.kind, self.resource.version, self.resource.kind
+                    )
                 }))
             }
         }
@@ -66,7 +77,10 @@ impl Call<'_> {
         if !self.resource.is_custom() {
             defaults::fill(object, &self.resource.ty);
         }
-        if self.resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        if self
+            .resource
+            .is("apiextensions.k8s.io", "customresourcedefinitions")
+        {
             crd::fill_defaults(object);
         }
     }
@@ -76,7 +90,10 @@ impl Call<'_> {
         let mut causes = names::metadata_causes(object, &self.resource);
         if let Some(custom) = &self.resource.custom {
             causes.extend(custom.validate(object));
-        } else if self.resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        } else if self
+            .resource
+            .is("apiextensions.k8s.io", "customresourcedefinitions")
+        {
             causes.extend(crd::validate(object));
         } else {
             causes.extend(crate::validation::check(object, &self.resource));
@@ -88,60 +105,114 @@ impl Call<'_> {
         if causes.is_empty() {
             return Ok(());
         }
-        Err(ApiError::invalid(self.resource.kind_subject(), meta(object, "name"), causes))
+        Err(ApiError::invalid(
+            self.resource.kind_subject(),
+            meta(object, "name"),
+            causes,
+        ))
     }
 
     /// Ownership as the object tells it; a client that sends its own entries replaces them.
     fn managers(object: &Value, old: Option<&Value>) -> Managers {
         match object["metadata"].get("managedFields") {
-            Some(Value::Array(entries)) if !entries.is_empty() => Managers::read(&Value::Array(entries.clone())),
+            Some(Value::Array(entries)) if !entries.is_empty() => {
+                Managers::read(&Value::Array(entries.clone()))
+            }
             Some(Value::Array(_)) => Managers::default(),
-            _ => old.map(|old| Managers::read(&old["metadata"]["managedFields"])).unwrap_or_default(),
+            _ => old
+                .map(|old| Managers::read(&old["metadata"]["managedFields"]))
+                .unwrap_or_default(),
         }
     }
 
     /// Records who wrote what. `old` is empty for a create.
-    pub(super) fn record(&self, object: &mut Value, old: Option<&Value>, subresource: &str, decided: Option<Managers>) {
+    pub(super) fn record(
+        &self,
+        object: &mut Value,
+        old: Option<&Value>,
+        subresource: &str,
+        decided: Option<Managers>,
+    ) {
         let managers = decided.unwrap_or_else(|| {
             let empty = Value::Object(serde_json::Map::new());
             let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
             let api_version = self.resource.api_version();
-            let writer = Writer { manager: &manager, api_version: &api_version, subresource, now: &now };
+            let writer = Writer {
+                manager: &manager,
+                api_version: &api_version,
+                subresource,
+                now: &now,
+            };
             let managers = Self::managers(object, old);
             let bare = |object: &Value| {
                 let mut object = object.clone();
                 set_meta(&mut object, "managedFields", None);
                 object
             };
-            apply::record_update(&bare(old.unwrap_or(&empty)), &bare(object), &self.resource.ty, managers, &writer)
+            apply::record_update(
+                &bare(old.unwrap_or(&empty)),
+                &bare(object),
+                &self.resource.ty,
+                managers,
+                &writer,
+            )
         });
-        set_meta(object, "managedFields", (!managers.is_empty()).then(|| managers.write()));
+        set_meta(
+            object,
+            "managedFields",
+            (!managers.is_empty()).then(|| managers.write()),
+        );
     }
 
     /// Makes a new object of a normalised one.
-    pub(super) fn create_object(&self, mut object: Value, decided: Option<Managers>) -> Result<Written> {
+    pub(super) fn create_object(
+        &self,
+        mut object: Value,
+        decided: Option<Managers>,
+    ) -> Result<Written> {
         let resource = &self.resource;
         self.place(&mut object)?;
-        let generated = meta(&object, "name").is_empty() && !meta(&object, "generateName").is_empty();
+        let generated =
+            meta(&object, "name").is_empty() && !meta(&object, "generateName").is_empty();
         if !meta(&object, "resourceVersion").is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
-        admission::namespace_lifecycle(self.server.store(), resource, self.namespace(), meta(&object, "name"))?;
+        admission::namespace_lifecycle(
+            self.server.store(),
+            resource,
+            self.namespace(),
+            meta(&object, "name"),
+        )?;
         self.record(&mut object, None, "", decided);
         if resource.is("", "pods") {
             admission::admit_pod(&mut object);
         }
-        strategy::prepare_create(&mut object, resource, self.server.clock(), self.server.random());
+        strategy::prepare_create(
+            &mut object,
+            resource,
+            self.server.clock(),
+            self.server.random(),
+        );
         self.fill_defaults(&mut object);
         if resource.is("", "services") {
             let random = self.server.random();
-            let causes = crate::services::allocate(&mut object, self.server.store(), self.server.service_range(), |below| random.between(0, below))?;
+            let causes = crate::services::allocate(
+                &mut object,
+                self.server.store(),
+                self.server.service_range(),
+                |below| random.between(0, below),
+            )?;
             self.refuse(&object, &causes)?;
         }
         if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
             object["status"] = serde_json::json!({
                 "acceptedNames": {"plural": "", "kind": ""}, "conditions": [], "storedVersions": stored_versions(&object)});
-            let mut finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            let mut finalizers = object["metadata"]["finalizers"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
             finalizers.push(crd::CLEANUP_FINALIZER.into());
             set_meta(&mut object, "finalizers", Some(finalizers.into()));
         }
@@ -163,7 +234,11 @@ impl Call<'_> {
                 };
             }
             let stored = self.to_stored(object.clone());
-            match self.server.store().create(&resource.table, key, stored, &resource.selectable) {
+            match self
+                .server
+                .store()
+                .create(&resource.table, key, stored, &resource.selectable)
+            {
                 Ok(stored) => {
                     self.after_write(&stored, false);
                     return Ok(Written::Stored(stored));
@@ -172,7 +247,10 @@ impl Call<'_> {
                 Err(error) => return Err(self.write_error(meta(&object, "name"), error)),
             }
         }
-        Err(ApiError::already_exists(resource.subject(), meta(&object, "name")))
+        Err(ApiError::already_exists(
+            resource.subject(),
+            meta(&object, "name"),
+        ))
     }
 
     /// Puts the object where the path says, or says that it is elsewhere.
@@ -192,7 +270,11 @@ impl Call<'_> {
     }
 
     /// Changes the object the path names by `make`, which sees what is stored.
-    pub(super) fn update_object(&self, subresource: &str, make: &dyn Fn(&Value) -> Result<Update>) -> Result<Written> {
+    pub(super) fn update_object(
+        &self,
+        subresource: &str,
+        make: &dyn Fn(&Value) -> Result<Update>,
+    ) -> Result<Written> {
         for _ in 0..RACE_RETRIES {
             let found = self.find()?;
             let old = self.to_requested(found.value());
@@ -217,15 +299,26 @@ impl Call<'_> {
         self.request.verb == crate::http::Verb::Update
     }
 
-    fn update_from(&self, found: &Arc<Stored>, old: &Value, update: Update, subresource: &str) -> Result<Written, WriteOr> {
+    fn update_from(
+        &self,
+        found: &Arc<Stored>,
+        old: &Value,
+        update: Update,
+        subresource: &str,
+    ) -> Result<Written, WriteOr> {
         let resource = &self.resource;
         let mut new = update.object;
         self.check_identity(&new, old)?;
         self.place(&mut new)?;
         set_meta(&mut new, "name", Some(self.name().into()));
         strategy::prepare_update(&mut new, old, resource, subresource);
-        set_meta(&mut new, "resourceVersion", Some(found.revision.to_string().into()));
-        check_finalizers(&new, old).map_err(|causes| ApiError::invalid(resource.kind_subject(), self.name(), &causes))?;
+        set_meta(
+            &mut new,
+            "resourceVersion",
+            Some(found.revision.to_string().into()),
+        );
+        check_finalizers(&new, old)
+            .map_err(|causes| ApiError::invalid(resource.kind_subject(), self.name(), &causes))?;
         self.record(&mut new, Some(old), subresource, update.managers);
         self.fill_defaults(&mut new);
         self.validate(&new)?;
@@ -240,7 +333,13 @@ impl Call<'_> {
                 let deleted = self
                     .server
                     .store()
-                    .delete(&resource.table, key, found.revision, self.to_stored(old.clone()), &resource.selectable)
+                    .delete(
+                        &resource.table,
+                        key,
+                        found.revision,
+                        self.to_stored(old.clone()),
+                        &resource.selectable,
+                    )
                     .map_err(WriteOr::Write)?;
                 self.after_write(&deleted, true);
             }
@@ -252,7 +351,13 @@ impl Call<'_> {
         let stored = self
             .server
             .store()
-            .update(&resource.table, key, found.revision, self.to_stored(new), &resource.selectable)
+            .update(
+                &resource.table,
+                key,
+                found.revision,
+                self.to_stored(new),
+                &resource.selectable,
+            )
             .map_err(WriteOr::Write)?;
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
@@ -267,8 +372,15 @@ impl Call<'_> {
             )));
         }
         if !uid.is_empty() && uid != meta(old, "uid") {
-            let detail = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta(old, "uid"));
-            return Err(ApiError::conflict(self.resource.subject(), self.name(), &detail));
+            let detail = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                meta(old, "uid")
+            );
+            return Err(ApiError::conflict(
+                self.resource.subject(),
+                self.name(),
+                &detail,
+            ));
         }
         Ok(())
     }
@@ -288,7 +400,8 @@ impl Call<'_> {
             event::to_core(&mut object);
         }
         if let Some(custom) = &self.resource.custom {
-            object["apiVersion"] = format!("{}/{}", self.resource.group, custom.storage_version).into();
+            object["apiVersion"] =
+                format!("{}/{}", self.resource.group, custom.storage_version).into();
         }
         object
     }
@@ -304,7 +417,12 @@ impl Call<'_> {
     }
 
     /// The answer to a write.
-    pub(super) fn answer_written(&self, written: Written, code: StatusCode, warnings: Vec<String>) -> Result<Answer> {
+    pub(super) fn answer_written(
+        &self,
+        written: Written,
+        code: StatusCode,
+        warnings: Vec<String>,
+    ) -> Result<Answer> {
         let mut answer = match written {
             Written::Stored(stored) => self.present(&stored)?,
             Written::Value(object) => self.present_value(object)?,
@@ -339,7 +457,10 @@ impl From<ApiError> for WriteOr {
 
 fn stored_versions(crd: &Value) -> Vec<Value> {
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-    versions.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).collect()
+    versions
+        .filter(|version| version["storage"] == true)
+        .map(|version| version["name"].clone())
+        .collect()
 }
 
 /// Nothing may be added to the finalizers of an object that is going away.
@@ -348,11 +469,17 @@ fn check_finalizers(new: &Value, old: &Value) -> Result<(), Vec<Cause>> {
         return Ok(());
     }
     let before = object::finalizers(old);
-    let added: Vec<&str> = object::finalizers(new).into_iter().filter(|finalizer| !before.contains(finalizer)).collect();
+    let added: Vec<&str> = object::finalizers(new)
+        .into_iter()
+        .filter(|finalizer| !before.contains(finalizer))
+        .collect();
     if added.is_empty() {
         return Ok(());
     }
-    let shown: Vec<String> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
+    let shown: Vec<String> = added
+        .iter()
+        .map(|finalizer| format!("{finalizer:?}"))
+        .collect();
     Err(vec![field::forbidden(
         "metadata.finalizers",
         &format!(
@@ -365,9 +492,14 @@ fn check_finalizers(new: &Value, old: &Value) -> Result<(), Vec<Cause>> {
 /// Whether an object that is going away has nothing left that holds it.
 fn is_finished(new: &Value, old: &Value, resource: &Resource) -> bool {
     let held_by_namespace = resource.is("", "namespaces")
-        && new["spec"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+        && new["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|finalizers| !finalizers.is_empty());
     object::is_terminating(old)
         && object::finalizers(new).is_empty()
-        && old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && old["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or_default()
+            == 0
         && !held_by_namespace
 }

@@ -13,6 +13,7 @@
 mod case;
 mod compare;
 mod gaps;
+mod labels;
 mod normalise;
 mod run;
 mod servers;
@@ -75,7 +76,7 @@ fn play(name: &str) {
     }
     let expected = compare::read(&stored);
     let answers = virtual_time(async {
-        let servers = Servers::ours().await;
+        let servers = Servers::ours();
         run::run(name, &case, &servers).await
     });
     let differences = compare::compare(&expected, &normalise::normalise(answers));

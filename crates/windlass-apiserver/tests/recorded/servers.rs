@@ -6,6 +6,10 @@ use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use windlass_apiserver::{
+    ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, Random,
+};
+
 use crate::case::Identity;
 
 /// One server, as each identity sees it.
@@ -35,8 +39,16 @@ impl Servers {
     }
 
     /// Ours, in process.
-    pub(crate) async fn ours() -> Self {
-        unimplemented!("the API server is not there yet")
+    pub(crate) fn ours() -> Self {
+        let server = ApiServer::new(ServerConfig {
+            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+            random: Random::seeded(1),
+            ..ServerConfig::default()
+        });
+        Self {
+            admin: Client::new(server.in_process(ServerIdentity::admin()), "default"),
+            anonymous: Client::new(server.in_process_unauthenticated(), "default"),
+        }
     }
 
     /// Sends one request as somebody.

@@ -36,7 +36,7 @@ impl CachedObject {
         // Items of a list do not say what they are.
         value["apiVersion"] = kind.api_version().into();
         value["kind"] = kind.kind.as_str().into();
-        let managed = take_managed(&mut value, manager);
+        let fields = take_managed(&mut value, manager);
         let metadata = &value["metadata"];
         let text = |field: &str| {
             metadata
@@ -53,7 +53,7 @@ impl CachedObject {
             terminating: metadata
                 .get("deletionTimestamp")
                 .is_some_and(|at| !at.is_null()),
-            managed: managed.map(|fields| fields.to_string().into()),
+            managed: fields.map(|fields| fields.to_string().into()),
             // Encoding a Value cannot fail: its keys are strings.
             json: serde_json::to_vec(&value).unwrap_or_default().into(),
         }

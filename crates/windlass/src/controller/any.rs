@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_manifests::Part;
 
 use super::{
-    Controller, Reconciled, Settings,
+    Controller, DeclareSteps, Reconciled, Settings,
     dependents::Dependents,
     engine::Engine,
     session::{ControllerInfo, Shared},
@@ -27,8 +27,10 @@ use crate::{
 pub struct AnyController {
     crd: Option<CustomResourceDefinition>,
     describe: Box<dyn Fn() -> Part + Send + Sync>,
-    bind: Box<dyn Fn(&Arc<Shared>) -> Run + Send + Sync>,
+    bind: Bind,
 }
+
+type Bind = Box<dyn Fn(&Arc<Shared>) -> Run + Send + Sync>;
 
 /// Runs a bound controller until the token is cancelled.
 pub(crate) type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
@@ -70,7 +72,7 @@ impl AnyController {
 
 /// How a form declares itself.
 struct Form<K> {
-    declare: Box<dyn Fn(&mut Declare<K>) -> Box<dyn Steps<K>> + Send + Sync>,
+    declare: DeclareSteps<K>,
     cleanup: bool,
     /// Whether the form writes the status.
     status: bool,

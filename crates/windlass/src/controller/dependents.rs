@@ -6,6 +6,7 @@
 use std::{collections::BTreeSet, marker::PhantomData, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
+use kube::ResourceExt;
 use serde_json::Value;
 use tracing::info;
 
@@ -50,6 +51,8 @@ pub(crate) trait Bound<K>: Send + Sync {
 pub(crate) struct Seen {
     observed: Observed,
     wanted: BTreeSet<(KindInfo, Key)>,
+    /// Something could not be read, so that no status can be computed.
+    blind: bool,
 }
 
 /// The parts bound together: a reconciler.
@@ -80,17 +83,20 @@ impl<K: Kind> Reconciler for Composed<K> {
                 first_error.get_or_insert(error);
             }
         }
-        if let Some(error) = first_error {
-            return Err(error);
+        if first_error.is_none() {
+            for part in &self.parts {
+                part.prune(ctx, &seen).await?;
+            }
         }
-        for part in &self.parts {
-            part.prune(ctx, &seen).await?;
-        }
-        if let Some(status) = &self.status {
+        if let Some(status) = self.status.as_ref().filter(|_| !seen.blind) {
             let status = status(object, &seen.observed)?;
-            ctx.session.give_status(status).await?;
+            match first_error {
+                None => ctx.session.give_status(status).await?,
+                // Written together with the conditions that say what went wrong.
+                Some(_) => ctx.session.suggest_status(status),
+            }
         }
-        Ok(Next::settled())
+        first_error.map_or(Ok(Next::settled()), Err)
     }
 }
 
@@ -120,12 +126,24 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
         seen: &'a mut Seen,
     ) -> BoxFuture<'a, Result<()>> {
         async move {
-            if let Some(wanted) = self.dependent.wanted(object) {
-                let live = self.owned.apply(ctx, wanted).await?;
-                seen.wanted
-                    .insert((KindInfo::of::<D::Kind>(), Key::of(&live)));
-                seen.observed.add([live]);
-            }
+            let Some(wanted) = self.dependent.wanted(object) else {
+                return Ok(());
+            };
+            let name = wanted.name_any();
+            let applied = self.owned.apply(ctx, wanted).await;
+            let live = match &applied {
+                Ok(live) => Some(live.clone()),
+                // What could not be changed can still be looked at.
+                Err(_) => self
+                    .owned
+                    .get(ctx, name)
+                    .await
+                    .inspect_err(|_| seen.blind = true)?,
+            };
+            seen.observed.add(live);
+            let live = applied?;
+            seen.wanted
+                .insert((KindInfo::of::<D::Kind>(), Key::of(&live)));
             Ok(())
         }
         .boxed()
@@ -164,6 +182,29 @@ impl<K: Kind, T: Kind> Part<K> for ReadPart<K, T> {
     }
 }
 
+impl<K: Kind, T: Kind> BoundRead<K, T> {
+    async fn read(&self, object: &K, ctx: &Context<K>) -> Result<Vec<T>> {
+        match &self.watch.wakes {
+            Wakes::Selectors(selector) => self.reads.list(ctx, selector(object)).await,
+            Wakes::Referrers(names) => {
+                let mut found = Vec::new();
+                for name in names(object) {
+                    found.extend(self.reads.get(ctx, name).await?);
+                }
+                Ok(found)
+            }
+            Wakes::Mapped(keys) => {
+                let all = self.reads.list(ctx, Select::all()).await?;
+                Ok(all
+                    .into_iter()
+                    .filter(|one| keys(one).contains(ctx.key()))
+                    .collect())
+            }
+            Wakes::Everyone | Wakes::Nobody(_) => self.reads.list(ctx, Select::all()).await,
+        }
+    }
+}
+
 impl<K: Kind, T: Kind> Bound<K> for BoundRead<K, T> {
     fn visit<'a>(
         &'a self,
@@ -172,26 +213,8 @@ impl<K: Kind, T: Kind> Bound<K> for BoundRead<K, T> {
         seen: &'a mut Seen,
     ) -> BoxFuture<'a, Result<()>> {
         async move {
-            match &self.watch.wakes {
-                Wakes::Selectors(selector) => {
-                    let selector = selector(object);
-                    seen.observed.add(self.reads.list(ctx, selector).await?);
-                }
-                Wakes::Referrers(names) => {
-                    for name in names(object) {
-                        seen.observed.add(self.reads.get(ctx, name).await?);
-                    }
-                }
-                Wakes::Mapped(keys) => {
-                    let all = self.reads.list(ctx, Select::all()).await?;
-                    seen.observed
-                        .add(all.into_iter().filter(|one| keys(one).contains(ctx.key())));
-                }
-                Wakes::Everyone | Wakes::Nobody(_) => {
-                    seen.observed
-                        .add(self.reads.list(ctx, Select::all()).await?);
-                }
-            }
+            let read = self.read(object, ctx).await;
+            seen.observed.add(read.inspect_err(|_| seen.blind = true)?);
             Ok(())
         }
         .boxed()

@@ -25,6 +25,9 @@ use crate::{
     queue::{Causes, Outcome, Queue},
 };
 
+/// How long a controller waits for its caches before it says what is missing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A controller ready to run.
 pub(crate) struct Engine<K> {
     pub(crate) info: Arc<ControllerInfo>,
@@ -45,15 +48,10 @@ pub(crate) struct Engine<K> {
 impl<K: Kind> Engine<K> {
     /// Runs until told to stop, then lets the reconciles under way finish.
     pub(crate) async fn run(self: Arc<Self>, stopping: CancellationToken) {
-        let synced = async {
-            for store in &self.stores {
-                store.synced().await;
-            }
-        };
         tokio::select! {
             biased;
             () = stopping.cancelled() => return,
-            () = synced => {}
+            () = self.synced() => {}
         }
         debug!(controller = %self.info.name, "caches are synced, reconciling");
         let mut running = JoinSet::new();
@@ -70,69 +68,85 @@ impl<K: Kind> Engine<K> {
         while running.join_next().await.is_some() {}
     }
 
+    /// Waits for the first list of everything the controller reads, naming what keeps it waiting.
+    async fn synced(&self) {
+        for store in &self.stores {
+            while tokio::time::timeout(PATIENCE, store.synced())
+                .await
+                .is_err()
+            {
+                let (controller, kind) = (&self.info.name, &store.kind);
+                warn!(%controller, "still waiting for the first list of {kind}");
+            }
+        }
+    }
+
     async fn process(self: Arc<Self>, key: Key, causes: Causes) {
         let cause = causes.to_string();
         let span = info_span!("reconcile", controller = %self.info.name, object = %key, %cause);
         let outcome = async {
-            let run = AssertUnwindSafe(self.reconcile(&key, cause)).catch_unwind();
-            match tokio::time::timeout(self.timeout, run).await {
-                Ok(Ok(outcome)) => outcome,
-                Ok(Err(panic)) => self.failed(&Error::Panic {
-                    message: message_of(&*panic),
-                }),
-                Err(_) => self.failed(&Error::Timeout {
-                    seconds: self.timeout.as_secs(),
-                }),
+            match self.reconcile(&key, cause).await {
+                Ok(outcome) => outcome,
+                Err(error) => after(&error),
             }
         };
         let outcome = outcome.instrument(span).await;
         self.queue.finish(&key, outcome);
     }
 
-    async fn reconcile(&self, key: &Key, cause: String) -> Outcome {
-        if let Err(error) = self.store.shows_writes_to(key).await {
-            return self.failed(&error);
-        }
+    async fn reconcile(&self, key: &Key, cause: String) -> Result<Outcome> {
+        self.store.shows_writes_to(key).await?;
         let Some(cached) = self.store.get(key) else {
             debug!("object is gone");
-            return match self.steps.gone(key).await {
-                Ok(()) => Outcome::Settled,
-                Err(error) => self.failed(&error),
-            };
+            self.guard(self.steps.gone(key)).await?;
+            return Ok(Outcome::Settled);
         };
         let shared = Arc::clone(&self.shared);
         let session = Session::new(shared, Arc::clone(&self.info), &cached, cause);
         let ctx = Context::new(session);
-        let result = self.visit(&cached, &ctx).await;
+        let result = self.guard(self.visit(&cached, &ctx)).await;
         // A conflict is no news for people, and an object on its way out needs no conditions.
-        let concerns_people = result
-            .as_ref()
-            .err()
-            .is_none_or(|error| error.class() != Class::Conflict);
-        let concluded = if concerns_people && !cached.terminating {
-            ctx.session.conclude(result.as_ref()).await
-        } else {
-            Ok(())
-        };
-        match result.and_then(|next| concluded.map(|()| next)) {
-            Ok(Next(Step::Settled)) => {
+        let failure = result.as_ref().err().map(Error::class);
+        if failure != Some(Class::Conflict) && !cached.terminating {
+            let concluded = self.guard(ctx.session.conclude(result.as_ref())).await;
+            // The first thing that went wrong is the one to report.
+            if failure.is_none() {
+                concluded?;
+            }
+        }
+        Ok(match result? {
+            Next(Step::Settled) => {
                 debug!("settled");
                 Outcome::Settled
             }
-            Ok(Next(Step::After(delay))) => Outcome::After(delay),
-            Ok(Next(Step::Waiting { reason, message })) => {
+            Next(Step::After(delay)) => Outcome::After(delay),
+            Next(Step::Waiting { reason, message }) => {
                 debug!(reason, message, "waiting");
                 Outcome::Settled
             }
-            Err(error) => self.failed(&error),
+        })
+    }
+
+    /// Runs the author's code under the time limit, with panics contained.
+    async fn guard<T>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let contained = AssertUnwindSafe(work).catch_unwind();
+        match tokio::time::timeout(self.timeout, contained).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(Error::Panic {
+                message: message_of(&*panic),
+            }),
+            Err(_) => Err(Error::Timeout {
+                seconds: self.timeout.as_secs(),
+            }),
         }
     }
 
     /// Runs the step that is due for the object's stage of life.
     async fn visit(&self, cached: &CachedObject, ctx: &Context<K>) -> Result<Next> {
-        let value = cached.value();
         let finalizer = finalizer::name(&self.info.kind, &self.shared.operator);
-        let present = finalizer::present(&value, &finalizer);
+        let present = ctx
+            .session
+            .current(|value| finalizer::present(value, &finalizer));
         let object: K = cached.decode(&self.info.kind)?;
         if cached.terminating {
             if !present {
@@ -144,13 +158,19 @@ impl<K: Kind> Engine<K> {
                     return Ok(next);
                 }
             }
-            self.patch(ctx, finalizer::remove(&value, &finalizer))
-                .await?;
+            let patch = ctx
+                .session
+                .current(|value| finalizer::remove(value, &finalizer));
+            self.patch(ctx, patch).await?;
             return Ok(Next::settled());
         }
         let patch = match (self.steps.has_cleanup(), present) {
-            (true, false) => finalizer::add(&value, &finalizer),
-            (false, true) if self.keeps_finalizers => finalizer::remove(&value, &finalizer),
+            (true, false) => ctx
+                .session
+                .current(|value| finalizer::add(value, &finalizer)),
+            (false, true) if self.keeps_finalizers => ctx
+                .session
+                .current(|value| finalizer::remove(value, &finalizer)),
             _ => return self.steps.reconcile(&object, ctx).await,
         };
         let Some(value) = self.patch(ctx, patch).await? else {
@@ -178,21 +198,22 @@ impl<K: Kind> Engine<K> {
             Err(error) => Err(error),
         }
     }
+}
 
-    fn failed(&self, error: &Error) -> Outcome {
-        match error.class() {
-            Class::Conflict => {
-                debug!(%error, "somebody else wrote first, trying again");
-                Outcome::Failed
-            }
-            Class::Terminal => {
-                error!(%error, "refused; waiting until something changes");
-                Outcome::Settled
-            }
-            Class::Retry => {
-                warn!(%error, "failed, trying again");
-                Outcome::Failed
-            }
+/// What happens to a key after an error.
+fn after(error: &Error) -> Outcome {
+    match error.class() {
+        Class::Conflict => {
+            debug!(%error, "somebody else wrote first, trying again");
+            Outcome::Failed
+        }
+        Class::Terminal => {
+            error!(%error, "refused; waiting until something changes");
+            Outcome::Settled
+        }
+        Class::Retry => {
+            warn!(%error, "failed, trying again");
+            Outcome::Failed
         }
     }
 }

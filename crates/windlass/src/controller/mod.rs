@@ -49,9 +49,11 @@ pub struct Undecided;
 
 /// The long form: a reconciler.
 pub struct Reconciled<K> {
-    declare: Box<dyn Fn(&mut Declare<K>) -> Box<dyn Steps<K>> + Send + Sync>,
+    declare: DeclareSteps<K>,
     cleanup: bool,
 }
+
+type DeclareSteps<K> = Box<dyn Fn(&mut Declare<K>) -> Box<dyn Steps<K>> + Send + Sync>;
 
 /// The controller of the objects of kind `K`.
 pub struct Controller<K, F = Undecided> {
@@ -72,6 +74,10 @@ struct Settings {
 
 impl Controller<Undecided> {
     /// A controller of a kind that this operator defines: its CRD is part of the operator.
+    ///
+    /// If the kind's status has `conditions`, the framework keeps Available, Progressing and
+    /// Degraded in it, also before the first status is written: give the other fields of the
+    /// status a serde default.
     pub fn of<K: Kind + CustomResourceExt>() -> Controller<K> {
         let mut controller = Self::of_existing::<K>();
         controller.settings.crd = Some(K::crd());

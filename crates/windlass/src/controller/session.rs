@@ -149,6 +149,11 @@ impl Session {
         self.write_status(Ok(&Next::settled())).await
     }
 
+    /// Leaves a status to be written at the end of the reconcile.
+    pub(crate) fn suggest_status(&self, given: Value) {
+        self.lock().given = Some(given);
+    }
+
     /// Brings the derived conditions up to date at the end of a reconcile.
     pub(crate) async fn conclude(&self, result: Result<&Next, &Error>) -> Result<()> {
         if self.controller.conditions && self.controller.writes_status {
@@ -204,6 +209,11 @@ impl Session {
             conditions::merge(&mut status, before, derived, generation.unwrap_or(0), now);
         }
         merge::diff(before, &status)
+    }
+
+    /// Looks at the object as it was read, or as our own writes left it.
+    pub(crate) fn current<R>(&self, look: impl FnOnce(&Value) -> R) -> R {
+        look(&self.lock().current)
     }
 
     pub(crate) fn replace_current(&self, current: Value) {

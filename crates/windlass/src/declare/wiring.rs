@@ -173,6 +173,10 @@ fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<Item = Key>)
     } else {
         Priority::High
     };
+    let mut keys = keys.into_iter().peekable();
+    if keys.peek().is_none() {
+        return;
+    }
     let kind: Arc<str> = change.kind.to_string().into();
     for woken in keys {
         let cause = Cause::Changed {
@@ -278,7 +282,7 @@ impl Selections {
     /// The objects whose selector matches these labels.
     fn of(&self, namespace: Option<&str>, labels: &Labels) -> Vec<Key> {
         let namespaces = [namespace.map(Into::into), None];
-        let namespaces = &namespaces[if namespace.is_some() { 0 } else { 1 }..];
+        let namespaces = &namespaces[usize::from(namespace.is_none())..];
         let required = labels
             .iter()
             .map(|(key, value)| Some((key.into(), value.into())));
@@ -319,7 +323,7 @@ mod tests {
         index.set(&b, vec![map.clone()]);
         assert_eq!(index.to(&map), [a.clone(), b.clone()]);
         index.set(&a, vec![Key::namespaced("n", "other")]);
-        assert_eq!(index.to(&map), [b.clone()]);
+        assert_eq!(index.to(&map), std::slice::from_ref(&b));
         index.set(&b, Vec::new());
         assert!(index.to(&map).is_empty() && index.from.len() == 1);
     }

@@ -26,8 +26,8 @@ const IDENTITY: [&str; 9] = [
 ];
 
 /// Completes an object that the session's object shall control: namespace and owner reference.
-pub(crate) fn owned_body(session: &Session, kind: &KindInfo, body: Value) -> Result<Value> {
-    let mut body = merge::without_nulls(&body);
+pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: &Value) -> Result<Value> {
+    let mut body = merge::without_nulls(object);
     let own = session.key().namespace();
     let given = body.pointer("/metadata/namespace").and_then(Value::as_str);
     let reachable = match (kind.namespaced, own) {

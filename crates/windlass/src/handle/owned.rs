@@ -79,7 +79,7 @@ impl<T: Kind> Owned<T> {
         let intent = owned_body(
             &ctx.session,
             &self.store.kind,
-            encode(&self.store.kind, &object)?,
+            &encode(&self.store.kind, &object)?,
         )?;
         let live = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
         decode(&self.store.kind, live)
@@ -90,7 +90,7 @@ impl<T: Kind> Owned<T> {
         let body = owned_body(
             &ctx.session,
             &self.store.kind,
-            encode(&self.store.kind, &object)?,
+            &encode(&self.store.kind, &object)?,
         )?;
         let created = writes::create(&ctx.session, &self.store.kind, body).await?;
         decode(&self.store.kind, created)

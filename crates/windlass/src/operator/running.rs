@@ -69,13 +69,13 @@ impl Running {
         for run in runs {
             work.spawn(run(stopping.clone()));
         }
+        let ctx = TaskContext {
+            client,
+            environment,
+            stopping: stopping.clone(),
+        };
         for task in tasks {
-            let ctx = TaskContext {
-                client: client.clone(),
-                environment: environment.clone(),
-                stopping: stopping.clone(),
-            };
-            work.spawn(task::supervise(Arc::clone(task), ctx));
+            work.spawn(task::supervise(Arc::clone(task), ctx.clone()));
         }
         info!(operator = %name, "started");
         Self {

@@ -176,7 +176,7 @@ impl Core {
         match again {
             Some(priority) => {
                 let item_causes = std::mem::take(&mut item.causes);
-                self.add_again(key.clone(), priority, item_causes);
+                self.add_again(key, priority, item_causes);
             }
             None if item.wake.is_none() && item.failures == 0 => {
                 self.items.remove(key);
@@ -190,12 +190,12 @@ impl Core {
         self.wakes.keys().next().map(|(at, _)| *at)
     }
 
-    fn add_again(&mut self, key: Key, priority: Priority, causes: Causes) {
+    fn add_again(&mut self, key: &Key, priority: Priority, causes: Causes) {
         let mut causes = causes.into_iter();
         if let Some(first) = causes.next() {
             self.add(key.clone(), priority, first);
         }
-        if let Some(item) = self.items.get_mut(&key) {
+        if let Some(item) = self.items.get_mut(key) {
             item.causes.extend(causes);
         }
     }

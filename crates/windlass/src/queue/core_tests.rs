@@ -97,12 +97,12 @@ fn only_work_that_a_settled_cluster_would_do_is_activity() {
     assert!(activity.is_busy());
     taken(&mut core, now).unwrap();
     assert!(activity.is_busy());
-    core.finish(&key("a"), Outcome::After(Duration::from_secs(60)), now);
+    core.finish(&key("a"), Outcome::After(Duration::from_mins(1)), now);
     assert!(
         activity.is_idle(),
         "a reconciler's own timer is not pending work"
     );
-    let now = now + Duration::from_secs(60);
+    let now = now + Duration::from_mins(1);
     taken(&mut core, now).unwrap();
     core.finish(&key("a"), Outcome::Failed, now);
     assert_eq!(activity.next_due(), core.next_wake());
