@@ -19,14 +19,13 @@ mod deployment;
 mod garbage;
 mod namespace;
 mod owner;
+mod pending;
 mod pod;
 mod replicaset;
 mod resource;
 mod rootca;
 mod scheduler;
 mod serviceaccount;
-
-use std::sync::Arc;
 
 use windlass::Operator;
 
@@ -50,5 +49,5 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         Some(root_ca) => operator.controller(rootca::controller(root_ca)),
         None => operator,
     };
-    garbage::add_to(operator, Arc::new(|_| {}))
+    garbage::add_to(operator)
 }

@@ -6,7 +6,6 @@
 //! though, since each absence is verified with the API server before it counts.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -27,13 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How many owners that were found to be gone are remembered.
 const REMEMBERED: usize = 1000;
 
-/// Told the name of a namespace when the last known object in it has gone.
-pub(crate) type OnEmpty = Arc<dyn Fn(&str) + Send + Sync>;
-
 /// The collector.
 pub(crate) struct Collector {
     ctx: TaskContext,
-    on_empty: OnEmpty,
     graph: Graph,
     queue: Queue,
     kinds: Kinds,
@@ -46,14 +41,13 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(ctx: TaskContext, on_empty: OnEmpty) -> Self {
+    pub(crate) fn new(ctx: TaskContext) -> Self {
         let activity = ctx.environment.activity.clone();
         let (kinds, sights) = Kinds::new(ctx.client.clone(), activity.clone());
         Self {
             starting: Some(activity.busy("garbage collector: first lists")),
             queue: Queue::new(activity),
             ctx,
-            on_empty,
             graph: Graph::default(),
             kinds,
             sights,
@@ -204,14 +198,8 @@ impl Collector {
     }
 
     fn forget(&mut self, uid: &str) {
-        let namespace = self.graph.get(uid).and_then(|node| node.namespace.clone());
         let work = self.graph.forget(uid);
         self.queue.add(work);
-        if let Some(namespace) = namespace
-            && self.graph.population(&namespace) == 0
-        {
-            (self.on_empty)(&namespace);
-        }
     }
 
     async fn perform(&mut self, work: &Work) -> Result<(), RequestError> {

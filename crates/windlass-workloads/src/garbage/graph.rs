@@ -93,7 +93,6 @@ pub(crate) enum Known {
 pub(crate) struct Graph {
     nodes: BTreeMap<Uid, Node>,
     dependents: BTreeMap<Uid, BTreeSet<Uid>>,
-    population: BTreeMap<String, usize>,
 }
 
 impl Graph {
@@ -109,11 +108,6 @@ impl Graph {
             .into_iter()
             .flatten()
             .filter_map(|dependent| self.nodes.get(dependent))
-    }
-
-    /// How many objects of a namespace are known.
-    pub(crate) fn population(&self, namespace: &str) -> usize {
-        self.population.get(namespace).copied().unwrap_or(0)
     }
 
     /// The uids of all objects of a kind.
@@ -174,11 +168,6 @@ impl Graph {
         if node.orphans_dependents && !was(|node| node.orphans_dependents) {
             work.insert(Work::Orphan(node.uid.clone()));
         }
-        if before.is_none()
-            && let Some(namespace) = &node.namespace
-        {
-            *self.population.entry(namespace.clone()).or_default() += 1;
-        }
         self.nodes.insert(node.uid.clone(), node);
         work
     }
@@ -193,14 +182,6 @@ impl Graph {
         for reference in &node.owners {
             self.unlink(&reference.uid, uid);
             self.recheck_if_awaiting(&reference.uid, &mut work);
-        }
-        if let Some(namespace) = &node.namespace
-            && let Some(count) = self.population.get_mut(namespace)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.population.remove(namespace);
-            }
         }
         work
     }
@@ -396,17 +377,5 @@ mod tests {
             ..meta
         };
         assert!(Node::new(kind, meta).unwrap().awaits_dependents);
-    }
-
-    #[test]
-    fn a_namespace_knows_when_it_is_empty() {
-        let mut graph = Graph::default();
-        graph.observe(node("a"));
-        graph.observe(node("b"));
-        graph.observe(node("b"));
-        graph.forget("a");
-        assert_eq!(graph.population("default"), 1);
-        graph.forget("b");
-        assert_eq!(graph.population("default"), 0);
     }
 }

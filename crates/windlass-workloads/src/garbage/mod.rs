@@ -21,10 +21,9 @@ mod verdict;
 use windlass::{Grant, Operator, Verb};
 
 use self::collector::Collector;
-pub(crate) use self::collector::OnEmpty;
 
-/// Adds the garbage collector, which tells `on_empty` of each namespace that becomes empty.
-pub(crate) fn add_to(operator: Operator, on_empty: OnEmpty) -> Operator {
+/// Adds the garbage collector.
+pub(crate) fn add_to(operator: Operator) -> Operator {
     let verbs = [
         Verb::Get,
         Verb::List,
@@ -32,12 +31,8 @@ pub(crate) fn add_to(operator: Operator, on_empty: OnEmpty) -> Operator {
         Verb::Patch,
         Verb::Delete,
     ];
-    operator.task(
-        "garbage-collector",
-        [Grant::everything(verbs)],
-        move |ctx| {
-            let collector = Collector::new(ctx, on_empty.clone());
-            async move { Ok(collector.run().await?) }
-        },
-    )
+    operator.task("garbage-collector", [Grant::everything(verbs)], |ctx| {
+        let collector = Collector::new(ctx);
+        async move { Ok(collector.run().await?) }
+    })
 }

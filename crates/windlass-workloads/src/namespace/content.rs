@@ -56,19 +56,18 @@ async fn empty_of(
     if listed.items.is_empty() {
         return Ok(());
     }
-    let params = DeleteParams::background();
-    if resource.allows(&["deletecollection"]) {
-        api.delete_collection(&params, &all).await?;
-    } else {
-        for name in listed
-            .items
-            .iter()
-            .filter_map(|object| object.metadata.name.as_deref())
-        {
-            match api.delete(name, &params).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                other => drop(other?),
-            }
+    // One by one: deleting a collection is a permission of its own that a declaration cannot name
+    // yet, and what is not declared must not be used.
+    for object in &listed.items {
+        let Some(name) = object.metadata.name.as_deref() else {
+            continue;
+        };
+        if object.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        match api.delete(name, &DeleteParams::background()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            other => drop(other?),
         }
     }
     let left = api.list(&all).await?;

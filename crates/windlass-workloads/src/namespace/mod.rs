@@ -1,28 +1,29 @@
 //! The namespace controller: a namespace that is deleted takes everything in it along.
 //!
 //! A namespace carries the finalizer `kubernetes` in its spec, so a deletion only marks it. This
-//! controller then deletes all [`content`], waits until it is gone (graceful pods, finalizers of
-//! others), and removes its finalizer, upon which the API server lets the namespace go. The wait
-//! is ended by the garbage collector, which sees every object of the cluster go.
+//! controller then deletes all [`content`], waits with [`patience`] until it is gone (graceful pods,
+//! finalizers of others), and removes its finalizer, upon which the API server lets the namespace
+//! go.
 
 mod condition;
 mod content;
+mod patience;
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{Namespace, NamespaceStatus};
 use windlass::{
-    Access, Context, Controller, Declare, Grant, Next, Raw, Reconciled, Reconciler, Result, Verb,
-    Writes,
+    Access, Context, Controller, Declare, Grant, Key, Next, Raw, Reconciled, Reconciler, Result,
+    Verb, Writes,
 };
 
 use self::content::Remains;
+use self::patience::Patience;
+use crate::pending::Pending;
 
 /// The finalizer of the cluster itself.
 const FINALIZER: &str = "kubernetes";
-
-/// How long to wait for content before looking again, should nobody tell that it has gone.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The controller of namespaces that are going.
 pub(crate) fn controller() -> Controller<Namespace, Reconciled<Namespace>> {
@@ -33,19 +34,33 @@ pub(crate) fn controller() -> Controller<Namespace, Reconciled<Namespace>> {
 
 struct Namespaces {
     raw: Raw,
-    namespaces: Writes<Namespace>,
+    written: Writes<Namespace>,
+    patience: Mutex<BTreeMap<Key, Patience>>,
+    pending: Pending,
 }
 
 impl Namespaces {
     fn declare(declare: &mut Declare<Namespace>) -> Self {
         Self {
             raw: declare.raw([Grant::everything([Verb::List, Verb::Delete])]),
-            namespaces: declare.writes(
+            written: declare.writes(
                 Access::none()
                     .on("status", [Verb::Patch])
                     .on("finalize", [Verb::Update]),
             ),
+            patience: Mutex::default(),
+            pending: Pending::default(),
         }
+    }
+
+    fn patience(&self) -> MutexGuard<'_, BTreeMap<Key, Patience>> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is waited for any more.
+    fn forget(&self, key: &Key) {
+        self.patience().remove(key);
+        self.pending.clear(key);
     }
 
     async fn tell(
@@ -61,7 +76,7 @@ impl Namespaces {
             conditions: Some(conditions),
             ..status
         };
-        self.namespaces.status(ctx, namespace, status).await?;
+        self.written.status(ctx, namespace, status).await?;
         Ok(())
     }
 
@@ -73,7 +88,7 @@ impl Namespaces {
             .get_or_insert_default()
             .retain(|finalizer| finalizer != FINALIZER);
         match self
-            .namespaces
+            .written
             .put(ctx, ctx.key(), "finalize", &released)
             .await
         {
@@ -105,9 +120,26 @@ impl Reconciler for Namespaces {
         let remains = content::empty(&self.raw.client(ctx), ctx.key().name()).await?;
         if remains.is_empty() {
             self.release(namespace, ctx).await?;
+            self.forget(ctx.key());
             return Ok(Next::settled());
         }
         self.tell(namespace, ctx, &remains).await?;
-        Ok(Next::after(PATIENCE))
+        let wait = self
+            .patience()
+            .entry(ctx.key().clone())
+            .or_default()
+            .wait(remains);
+        if wait.under_way {
+            return Ok(self
+                .pending
+                .after(ctx, wait.delay, "wait for its content to go"));
+        }
+        self.pending.clear(ctx.key());
+        Ok(Next::after(wait.delay))
+    }
+
+    async fn gone(&self, key: &Key) -> Result<()> {
+        self.forget(key);
+        Ok(())
     }
 }

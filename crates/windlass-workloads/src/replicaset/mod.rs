@@ -18,12 +18,13 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Error, Event, Kind, Next, Owned, Reads,
+    Access, Context, Controller, Declare, Delete, Error, Event, Key, Kind, Next, Owned, Reads,
     Reconciled, Reconciler, Result, Select, Verb, Watched, Writes,
 };
 
 use self::status::Failure;
 use crate::owner::{self, Claim};
+use crate::pending::Pending;
 use crate::{cause, pod};
 
 /// The controller of ReplicaSets.
@@ -37,6 +38,7 @@ struct ReplicaSets {
     matching: Reads<Pod>,
     sets: Reads<ReplicaSet>,
     status: Writes<ReplicaSet>,
+    pending: Pending,
 }
 
 impl ReplicaSets {
@@ -48,6 +50,7 @@ impl ReplicaSets {
             })),
             sets: declare.reads(ReplicaSet::waking_nobody()),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
+            pending: Pending::default(),
         }
     }
 
@@ -199,10 +202,12 @@ impl ReplicaSets {
         let claimed: Vec<&Pod> = claimed.iter().collect();
         let status = status::status(set, &claimed, failure, now);
         self.status.status(ctx, set, status).await?;
-        Ok(match status::next_available(set, &claimed, now) {
-            Some(at) => Next::after(until(at, now)),
-            None => Next::settled(),
-        })
+        if let Some(at) = status::next_available(set, &claimed, now) {
+            let what = "wait for a pod to be available";
+            return Ok(self.pending.after(ctx, until(at, now), what));
+        }
+        self.pending.clear(ctx.key());
+        Ok(Next::settled())
     }
 }
 
@@ -223,6 +228,11 @@ impl Reconciler for ReplicaSets {
     async fn terminating(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Next> {
         let claimed = self.claim(set, ctx).await?;
         self.report(set, ctx, &claimed, None).await
+    }
+
+    async fn gone(&self, key: &Key) -> Result<()> {
+        self.pending.clear(key);
+        Ok(())
     }
 }
 

@@ -57,6 +57,11 @@ async fn behaves_on_the_real_api_server() {
     Box::pin(scenarios::a_paused_deployment_waits(&cluster)).await;
     Box::pin(scenarios::a_killed_pod_is_replaced(&cluster)).await;
     Box::pin(scenarios::pods_are_adopted_and_released(&cluster)).await;
+    Box::pin(scenarios::a_ready_pod_is_available_only_later(&cluster)).await;
+    Box::pin(scenarios::a_name_that_is_taken_counts_as_a_collision(
+        &cluster,
+    ))
+    .await;
     Box::pin(scenarios::old_revisions_are_forgotten(&cluster)).await;
     Box::pin(scenarios::deleted_in_the_background(&cluster)).await;
     Box::pin(scenarios::deleted_in_the_foreground(&cluster)).await;

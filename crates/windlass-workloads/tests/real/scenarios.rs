@@ -283,6 +283,56 @@ pub(crate) async fn pods_are_adopted_and_released(cluster: &Cluster) {
     assert_eq!(pods.len(), 3);
 }
 
+pub(crate) async fn a_ready_pod_is_available_only_later(cluster: &Cluster) {
+    let scene = cluster.namespace("available-later").await;
+    let mut set = web(2, "a");
+    set["kind"] = json!("ReplicaSet");
+    set["spec"]["minReadySeconds"] = json!(2);
+    scene.create::<ReplicaSet>(set).await;
+    let counts = |set: &ReplicaSet| {
+        let status = set.status.clone().unwrap_or_default();
+        (status.ready_replicas, status.available_replicas)
+    };
+    scene
+        .until::<ReplicaSet>("web", "ready", |set| counts(set) == (Some(2), None))
+        .await;
+    scene
+        .until::<ReplicaSet>("web", "available", |set| counts(set) == (Some(2), Some(2)))
+        .await;
+}
+
+pub(crate) async fn a_name_that_is_taken_counts_as_a_collision(cluster: &Cluster) {
+    let scene = cluster.namespace("collision").await;
+    scene.create::<Deployment>(web(1, "a")).await;
+    scene.until_rolled_out("web").await;
+    let name = scene.sets().await.remove(0).metadata.name.unwrap();
+    scene
+        .delete::<Deployment>("web", &DeleteParams::foreground())
+        .await;
+    scene.until_gone::<Deployment>("web").await;
+    scene
+        .create::<ReplicaSet>(json!({
+            "metadata": { "name": name },
+            "spec": {
+                "replicas": 0,
+                "selector": { "matchLabels": { "app": "squatter" } },
+                "template": {
+                    "metadata": { "labels": { "app": "squatter" } },
+                    "spec": { "containers": [{ "name": "main", "image": "a" }] },
+                },
+            },
+        }))
+        .await;
+    scene.create::<Deployment>(web(1, "a")).await;
+    let deployment = scene.until_rolled_out("web").await;
+    assert_eq!(deployment.status.unwrap().collision_count, Some(1));
+    let squatter = scene
+        .until::<ReplicaSet>(&name, "still there", |_| true)
+        .await;
+    assert_eq!(squatter.metadata.owner_references, None, "never taken over");
+    assert_eq!(scene.sets().await.len(), 2);
+}
+
 pub(crate) async fn old_revisions_are_forgotten(cluster: &Cluster) {
     let scene = cluster.namespace("revisions").await;
     let mut deployment = web(1, "a");
