@@ -33,12 +33,19 @@ impl Folder {
 
     /// Runs `windlass` in the folder.
     pub fn windlass(&self, args: &[&str]) -> Output {
-        Command::new(program()).args(args).current_dir(&self.path).output().expect("windlass runs")
+        Command::new(program())
+            .args(args)
+            .current_dir(&self.path)
+            .output()
+            .expect("windlass runs")
     }
 
     /// Runs `windlass`, which must succeed, and gives what it printed.
     pub fn windlass_ok(&self, args: &[&str]) -> String {
-        succeeded(&format!("windlass {}", args.join(" ")), &self.windlass(args))
+        succeeded(
+            &format!("windlass {}", args.join(" ")),
+            &self.windlass(args),
+        )
     }
 
     /// Runs `kubectl` with the cluster's kubeconfig, which must succeed, and gives what it printed.
@@ -51,13 +58,16 @@ impl Folder {
             // Discovery caches of other clusters are none of ours.
             .env("KUBECACHEDIR", self.path.join("cache"))
             .output()
-            .unwrap_or_else(|error| panic!("cannot run {kubectl}: {error}; scripts/test fetches one and sets KUBECTL"));
+            .unwrap_or_else(|error| {
+                panic!("cannot run {kubectl}: {error}; scripts/test fetches one and sets KUBECTL")
+            });
         succeeded(&format!("kubectl {}", args.join(" ")), &output)
     }
 
     /// What `windlass status -o json` says.
     pub fn status(&self) -> Value {
-        serde_json::from_str(&self.windlass_ok(&["status", "-o", "json"])).expect("status prints JSON")
+        serde_json::from_str(&self.windlass_ok(&["status", "-o", "json"]))
+            .expect("status prints JSON")
     }
 
     /// Looks again until `wanted` finds what it wants; panics with `what` when it never does.
@@ -70,7 +80,10 @@ impl Folder {
             if let Some(found) = wanted(&status) {
                 return found;
             }
-            assert!(Instant::now() < limit, "{what} did not happen within {PATIENCE:?}; last seen: {status:#}");
+            assert!(
+                Instant::now() < limit,
+                "{what} did not happen within {PATIENCE:?}; last seen: {status:#}"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -86,15 +99,27 @@ impl Drop for Folder {
 /// The built program, beside the tests that run it.
 pub fn program() -> PathBuf {
     let tests = std::env::current_exe().expect("a test knows where it is");
-    let folder = tests.parent().and_then(Path::parent).expect("tests are in target/<profile>/deps");
+    let folder = tests
+        .parent()
+        .and_then(Path::parent)
+        .expect("tests are in target/<profile>/deps");
     let program = folder.join("windlass");
-    assert!(program.exists(), "{} is not built; run `cargo build -p windlass-cli`, or scripts/test", program.display());
+    assert!(
+        program.exists(),
+        "{} is not built; run `cargo build -p windlass-cli`, or scripts/test",
+        program.display()
+    );
     program
 }
 
 fn succeeded(what: &str, output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{what} failed:\n{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{what} failed:\n{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
     text(&output.stdout)
 }
 
@@ -105,20 +130,33 @@ pub fn memcached_pid(address: &str) -> Option<i32> {
     stream.write_all(b"stats\r\nquit\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
-    answer.lines().find_map(|line| line.strip_prefix("STAT pid ")?.trim().parse().ok())
+    answer
+        .lines()
+        .find_map(|line| line.strip_prefix("STAT pid ")?.trim().parse().ok())
 }
 
 /// Whether a process of that number exists.
 pub fn exists(pid: i32) -> bool {
     // One that ended and waits to be collected does not run any more.
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .trim_start()
+            .starts_with('Z')
+    })
 }
 
 /// Sends a signal to a process.
 pub fn signal(name: &str, pid: i32) {
-    let done = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
-    assert!(done.is_ok_and(|status| status.success()), "process {pid} can be sent {name}");
+    let done = Command::new("sh")
+        .args(["-c", &format!("kill -{name} {pid}")])
+        .status();
+    assert!(
+        done.is_ok_and(|status| status.success()),
+        "process {pid} can be sent {name}"
+    );
 }
 
 /// Addresses of the pods that are ready, by name.
@@ -126,12 +164,17 @@ pub fn ready_pods(status: &Value) -> Vec<(String, String)> {
     let pods = status["pods"].as_array().into_iter().flatten();
     pods.filter(|pod| {
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+        conditions
+            .into_iter()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
             && pod["metadata"]["deletionTimestamp"].is_null()
     })
     .map(|pod| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        (text(&pod["metadata"]["name"]), text(&pod["status"]["podIP"]))
+        (
+            text(&pod["metadata"]["name"]),
+            text(&pod["status"]["podIP"]),
+        )
     })
     .collect()
 }

@@ -33,21 +33,25 @@ impl Down {
                 let step = Step::start("stopping the cluster and its pods");
                 state.signal(Signal::TERM);
                 if !state.gone_within(STOP_LIMIT).await {
-                    // What it leaves running, the next `up` ends: the node remembers its processes.
                     state.signal(Signal::KILL);
-                    return Err(Error::Other(format!(
-                        "the cluster did not stop within {} s and was killed; `windlass up` in the same folder cleans up after it",
-                        STOP_LIMIT.as_secs()
-                    )));
+                    state.gone_within(STOP_LIMIT).await;
                 }
                 drop(step);
-                println!("stopped the cluster at {} and everything that ran in it", state.address);
+                println!(
+                    "stopped the cluster at {} and everything that ran in it",
+                    state.address
+                );
             }
             // Nothing to stop is what was asked for.
-            Err(Error::NotRunning(_)) => println!("no cluster runs from {}", self.data_dir.display()),
+            Err(Error::NotRunning(_)) => {
+                println!("no cluster runs from {}", self.data_dir.display())
+            }
             Err(error) => return Err(error),
         }
-        State::remove(&self.data_dir);
+        // One that was killed leaves its pods' processes behind.
+        windlass_cluster::clean_up(&self.data_dir)
+            .await
+            .map_err(at(&self.data_dir))?;
         if self.purge && self.data_dir.exists() {
             fs::remove_dir_all(&self.data_dir).map_err(at(&self.data_dir))?;
             println!("removed {}", self.data_dir.display());

@@ -17,8 +17,13 @@ pub(crate) enum Error {
     #[error("the cluster did not start; the end of {}:\n{tail}", log.display())]
     DidNotStart { log: PathBuf, tail: String },
     #[error("cannot {what}: {source}")]
-    Api { what: String, source: Box<kube::Error> },
-    #[error("the sample of {operator} did not become available within {seconds} s; look at it with `windlass status`")]
+    Api {
+        what: String,
+        source: Box<kube::Error>,
+    },
+    #[error(
+        "the sample of {operator} did not become available within {seconds} s; look at it with `windlass status`"
+    )]
     SampleNotAvailable { operator: String, seconds: u64 },
     #[error("{0}")]
     Other(String),
@@ -36,5 +41,8 @@ pub(crate) fn at(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
 /// Says what was being asked of the API server.
 pub(crate) fn doing(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Error {
     let what = what.into();
-    move |source| Error::Api { what, source: Box::new(source) }
+    move |source| Error::Api {
+        what,
+        source: Box::new(source),
+    }
 }

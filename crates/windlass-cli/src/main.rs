@@ -16,8 +16,15 @@ use clap::{Parser, Subcommand};
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
 #[derive(Parser)]
-#[command(name = "windlass", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Examples:\n  windlass up --with memcached --sample --detach\n  windlass status\n  windlass down")]
+#[command(
+    name = "windlass",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Examples:\n  windlass up --with memcached --sample --detach\n  windlass status\n  windlass down"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

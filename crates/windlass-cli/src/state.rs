@@ -22,9 +22,19 @@ pub(crate) struct State {
 
 impl State {
     /// The state of this very process.
-    pub(crate) fn of_this_process(address: String, kubeconfig: PathBuf, operators: Vec<String>) -> Self {
+    pub(crate) fn of_this_process(
+        address: String,
+        kubeconfig: PathBuf,
+        operators: Vec<String>,
+    ) -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        Self { pid, start_time: start_time(pid).unwrap_or_default(), address, kubeconfig, operators }
+        Self {
+            pid,
+            start_time: start_time(pid).unwrap_or_default(),
+            address,
+            kubeconfig,
+            operators,
+        }
     }
 
     fn path(data_dir: &Path) -> PathBuf {
@@ -34,14 +44,10 @@ impl State {
     pub(crate) fn write(&self, data_dir: &Path) -> Result<()> {
         let path = Self::path(data_dir);
         let unfinished = path.with_extension("json.new");
-        let text = serde_json::to_vec_pretty(self).map_err(|error| Error::Other(error.to_string()))?;
+        let text =
+            serde_json::to_vec_pretty(self).map_err(|error| Error::Other(error.to_string()))?;
         fs::write(&unfinished, text).map_err(at(&unfinished))?;
         fs::rename(&unfinished, &path).map_err(at(&path))
-    }
-
-    pub(crate) fn remove(data_dir: &Path) {
-        // Already gone is as good.
-        let _ = fs::remove_file(Self::path(data_dir));
     }
 
     /// The cluster that ran last from this folder, running or not.
@@ -51,7 +57,9 @@ impl State {
 
     /// The cluster that runs from this folder.
     pub(crate) fn running(data_dir: &Path) -> Result<Self> {
-        Self::last(data_dir).filter(Self::is_running).ok_or_else(|| Error::NotRunning(data_dir.to_owned()))
+        Self::last(data_dir)
+            .filter(Self::is_running)
+            .ok_or_else(|| Error::NotRunning(data_dir.to_owned()))
     }
 
     pub(crate) fn is_running(&self) -> bool {

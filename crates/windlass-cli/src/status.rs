@@ -35,7 +35,12 @@ enum Output {
 
 /// Built-in kinds that are shown: title, path, and the wide columns worth having.
 const WORKLOADS: &[(&str, &str, &str, &[&str])] = &[
-    ("deployments", "Deployments", "/apis/apps/v1/deployments", &[]),
+    (
+        "deployments",
+        "Deployments",
+        "/apis/apps/v1/deployments",
+        &[],
+    ),
     ("pods", "Pods", "/api/v1/pods", &["IP"]),
 ];
 
@@ -64,9 +69,16 @@ impl Status {
 
 /// A client with the administrator's kubeconfig of a cluster.
 pub(crate) async fn client(state: &State) -> Result<Client> {
-    let wrong = |error: &dyn std::fmt::Display| Error::Other(format!("cannot use {}: {error}", state.kubeconfig.display()));
+    let wrong = |error: &dyn std::fmt::Display| {
+        Error::Other(format!(
+            "cannot use {}: {error}",
+            state.kubeconfig.display()
+        ))
+    };
     let kubeconfig = Kubeconfig::read_from(&state.kubeconfig).map_err(|error| wrong(&error))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(|error| wrong(&error))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| wrong(&error))?;
     Client::try_from(config).map_err(|error| wrong(&error))
 }
 
@@ -93,18 +105,29 @@ pub(crate) async fn tables(client: &Client) -> Result<String> {
 /// Kinds that are defined in the cluster, with the path to list them at.
 async fn custom_resources(client: &Client) -> Result<Vec<(String, String)>> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let definitions = definitions.list(&ListParams::default()).await.map_err(doing("list the custom kinds"))?;
+    let definitions = definitions
+        .list(&ListParams::default())
+        .await
+        .map_err(doing("list the custom kinds"))?;
     let resources = definitions.items.into_iter().filter_map(|definition| {
         let spec = definition.spec;
         let version = spec.versions.iter().find(|version| version.served)?;
-        let path = format!("/apis/{}/{}/{}", spec.group, version.name, spec.names.plural);
+        let path = format!(
+            "/apis/{}/{}/{}",
+            spec.group, version.name, spec.names.plural
+        );
         Some((spec.names.kind, path))
     });
     Ok(resources.collect())
 }
 
 async fn items(client: &Client, path: &str) -> Result<Vec<Value>> {
-    let request = http::Request::get(path).body(Vec::new()).map_err(|error| Error::Other(error.to_string()))?;
-    let list: Value = client.request(request).await.map_err(doing(format!("list {path}")))?;
+    let request = http::Request::get(path)
+        .body(Vec::new())
+        .map_err(|error| Error::Other(error.to_string()))?;
+    let list: Value = client
+        .request(request)
+        .await
+        .map_err(doing(format!("list {path}")))?;
     Ok(list["items"].as_array().cloned().unwrap_or_default())
 }

@@ -33,10 +33,16 @@ impl ServerTable {
     /// What a list of `path` looks like as a table.
     pub(crate) async fn get(client: &Client, path: &str) -> Result<Self> {
         let request = http::Request::get(path)
-            .header(http::header::ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io")
+            .header(
+                http::header::ACCEPT,
+                "application/json;as=Table;v=v1;g=meta.k8s.io",
+            )
             .body(Vec::new())
             .map_err(|error| Error::Other(error.to_string()))?;
-        client.request(request).await.map_err(doing(format!("list {path}")))
+        client
+            .request(request)
+            .await
+            .map_err(doing(format!("list {path}")))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -54,10 +60,15 @@ impl ServerTable {
             .collect();
         let mut table = Table::new();
         table.load_style(NOTHING);
-        let names = shown.iter().map(|index| self.column_definitions[*index].name.to_uppercase());
+        let names = shown
+            .iter()
+            .map(|index| self.column_definitions[*index].name.to_uppercase());
         table.set_header(std::iter::once("NAMESPACE".to_owned()).chain(names));
         for row in &self.rows {
-            let namespace = row.object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            let namespace = row.object["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             let cells = shown.iter().map(|index| match row.cells.get(*index) {
                 Some(Value::String(text)) => text.clone(),
                 None | Some(Value::Null) => String::new(),

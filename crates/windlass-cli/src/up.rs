@@ -29,7 +29,9 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// It is for developing and testing operators, not for production. Objects are kept in memory:
 /// they go with the cluster.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  windlass up\n  windlass up --with memcached --sample --detach")]
+#[command(
+    after_help = "Examples:\n  windlass up\n  windlass up --with memcached --sample --detach"
+)]
 pub(crate) struct Up {
     /// Where the API server listens; port 0 is any free one. Default: the port of last time, or a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -61,16 +63,25 @@ impl Up {
         let private = fs::DirBuilder::new();
         make_private_dir(private, &self.data_dir)?;
         if let Ok(state) = State::running(&self.data_dir) {
-            println!("a cluster runs already from {}, at {}", self.data_dir.display(), state.address);
+            println!(
+                "a cluster runs already from {}, at {}",
+                self.data_dir.display(),
+                state.address
+            );
             return self.show(&state).await;
         }
-        if self.detach { self.detach().await } else { self.foreground().await }
+        if self.detach {
+            self.detach().await
+        } else {
+            self.foreground().await
+        }
     }
 
     /// Runs the cluster in this process until it is told to stop.
     async fn foreground(&self) -> Result<()> {
         // Asked for before anything runs: a signal that comes early must not be lost.
-        let mut terminate = signal(SignalKind::terminate()).map_err(|error| Error::Other(error.to_string()))?;
+        let mut terminate =
+            signal(SignalKind::terminate()).map_err(|error| Error::Other(error.to_string()))?;
         start_log();
         let step = Step::start("starting the cluster");
         let mut cluster = Cluster::start(ClusterConfig {
@@ -84,7 +95,11 @@ impl Up {
         }
         drop(step);
         let kubeconfig = self.write_kubeconfig(&cluster)?;
-        let operators = self.with.iter().map(|bundled| bundled.name().to_owned()).collect();
+        let operators = self
+            .with
+            .iter()
+            .map(|bundled| bundled.name().to_owned())
+            .collect();
         let state = State::of_this_process(cluster.address(), kubeconfig, operators);
         state.write(&self.data_dir)?;
         let shown = self.show(&state).await;
@@ -98,7 +113,6 @@ impl Up {
         }
         let step = Step::start("stopping the cluster and its pods");
         cluster.stop().await;
-        State::remove(&self.data_dir);
         drop(step);
         shown
     }
@@ -106,9 +120,18 @@ impl Up {
     /// Starts the cluster as a process of its own, and waits until it serves.
     async fn detach(&self) -> Result<()> {
         let log = self.data_dir.join("up.log");
-        let output = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&log).map_err(at(&log))?;
+        let output = fs::OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&log)
+            .map_err(at(&log))?;
         let step = Step::start("starting the cluster");
-        let mut child = self.command(output)?.spawn().map_err(|error| Error::Other(format!("cannot start the cluster: {error}")))?;
+        let mut child = self
+            .command(output)?
+            .spawn()
+            .map_err(|error| Error::Other(format!("cannot start the cluster: {error}")))?;
         let ready = async {
             loop {
                 // The state is written once the cluster serves.
@@ -121,7 +144,10 @@ impl Up {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let state = tokio::time::timeout(START_LIMIT, ready).await.ok().flatten();
+        let state = tokio::time::timeout(START_LIMIT, ready)
+            .await
+            .ok()
+            .flatten();
         drop(step);
         match state {
             Some(state) => self.show(&state).await,
@@ -137,8 +163,11 @@ impl Up {
 
     /// This program again, in the foreground of a session of its own.
     fn command(&self, output: File) -> Result<Command> {
-        let program = std::env::current_exe().map_err(|error| Error::Other(format!("cannot find this program: {error}")))?;
-        let errors = output.try_clone().map_err(|error| Error::Other(error.to_string()))?;
+        let program = std::env::current_exe()
+            .map_err(|error| Error::Other(format!("cannot find this program: {error}")))?;
+        let errors = output
+            .try_clone()
+            .map_err(|error| Error::Other(error.to_string()))?;
         let mut command = Command::new(program);
         command.arg("up").arg("--data-dir").arg(&self.data_dir);
         if let Some(listen) = self.listen {
@@ -154,16 +183,29 @@ impl Up {
             command.arg("--with").arg(bundled.name());
         }
         // A group of its own: Ctrl-C in this terminal is not meant for it.
-        command.process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
+        command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors);
         Ok(command)
     }
 
     fn write_kubeconfig(&self, cluster: &Cluster) -> Result<PathBuf> {
-        let path = self.kubeconfig_out.clone().unwrap_or_else(|| self.data_dir.join("kubeconfig"));
-        let text = serde_saphyr::to_string(cluster.kubeconfig()).map_err(|error| Error::Other(format!("cannot write a kubeconfig: {error}")))?;
+        let path = self
+            .kubeconfig_out
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("kubeconfig"));
+        let text = serde_saphyr::to_string(cluster.kubeconfig())
+            .map_err(|error| Error::Other(format!("cannot write a kubeconfig: {error}")))?;
         let unfinished = path.with_extension("new");
         let write = || {
-            let mut file = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&unfinished)?;
+            let mut file = fs::OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&unfinished)?;
             file.write_all(text.as_bytes())?;
             fs::rename(&unfinished, &path)
         };
@@ -176,17 +218,29 @@ impl Up {
         let client = status::client(state).await?;
         if self.sample {
             for bundled in &self.with {
-                let _step = Step::start(format!("waiting for the sample of {} to run", bundled.name()));
+                let _step = Step::start(format!(
+                    "waiting for the sample of {} to run",
+                    bundled.name()
+                ));
                 samples::run(&client, *bundled).await?;
             }
         }
-        let operators = if state.operators.is_empty() { "none".to_owned() } else { state.operators.join(", ") };
-        println!("windlass {}: a cluster for developing and testing, not for production\n", env!("CARGO_PKG_VERSION"));
+        let operators = if state.operators.is_empty() {
+            "none".to_owned()
+        } else {
+            state.operators.join(", ")
+        };
+        println!(
+            "windlass {}: a cluster for developing and testing, not for production\n",
+            env!("CARGO_PKG_VERSION")
+        );
         println!("  API server  {}", state.address);
         if self.no_node {
             println!("  node        none: pods are not run");
         } else {
-            println!("  node        runtime process: pods are plain processes, each with an address in 127.64.0.0/10");
+            println!(
+                "  node        runtime process: pods are plain processes, each with an address in 127.64.0.0/10"
+            );
         }
         println!("  operators   {operators}");
         println!("  objects     in memory: they go with the cluster");
@@ -194,7 +248,11 @@ impl Up {
         if self.sample {
             print!("{}", status::tables(&client).await?);
         }
-        let elsewhere = if self.data_dir == Path::new(".windlass") { String::new() } else { format!(" --data-dir {}", self.data_dir.display()) };
+        let elsewhere = if self.data_dir == Path::new(".windlass") {
+            String::new()
+        } else {
+            format!(" --data-dir {}", self.data_dir.display())
+        };
         println!("use it:   export KUBECONFIG={}", state.kubeconfig.display());
         println!("look:     windlass status{elsewhere}");
         println!("stop:     windlass down{elsewhere}");
@@ -204,14 +262,20 @@ impl Up {
 
 fn make_private_dir(mut builder: fs::DirBuilder, path: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    builder.recursive(true).mode(0o700).create(path).map_err(at(path))
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(at(path))
 }
 
 /// The address of last time, so that an old kubeconfig goes on working; any free port the first time.
 fn last_address(data_dir: &Path) -> SocketAddr {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let last = State::last(data_dir).and_then(|state| state.address.strip_prefix("https://")?.parse().ok());
-    last.filter(|address| std::net::TcpListener::bind(address).is_ok()).unwrap_or(any)
+    let last = State::last(data_dir)
+        .and_then(|state| state.address.strip_prefix("https://")?.parse().ok());
+    last.filter(|address| std::net::TcpListener::bind(address).is_ok())
+        .unwrap_or(any)
 }
 
 /// Logs go to stderr; `RUST_LOG` chooses what is said.

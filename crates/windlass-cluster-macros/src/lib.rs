@@ -15,10 +15,16 @@ pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     let function = parse_macro_input!(item as ItemFn);
     if function.sig.asyncness.is_none() || function.sig.inputs.len() != 1 {
         let message = "a windlass_cluster::test is an async fn with one parameter, the TestCluster";
-        return syn::Error::new_spanned(&function.sig, message).to_compile_error().into();
+        return syn::Error::new_spanned(&function.sig, message)
+            .to_compile_error()
+            .into();
     }
-    let (attributes, name, parameter, body) =
-        (&function.attrs, &function.sig.ident, &function.sig.inputs[0], &function.block);
+    let (attributes, name, parameter, body) = (
+        &function.attrs,
+        &function.sig.ident,
+        &function.sig.inputs[0],
+        &function.block,
+    );
     quote! {
         #(#attributes)*
         #[test]

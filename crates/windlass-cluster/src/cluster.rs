@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -17,6 +17,9 @@ use windlass_workloads::WorkloadsConfig;
 use crate::credentials::{self, CredentialsError};
 use crate::kubeconfig::kubeconfig;
 use crate::operators;
+
+/// Where the node keeps its state, in the data folder.
+const NODE_FOLDER: &str = "node";
 
 /// What a cluster is made from.
 #[derive(Debug)]
@@ -75,35 +78,88 @@ impl Cluster {
         let folder = config.data_dir.join("pki");
         let authority = credentials::authority(&folder)?;
         let ca = authority.pem().certificate.clone();
-        let listener = TcpListener::bind(config.listen)
-            .await
-            .map_err(|source| ClusterError::Listen { address: config.listen, source })?;
-        let address = listener.local_addr().map_err(|source| ClusterError::Listen { address: config.listen, source })?;
-        let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let listener =
+            TcpListener::bind(config.listen)
+                .await
+                .map_err(|source| ClusterError::Listen {
+                    address: config.listen,
+                    source,
+                })?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| ClusterError::Listen {
+                address: config.listen,
+                source,
+            })?;
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+        ];
         let addresses = [IpAddr::from([127, 0, 0, 1]), address.ip()];
-        let serving = authority.server("kube-apiserver", &addresses, &names).map_err(CredentialsError::from)?;
-        let to_nodes = authority.client("kube-apiserver-kubelet-client", "system:masters").map_err(CredentialsError::from)?;
+        let serving = authority
+            .server("kube-apiserver", &addresses, &names)
+            .map_err(CredentialsError::from)?;
+        // Only the API server may ask a node for logs: its certificate has an authority of its own.
+        let node_clients = Authority::create().map_err(CredentialsError::from)?;
+        let to_nodes = node_clients
+            .client("kube-apiserver-kubelet-client", "system:masters")
+            .map_err(CredentialsError::from)?;
         let server = ApiServer::new(windlass_apiserver::Config {
             nodes: Some(NodeClient::new(&to_nodes, &ca).map_err(ClusterError::Tls)?),
             ..windlass_apiserver::Config::default()
         });
-        let tls = TlsConfig { serving, client_ca: ca.clone() };
+        let tls = TlsConfig {
+            serving,
+            client_ca: ca.clone(),
+        };
         let serving = server.serve(listener, &tls).map_err(ClusterError::Tls)?;
-        let admin_identity = credentials::client(&folder, &authority, "admin", "kubernetes-admin", "system:masters")?;
+        let admin_identity = credentials::client(
+            &folder,
+            &authority,
+            "admin",
+            "kubernetes-admin",
+            "system:masters",
+        )?;
         let admin = kubeconfig(&format!("https://{address}"), &ca, &admin_identity);
-        let mut cluster = Self { serving, folder, authority, admin, running: Vec::new() };
-        let workloads = windlass_workloads::operator(WorkloadsConfig { root_ca: Some(ca.clone()) });
-        cluster.run(&workloads, "system:kube-controller-manager", "system:masters").await?;
+        let mut cluster = Self {
+            serving,
+            folder,
+            authority,
+            admin,
+            running: Vec::new(),
+        };
+        let workloads = windlass_workloads::operator(WorkloadsConfig {
+            root_ca: Some(ca.clone()),
+        });
+        cluster
+            .run(
+                &workloads,
+                "system:kube-controller-manager",
+                "system:masters",
+            )
+            .await?;
         if let Some(name) = config.node {
             let serving = cluster
                 .authority
-                .server(&format!("system:node:{name}"), &[IpAddr::from([127, 0, 0, 1])], &[&name])
+                .server(
+                    &format!("system:node:{name}"),
+                    &[IpAddr::from([127, 0, 0, 1])],
+                    &[&name],
+                )
                 .map_err(CredentialsError::from)?;
             let user = format!("system:node:{name}");
-            let mut node = ProcessNodeConfig::new(name, config.data_dir.join("node"));
-            node.tls = Some(process::Tls { certificate: serving.certificate, key: serving.key, client_ca: ca });
+            let mut node = ProcessNodeConfig::new(name, config.data_dir.join(NODE_FOLDER));
+            node.tls = Some(process::Tls {
+                certificate: serving.certificate,
+                key: serving.key,
+                client_ca: node_clients.pem().certificate.clone(),
+            });
             node.api_server = Some((address.ip().to_string(), address.port()));
-            cluster.run(&process::operator(node)?, &user, "system:nodes").await?;
+            cluster
+                .run(&process::operator(node)?, &user, "system:nodes")
+                .await?;
         }
         Ok(cluster)
     }
@@ -111,16 +167,33 @@ impl Cluster {
     /// Installs an operator's kinds and runs it, as its own user.
     pub async fn run_operator(&mut self, operator: &Operator) -> Result<(), ClusterError> {
         let client = self.client().await?;
-        operators::install(&client, operator).await.map_err(|source| ClusterError::Api {
-            what: format!("install the kinds of {}", operator.name()),
-            source: source.into(),
-        })?;
-        self.run(operator, &operators::user_of(operator), "system:serviceaccounts").await
+        operators::install(&client, operator)
+            .await
+            .map_err(|source| ClusterError::Api {
+                what: format!("install the kinds of {}", operator.name()),
+                source: source.into(),
+            })?;
+        self.run(
+            operator,
+            &operators::user_of(operator),
+            "system:serviceaccounts",
+        )
+        .await
     }
 
-    async fn run(&mut self, operator: &Operator, user: &str, group: &str) -> Result<(), ClusterError> {
-        let identity = credentials::client(&self.folder, &self.authority, operator.name(), user, group)?;
-        let config = kubeconfig(&self.address(), &self.authority.pem().certificate, &identity);
+    async fn run(
+        &mut self,
+        operator: &Operator,
+        user: &str,
+        group: &str,
+    ) -> Result<(), ClusterError> {
+        let identity =
+            credentials::client(&self.folder, &self.authority, operator.name(), user, group)?;
+        let config = kubeconfig(
+            &self.address(),
+            &self.authority.pem().certificate,
+            &identity,
+        );
         let running = operator.start(connect(config).await?, Environment::default());
         running.synced().await;
         self.running.push(running);
@@ -148,6 +221,16 @@ impl Cluster {
             running.stop().await;
         }
         self.serving.stop().await;
+    }
+}
+
+/// Ends what a cluster that was killed left running. The cluster itself must not run.
+pub async fn clean_up(data_dir: &Path) -> io::Result<()> {
+    let folder = data_dir.join(NODE_FOLDER);
+    if folder.exists() {
+        process::clean_up(&folder).await
+    } else {
+        Ok(())
     }
 }
 

@@ -47,9 +47,15 @@ pub(crate) fn client(
     user: &str,
     group: &str,
 ) -> Result<KeyedCertificate, CredentialsError> {
-    let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
+    let (certificate, key) = (
+        folder.join(format!("{name}.crt")),
+        folder.join(format!("{name}.key")),
+    );
     if key.exists() && certificate.exists() {
-        return Ok(KeyedCertificate { certificate: read(&certificate)?, key: read(&key)? });
+        return Ok(KeyedCertificate {
+            certificate: read(&certificate)?,
+            key: read(&key)?,
+        });
     }
     let made = authority.client(user, group)?;
     write_private(&certificate, &made.certificate)?;
@@ -58,7 +64,10 @@ pub(crate) fn client(
 }
 
 fn read(path: &Path) -> Result<String, CredentialsError> {
-    fs::read_to_string(path).map_err(|source| CredentialsError::File { path: path.to_owned(), source })
+    fs::read_to_string(path).map_err(|source| CredentialsError::File {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Writes a file that only its owner may read; whoever reads it sees all of it or nothing.
@@ -68,9 +77,17 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CredentialsEr
         fs::create_dir_all(folder)?;
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&unfinished)?;
         file.write_all(text.as_bytes())?;
         fs::rename(&unfinished, path)
     };
-    write().map_err(|source| CredentialsError::File { path: path.to_owned(), source })
+    write().map_err(|source| CredentialsError::File {
+        path: path.to_owned(),
+        source,
+    })
 }

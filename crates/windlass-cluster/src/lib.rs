@@ -14,7 +14,7 @@ mod kubeconfig;
 mod operators;
 mod testing;
 
-pub use cluster::{Cluster, ClusterConfig, ClusterError};
+pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
 pub use testing::{Request, TestCluster, hours, minutes, seconds};
 pub use windlass_apiserver::{Verdict, http::Verb};
 pub use windlass_cluster_macros::test;

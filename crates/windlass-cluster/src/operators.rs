@@ -15,7 +15,9 @@ pub(crate) async fn install(client: &Client, operator: &Operator) -> kube::Resul
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let params = PatchParams::apply("windlass").force();
     for definition in operator.crds() {
-        definitions.patch(&definition.name_any(), &params, &Patch::Apply(&definition)).await?;
+        definitions
+            .patch(&definition.name_any(), &params, &Patch::Apply(&definition))
+            .await?;
     }
     for definition in operator.crds() {
         let name = definition.name_any();
@@ -26,7 +28,10 @@ pub(crate) async fn install(client: &Client, operator: &Operator) -> kube::Resul
         );
         let waited = tokio::time::timeout(ESTABLISH_LIMIT, established).await;
         if !matches!(waited, Ok(Ok(_))) {
-            let status = kube::core::Status::failure(&format!("the definition {name} was not served in time"), "Timeout");
+            let status = kube::core::Status::failure(
+                &format!("the definition {name} was not served in time"),
+                "Timeout",
+            );
             return Err(kube::Error::Api(status.boxed()));
         }
     }

@@ -30,11 +30,19 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(3600);
 
 /// A namespaced object that can be read and written.
 pub trait TestObject:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
 {
 }
 impl<K> TestObject for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
 {
 }
 
@@ -65,7 +73,11 @@ struct Started {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        for started in self.operators.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        for started in self
+            .operators
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
             started.supervisor.abort();
         }
     }
@@ -87,11 +99,15 @@ impl TestCluster {
             random: windlass::Random::seeded(seed),
             activity: Activity::default(),
         };
-        let client = |user: &str| Client::new(server.in_process(Identity::new(user, [])), NAMESPACE);
+        let client =
+            |user: &str| Client::new(server.in_process(Identity::new(user, [])), NAMESPACE);
         let workloads = windlass_workloads::operator(WorkloadsConfig::default());
         let (node_operator, node) = simulated::operator(SimulatedNodeConfig::new("simulated"));
         let machinery = vec![
-            workloads.start(client("system:kube-controller-manager"), environment.clone()),
+            workloads.start(
+                client("system:kube-controller-manager"),
+                environment.clone(),
+            ),
             node_operator.start(client("system:node:simulated"), environment.clone()),
         ];
         let cluster = Self(Arc::new(Inner {
@@ -128,22 +144,43 @@ impl TestCluster {
                 drop(running);
             }
         });
-        let started = Started { operator, crash, supervisor };
-        self.0.operators.lock().unwrap_or_else(PoisonError::into_inner).push(started);
+        let started = Started {
+            operator,
+            crash,
+            supervisor,
+        };
+        self.0
+            .operators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(started);
         self.settle().await;
     }
 
     /// Kills every operator, between two steps of whatever it is doing, and starts it again.
     pub async fn restart_operators(&self) {
-        for started in self.0.operators.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for started in self
+            .0
+            .operators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+        {
             started.crash.notify_one();
         }
         self.settle().await;
     }
 
     pub(super) fn operators(&self) -> Vec<(Arc<Operator>, Arc<Notify>)> {
-        let started = self.0.operators.lock().unwrap_or_else(PoisonError::into_inner);
-        started.iter().map(|started| (started.operator.clone(), started.crash.clone())).collect()
+        let started = self
+            .0
+            .operators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        started
+            .iter()
+            .map(|started| (started.operator.clone(), started.crash.clone()))
+            .collect()
     }
 
     pub(super) fn faults(&self) -> &Faults {
@@ -206,7 +243,10 @@ impl TestCluster {
     /// The requests one operator sent so far.
     pub fn requests_of(&self, operator: &str) -> Vec<Request> {
         let user = format!("system:serviceaccount:{operator}-system:{operator}");
-        self.requests().into_iter().filter(|request| request.user == user).collect()
+        self.requests()
+            .into_iter()
+            .filter(|request| request.user == user)
+            .collect()
     }
 
     fn api<K: TestObject>(&self) -> Api<K> {
@@ -215,7 +255,10 @@ impl TestCluster {
 
     /// Creates an object in the namespace `default`.
     pub async fn create<K: TestObject>(&self, object: K) -> K {
-        let created = self.api::<K>().create(&PostParams::default(), &object).await;
+        let created = self
+            .api::<K>()
+            .create(&PostParams::default(), &object)
+            .await;
         answer(created, "create", &object.name_any())
     }
 
@@ -231,18 +274,33 @@ impl TestCluster {
 
     /// Every object of a kind.
     pub async fn list<K: TestObject>(&self) -> Vec<K> {
-        answer(self.api::<K>().list(&ListParams::default()).await, "list", "all").items
+        answer(
+            self.api::<K>().list(&ListParams::default()).await,
+            "list",
+            "all",
+        )
+        .items
     }
 
     /// Changes an object by a JSON merge patch.
     pub async fn patch<K: TestObject>(&self, name: &str, patch: serde_json::Value) -> K {
-        let patched = self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched = self
+            .api::<K>()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
         answer(patched, "patch", name)
     }
 
     /// Deletes an object.
     pub async fn delete<K: TestObject>(&self, name: &str) {
-        answer(self.api::<K>().delete(name, &DeleteParams::default()).await.map(|_| ()), "delete", name);
+        answer(
+            self.api::<K>()
+                .delete(name, &DeleteParams::default())
+                .await
+                .map(|_| ()),
+            "delete",
+            name,
+        );
     }
 }
 

@@ -77,7 +77,11 @@ impl Faults {
 
     /// Kills `user` just after its `nth` write from now (counted from one): its client never hears the answer.
     pub(crate) fn crash_after(&self, user: &str, nth: usize, now: Arc<Notify>) {
-        self.lock().crash = Some(Crash { user: user.to_owned(), writes_left: nth, now });
+        self.lock().crash = Some(Crash {
+            user: user.to_owned(),
+            writes_left: nth,
+            now,
+        });
     }
 
     /// Whether a crash that was asked for has not happened.
@@ -88,7 +92,10 @@ impl Faults {
     /// Counts a write; true when it is the one to crash after.
     fn is_fatal(&self, who: &Identity, outcome: Outcome) -> Option<Arc<Notify>> {
         let mut inner = self.lock();
-        let crash = inner.crash.as_mut().filter(|crash| crash.user == who.user)?;
+        let crash = inner
+            .crash
+            .as_mut()
+            .filter(|crash| crash.user == who.user)?;
         if !(outcome.wrote && outcome.code.is_success()) {
             return None;
         }
@@ -107,7 +114,9 @@ impl Hooks for Faults {
         request: &'a ResourceRequest,
         outcome: Outcome,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        self.lock().log.push(Request::new(who, request, outcome.code.as_u16()));
+        self.lock()
+            .log
+            .push(Request::new(who, request, outcome.code.as_u16()));
         Box::pin(async move {
             if let Some(now) = self.is_fatal(who, outcome) {
                 now.notify_one();

@@ -37,9 +37,15 @@ where
     F: FnOnce(TestCluster) -> Fut,
     Fut: Future<Output = ()>,
 {
-    let seed = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = std::env::var(SEED)
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
     println!("seed {seed} (set {SEED} to try another)");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     match runtime {
         Ok(runtime) => runtime.block_on(async { test(TestCluster::new(seed).await).await }),
         Err(error) => panic!("cannot start a runtime: {error}"),

@@ -24,8 +24,15 @@ impl TestCluster {
         F: Fn(TestCluster) -> Fut,
         Fut: Future<Output = ()>,
     {
-        let operators: Vec<Arc<Operator>> = self.operators().into_iter().map(|(operator, _)| operator).collect();
-        assert!(!operators.is_empty(), "start an operator before asking for it to be killed");
+        let operators: Vec<Arc<Operator>> = self
+            .operators()
+            .into_iter()
+            .map(|(operator, _)| operator)
+            .collect();
+        assert!(
+            !operators.is_empty(),
+            "start an operator before asking for it to be killed"
+        );
         let undisturbed = self.fresh(&operators).await;
         let before = undisturbed.requests().len();
         scenario(undisturbed.clone()).await;
@@ -36,7 +43,9 @@ impl TestCluster {
             let all = undisturbed.requests();
             let writes: Vec<_> = all[before..]
                 .iter()
-                .filter(|request| request.user == user && request.verb.writes() && request.code < 300)
+                .filter(|request| {
+                    request.user == user && request.verb.writes() && request.code < 300
+                })
                 .collect();
             for (index, write) in writes.iter().enumerate() {
                 let nth = index + 1;
@@ -76,22 +85,36 @@ impl TestCluster {
     }
 
     fn crash_after(&self, operator: &Operator, nth: usize) {
-        let crash: Option<Arc<Notify>> =
-            self.operators().into_iter().find(|(started, _)| started.name() == operator.name()).map(|(_, crash)| crash);
+        let crash: Option<Arc<Notify>> = self
+            .operators()
+            .into_iter()
+            .find(|(started, _)| started.name() == operator.name())
+            .map(|(_, crash)| crash);
         if let Some(crash) = crash {
-            self.faults().crash_after(&operators::user_of(operator), nth, crash);
+            self.faults()
+                .crash_after(&operators::user_of(operator), nth, crash);
         }
     }
 
     async fn state(&self) -> Vec<String> {
         self.settle().await;
-        state::of(&self.client()).await.unwrap_or_else(|error| panic!("cannot read the cluster's state: {error}"))
+        state::of(&self.client())
+            .await
+            .unwrap_or_else(|error| panic!("cannot read the cluster's state: {error}"))
     }
 }
 
 fn difference(expected: &[String], found: &[String]) -> String {
     let only = |these: &[String], those: &[String], mark: &str| {
-        these.iter().filter(|line| !those.contains(line)).map(|line| format!("{mark} {line}\n")).collect::<String>()
+        these
+            .iter()
+            .filter(|line| !those.contains(line))
+            .map(|line| format!("{mark} {line}\n"))
+            .collect::<String>()
     };
-    format!("{}{}", only(expected, found, "-"), only(found, expected, "+"))
+    format!(
+        "{}{}",
+        only(expected, found, "-"),
+        only(found, expected, "+")
+    )
 }

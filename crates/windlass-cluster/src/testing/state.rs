@@ -13,7 +13,15 @@ use serde_json::Value;
 /// Kinds that tell what happened, not what is.
 const NOT_STATE: &[&str] = &["Event", "Lease"];
 /// Fields that are different in every run.
-const FLEETING: &[&str] = &["uid", "resourceVersion", "managedFields", "generateName", "podIP", "podIPs", "containerID"];
+const FLEETING: &[&str] = &[
+    "uid",
+    "resourceVersion",
+    "managedFields",
+    "generateName",
+    "podIP",
+    "podIPs",
+    "containerID",
+];
 
 /// Every object, as sorted lines: `kind namespace/name` and its content.
 pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
@@ -21,7 +29,9 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     let mut objects: Vec<(String, Value)> = Vec::new();
     for group in discovery.groups_alphabetical() {
         for (resource, capabilities) in group.recommended_resources() {
-            if !capabilities.supports_operation(verbs::LIST) || NOT_STATE.contains(&resource.kind.as_str()) {
+            if !capabilities.supports_operation(verbs::LIST)
+                || NOT_STATE.contains(&resource.kind.as_str())
+            {
                 continue;
             }
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
@@ -34,7 +44,10 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     // Generated names are replaced wherever they stand, longest first: one may contain another.
     let mut generated: BTreeMap<String, String> = BTreeMap::new();
     for (_, object) in &objects {
-        if let (Some(name), Some(base)) = (object["metadata"]["name"].as_str(), object["metadata"]["generateName"].as_str()) {
+        if let (Some(name), Some(base)) = (
+            object["metadata"]["name"].as_str(),
+            object["metadata"]["generateName"].as_str(),
+        ) {
             generated.insert(name.to_owned(), format!("{base}*"));
         }
     }

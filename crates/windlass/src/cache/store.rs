@@ -3,13 +3,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use kube::core::Expression;
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::{
     CachedObject,
@@ -58,7 +61,7 @@ pub(crate) struct Store {
     manager: Arc<str>,
     state: Mutex<State>,
     changed: Notify,
-    synced: watch::Sender<bool>,
+    synced: AtomicBool,
     subscribers: RwLock<Vec<Subscriber>>,
 }
 
@@ -92,7 +95,7 @@ impl Store {
             manager,
             state: Mutex::default(),
             changed: Notify::new(),
-            synced: watch::Sender::new(false),
+            synced: AtomicBool::new(false),
             subscribers: RwLock::default(),
         }
     }
@@ -107,12 +110,18 @@ impl Store {
 
     /// Waits until the first full list is complete.
     pub(crate) async fn synced(&self) {
-        // The sender lives as long as self, so waiting cannot fail.
-        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+        loop {
+            // Waiters of a `Notify` are woken in the order they came: runs of one seed stay alike.
+            let changed = self.changed.notified();
+            if self.is_synced() {
+                return;
+            }
+            changed.await;
+        }
     }
 
     pub(crate) fn is_synced(&self) -> bool {
-        *self.synced.borrow()
+        self.synced.load(Ordering::Acquire)
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<CachedObject>> {
@@ -257,7 +266,7 @@ impl Store {
         for old in &gone {
             self.deliver(Some(old), None, false);
         }
-        self.synced.send_replace(true);
+        self.synced.store(true, Ordering::Release);
         self.changed.notify_waiters();
     }
 
