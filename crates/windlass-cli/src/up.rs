@@ -254,8 +254,9 @@ impl Up {
             format!(" --data-dir {}", self.data_dir.display())
         };
         println!("use it:   export KUBECONFIG={}", state.kubeconfig.display());
-        println!("look:     windlass status{elsewhere}");
-        println!("stop:     windlass down{elsewhere}");
+        let program = std::env::args().next().unwrap_or_else(|| "windlass".to_owned());
+        println!("look:     {program} status{elsewhere}");
+        println!("stop:     {program} down{elsewhere}");
         Ok(())
     }
 }
