@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
 
@@ -15,7 +15,9 @@ use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
     let raw: RawFacts = serde_json::from_str(include_str!("../facts/kinds.json"))
         .expect("facts/kinds.json is generated and checked in: it parses");
-    Facts::from_raw(raw)
+    let zeros = serde_json::from_str(include_str!("../facts/zeros.json"))
+        .expect("facts/zeros.json is generated and checked in: it parses");
+    Facts::from_raw(raw, zeros)
 });
 
 /// The facts.
@@ -30,6 +32,7 @@ pub(crate) struct Facts {
     pub(crate) groups: Vec<GroupFacts>,
     pub(crate) resources: Vec<ResourceFacts>,
     types: HashMap<String, Type>,
+    zeros: HashMap<String, Map<String, Value>>,
     /// The published form of each type, for OpenAPI.
     pub(crate) raw_types: BTreeMap<String, RawType>,
 }
@@ -39,7 +42,12 @@ impl Facts {
         self.types.get(name)
     }
 
-    fn from_raw(raw: RawFacts) -> Self {
+    /// The fields of a type that are on the wire even when nobody set them, and what they hold then.
+    pub(crate) fn zeros_of(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.zeros.get(name)
+    }
+
+    fn from_raw(raw: RawFacts, zeros: HashMap<String, Map<String, Value>>) -> Self {
         let types = raw
             .types
             .iter()
@@ -50,6 +58,7 @@ impl Facts {
             groups: raw.groups,
             resources: raw.resources,
             types,
+            zeros,
             raw_types: raw.types,
         }
     }
@@ -233,6 +242,18 @@ mod tests {
             *kind,
             ListKind::Map(vec!["containerPort".into(), "protocol".into()])
         );
+    }
+
+    #[test]
+    fn every_zero_is_of_a_known_field() {
+        for (name, zeros) in &get().zeros {
+            // Types that no kind served here reaches are in the file too.
+            if let Some(Type::Struct { fields, .. }) = get().type_named(name) {
+                for field in zeros.keys() {
+                    assert!(fields.contains_key(field), "{name} has no field {field}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod discovery;
 mod event;
 mod facts;
 pub mod http;
+mod metadata;
 mod names;
 mod node;
 mod object;

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::write::Update;
+use super::change::Update;
 use crate::decode;
 use crate::http::Answer;
 use crate::object::meta;

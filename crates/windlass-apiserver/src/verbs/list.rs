@@ -206,7 +206,7 @@ pub(super) fn too_large(wanted: u64, current: u64) -> ApiError {
     let mut error = ApiError::new(
         http::StatusCode::GATEWAY_TIMEOUT,
         "Timeout",
-        format!("Too large resource version: {wanted}, current: {current}"),
+        format!("Timeout: Too large resource version: {wanted}, current: {current}"),
     );
     error.details = Some(json!({
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],

@@ -1,8 +1,10 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
+mod change;
 mod create;
 mod delete;
 mod list;
+mod ownership;
 mod present;
 mod scale;
 mod update;

@@ -4,7 +4,8 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::write::{Update, Written};
+use super::change::Update;
+use super::write::Written;
 use crate::apply::{self, Managers, Writer};
 use crate::decode;
 use crate::http::{Answer, decode_yaml, media_type};
@@ -135,7 +136,7 @@ impl Call<'_> {
             manager,
             api_version: &api_version,
             subresource,
-            now: &now,
+            now: Some(&now),
         };
         let force = self.query.flag("force");
         let warnings = std::cell::RefCell::new(Vec::new());

@@ -73,6 +73,9 @@ impl Call<'_> {
         };
         let initial = send_initial
             || (version.unwrap_or_default() == 0 && self.query.get("sendInitialEvents").is_none());
+        if version.is_none_or(|version| version == 0) && !initial {
+            cursor.seen = store.revision();
+        }
         if send_initial && cursor.seen > store.revision() {
             cursor.fail(&too_large(cursor.seen, store.revision()));
         } else if initial {
@@ -288,8 +291,7 @@ impl Cursor {
     }
 
     fn bookmark_object(&self, revision: u64, end_of_initial: bool) -> Value {
-        let mut metadata =
-            json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if end_of_initial {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
