@@ -138,7 +138,8 @@ fn compare_at(
             (Some(_), Some(_)) => {}
         }
         // A value that changes between leaf and composite still has its composite side walked.
-        if leaf(old) == leaf(new) || old.is_none() || new.is_none() {
+        let nothing = |value: Option<&Value>| value.is_none_or(Value::is_null);
+        if leaf(old) == leaf(new) || nothing(old) || nothing(new) {
             return;
         }
     }

@@ -325,6 +325,42 @@ pub(crate) fn established_status(crd: &Value, now: &str) -> Value {
     })
 }
 
+/// Marks a CRD that is going away: its objects are deleted before it is.
+pub(crate) fn mark_terminating(crd: &mut Value, now: &str) {
+    let mut finalizers: Vec<String> = crate::object::finalizers(crd)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    if finalizers.iter().all(|known| known != CLEANUP_FINALIZER) {
+        finalizers.push(CLEANUP_FINALIZER.to_owned());
+    }
+    crate::object::set_meta(crd, "finalizers", Some(json!(finalizers)));
+    set_condition(
+        crd,
+        json!({
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        }),
+    );
+}
+
+fn set_condition(crd: &mut Value, condition: Value) {
+    let conditions = &mut crd["status"]["conditions"];
+    match conditions.as_array_mut() {
+        None => *conditions = json!([condition]),
+        Some(conditions) => match conditions
+            .iter_mut()
+            .find(|known| known["type"] == condition["type"])
+        {
+            Some(known) => *known = condition,
+            None => conditions.push(condition),
+        },
+    }
+}
+
 /// Kubernetes' order of versions, the preferred first: stable before beta before alpha, newest first, others last.
 pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     fn rank(version: &str) -> Option<(u8, u64, u64)> {

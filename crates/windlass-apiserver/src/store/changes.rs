@@ -62,6 +62,15 @@ impl Changes {
         self.kept.push_back(change);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Counts everything up to `revision` as dropped.
+    pub(crate) fn forget_through(&mut self, revision: u64) {
+        self.dropped_through = self.dropped_through.max(revision);
+    }
+
     /// The changes after `revision`, or `None` when some of them were dropped.
     pub(crate) fn after(
         &self,

@@ -293,6 +293,16 @@ impl Store {
         }
     }
 
+    /// Starts a table, if there is none: nothing is remembered of the time before.
+    pub(crate) fn open(&self, table: &TableName) {
+        let mut inner = self.lock();
+        let revision = inner.revision;
+        let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
+        if table.objects.is_empty() && table.changes.is_empty() {
+            table.changes.forget_through(revision);
+        }
+    }
+
     /// Wakes whenever the table changes.
     pub(crate) fn subscribe(&self, table: &TableName) -> watch::Receiver<u64> {
         self.lock()

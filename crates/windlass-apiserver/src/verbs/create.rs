@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::change::Update;
+use crate::apply::Managers;
 use crate::decode;
 use crate::http::Answer;
 use crate::object::meta;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, Subject};
 
 impl Call<'_> {
     pub(super) fn create(&self) -> Result<Answer> {
@@ -40,18 +41,19 @@ impl Call<'_> {
                     "pod {} is already assigned to node \"{bound}\"",
                     meta(old, "name")
                 );
-                return Err(ApiError::conflict(
-                    self.resource.subject(),
-                    self.name(),
-                    &detail,
-                ));
+                let subject = Subject {
+                    group: "",
+                    kind: "pods/binding",
+                };
+                return Err(ApiError::conflict(subject, self.name(), &detail));
             }
             let mut new = old.clone();
             new["spec"]["nodeName"] = node.clone().into();
             set_scheduled(&mut new, &now);
+            // A binding owns nothing of the pod.
             Ok(Update {
                 object: new,
-                managers: None,
+                managers: Some(Managers::read(&old["metadata"]["managedFields"])),
             })
         })?;
         Ok(Answer::value(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::present::{metadata_only, object_bytes};
+use super::present::{is_stored_form, list_item, metadata_only, object_bytes};
 use super::write::to_requested;
 use crate::http::{Answer, Shape};
 use crate::selector::Selector;
@@ -141,6 +141,9 @@ impl Call<'_> {
         };
         let rest = if limit == 0 { 0 } else { matching.count() };
         let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+        if self.resource.is_custom() {
+            metadata["continue"] = "".into();
+        }
         if let Some(last) = page.last().filter(|_| rest > 0) {
             metadata["continue"] = Continue {
                 revision: listing.revision,
@@ -167,13 +170,21 @@ impl Call<'_> {
                 let mut head = head.to_string();
                 head.truncate(head.len() - 1);
                 head.push_str(",\"items\":[");
-                let mut pieces = Vec::with_capacity(2 * page.len() + 2);
+                let mut pieces = Vec::with_capacity(3 * page.len() + 2);
                 pieces.push(Bytes::from(head));
                 for (index, object) in page.iter().enumerate() {
                     if index > 0 {
                         pieces.push(Bytes::from_static(b","));
                     }
-                    pieces.push(object_bytes(&object.json, &self.resource));
+                    if self.resource.is_custom() {
+                        pieces.push(object_bytes(&object.json, &self.resource));
+                    } else if is_stored_form(&self.resource) {
+                        pieces.push(Bytes::from_static(b"{"));
+                        pieces.push(object.members());
+                    } else {
+                        let item = list_item(self.to_requested(object.value()), &self.resource);
+                        pieces.push(Bytes::from(item.to_string()));
+                    }
                 }
                 pieces.push(Bytes::from_static(b"]}\n"));
                 Ok(Answer::json(pieces))

@@ -22,7 +22,7 @@ use crate::auth::Identity;
 use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
 use crate::resource::Resource;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Cause, Result, Subject, field};
 use crate::store::{Key, Stored};
 
 /// One request for a resource, with everything needed to answer it.
@@ -53,15 +53,8 @@ impl<'a> Call<'a> {
             .find(&request.group, &request.version, &request.resource)
             .filter(|resource| resource.namespaced || request.namespace.is_none())
             .ok_or_else(ApiError::resource_not_found)?;
-        let dry_run = match query.all("dryRun") {
-            [] => false,
-            [all] if all == "All" => true,
-            other => {
-                return Err(ApiError::bad_request(format!(
-                    "Invalid value: {other:?}: dryRun must be one of: All"
-                )));
-            }
-        };
+        let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
+        let dry_run = parse_dry_run(&asked, options_kind(request.verb))?;
         Ok(Self {
             server,
             who,
@@ -180,4 +173,48 @@ impl<'a> Call<'a> {
             }
         }
     }
+}
+
+/// The kind Kubernetes gives the options of a verb, which errors about them name.
+fn options_kind(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Get => "GetOptions",
+        Verb::List | Verb::Watch => "ListOptions",
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Patch => "PatchOptions",
+        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+    }
+}
+
+/// What is wrong with the options of a request.
+fn invalid_options(kind: &'static str, causes: &[Cause]) -> ApiError {
+    let subject = Subject {
+        group: "meta.k8s.io",
+        kind,
+    };
+    ApiError::invalid(subject, "", causes)
+}
+
+/// Whether nothing is to be stored: `All` is the only way to say so.
+fn parse_dry_run(asked: &[&str], kind: &'static str) -> Result<bool> {
+    match asked {
+        [] => Ok(false),
+        all if all.iter().all(|one| *one == "All") => Ok(true),
+        other => {
+            let cause = field::not_supported(
+                "dryRun",
+                &serde_json::json!(other),
+                &["\"All\"".to_owned()],
+            );
+            Err(invalid_options(kind, &[cause]))
+        }
+    }
+}
+
+/// A whole number of the query, with Go's words when it is none.
+fn parse_int(text: &str) -> Result<i64> {
+    text.parse().map_err(|_| {
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+    })
 }

@@ -68,6 +68,15 @@ pub(super) fn object_bytes(stored_json: &Bytes, resource: &Resource) -> Bytes {
         .into()
 }
 
+/// Takes the type off an object that stands in a list: the list tells it. Custom objects keep theirs.
+pub(super) fn list_item(mut object: Value, resource: &Resource) -> Value {
+    if let Some(map) = object.as_object_mut().filter(|_| !resource.is_custom()) {
+        map.remove("apiVersion");
+        map.remove("kind");
+    }
+    object
+}
+
 pub(super) fn metadata_only(object: Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
