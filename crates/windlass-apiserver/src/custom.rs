@@ -150,8 +150,14 @@ fn amend(server: &ApiServer, key: &Key, change: impl Fn(&mut Value)) {
         let mut new = old.clone();
         change(&mut new);
         let managers = Managers::read(&old["metadata"]["managedFields"]);
-        let managers =
-            apply::record_update(&old, &new, &resource.ty, managers, &writer, &[&["metadata"]]);
+        let managers = apply::record_update(
+            &old,
+            &new,
+            &resource.ty,
+            managers,
+            &writer,
+            &[&["metadata"]],
+        );
         set_meta(&mut new, "managedFields", Some(managers.write()));
         match server
             .store()

@@ -197,7 +197,11 @@ impl RawField {
             Some("string") if self.format.as_deref() == Some("date-time") => {
                 Type::Scalar(Scalar::Time)
             }
+            Some("string") if self.format.as_deref() == Some("byte") => Type::Scalar(Scalar::Bytes),
             Some("string") => Type::Scalar(Scalar::String),
+            Some("integer") if self.format.as_deref() == Some("int32") => {
+                Type::Scalar(Scalar::Int32)
+            }
             Some("integer") => Type::Scalar(Scalar::Integer),
             Some("number") => Type::Scalar(Scalar::Number),
             Some("boolean") => Type::Scalar(Scalar::Boolean),

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::go;
 use crate::names;
 use crate::object::{finalizers, meta};
 use crate::resource::Resource;
@@ -165,7 +166,7 @@ fn owner_causes(object: &Value, causes: &mut Vec<Cause>) {
                 None => controller = Some(this),
                 Some(first) => causes.push(field::invalid_shown(
                     "metadata.ownerReferences",
-                    &owners_shown(owners.map_or(&[], Vec::as_slice)),
+                    &go::owners_json(owners.map_or(&[], Vec::as_slice)),
                     &format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     ),
@@ -173,26 +174,6 @@ fn owner_causes(object: &Value, causes: &mut Vec<Cause>) {
             }
         }
     }
-}
-
-/// References as Go writes them, whose order of fields is not the alphabet's.
-fn owners_shown(owners: &[Value]) -> String {
-    let one = |owner: &Value| {
-        let fields: Vec<String> = [
-            "apiVersion",
-            "kind",
-            "name",
-            "uid",
-            "controller",
-            "blockOwnerDeletion",
-        ]
-        .iter()
-        .filter_map(|field| Some(format!("\"{field}\":{}", owner.get(field)?)))
-        .collect();
-        format!("{{{}}}", fields.join(","))
-    };
-    let shown: Vec<String> = owners.iter().map(one).collect();
-    format!("[{}]", shown.join(","))
 }
 
 #[cfg(test)]

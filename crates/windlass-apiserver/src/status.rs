@@ -308,7 +308,9 @@ fn details(subject: Subject<'_>, name: &str) -> Value {
     if !subject.group.is_empty() {
         details.insert("group".into(), subject.group.into());
     }
-    details.insert("kind".into(), subject.kind.into());
+    if !subject.kind.is_empty() {
+        details.insert("kind".into(), subject.kind.into());
+    }
     Value::Object(details)
 }
 

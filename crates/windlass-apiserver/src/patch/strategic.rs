@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::go;
 use crate::status::{ApiError, Result};
 use crate::types::{PatchRule, Type};
 
@@ -78,11 +79,13 @@ fn merge_maps(
                     .map(Vec::as_slice);
                 Value::Array(merge_lists(old, new, order, rule, ty.member(key))?)
             }
-            (_, Value::Object(new)) => Value::Object(merge_maps(&Map::new(), new, ty.member(key))?),
-            (_, Value::Array(new)) if rule.merge => {
-                Value::Array(merge_lists(&[], new, None, rule, ty.member(key))?)
-            }
-            (_, new) => new.clone(),
+            (_, new) => match without_directives(new) {
+                Some(new) => new,
+                None => {
+                    out.remove(key);
+                    continue;
+                }
+            },
         };
         out.insert(key.clone(), merged);
     }
@@ -101,6 +104,23 @@ fn merge_maps(
         }
     }
     Ok(out)
+}
+
+/// A part of the patch that meets nothing to be merged with: taken as it is, but for nulls and
+/// for maps that hold a directive, which have nothing to direct.
+fn without_directives(patch: &Value) -> Option<Value> {
+    match patch {
+        Value::Null => None,
+        Value::Object(map) if map.contains_key(PATCH) => None,
+        Value::Object(map) => Some(Value::Object(
+            map.iter()
+                .filter(|(key, _)| !key.starts_with('$'))
+                .filter_map(|(key, value)| Some((key.clone(), without_directives(value)?)))
+                .collect(),
+        )),
+        Value::Array(items) => Some(items.iter().filter_map(without_directives).collect()),
+        other => Some(other.clone()),
+    }
 }
 
 fn merge_lists(
@@ -136,8 +156,9 @@ fn merge_lists(
                     ));
                 };
                 let Some(key) = fields.get(merge_key) else {
-                    return Err(ApiError::bad_request(format!(
-                        "map: {item} does not contain declared merge key: {merge_key}"
+                    return Err(ApiError::without_reason(format!(
+                        "map: {} does not contain declared merge key: {merge_key}",
+                        go::plus_v(item)
                     )));
                 };
                 let found = out
@@ -152,17 +173,10 @@ fn merge_lists(
                         let known = out[at].as_object().cloned().unwrap_or_default();
                         out[at] = Value::Object(merge_maps(&known, fields, ty.item())?);
                     }
-                    (None, false) => {
-                        out.push(Value::Object(merge_maps(&Map::new(), fields, ty.item())?))
-                    }
+                    (None, false) => out.extend(without_directives(item)),
                 }
             }
-            Ok(in_order(
-                &out,
-                order.unwrap_or(new),
-                old,
-                Some(merge_key),
-            ))
+            Ok(in_order(&out, order.unwrap_or(new), old, Some(merge_key)))
         }
     }
 }
@@ -178,9 +192,8 @@ fn in_order(
 ) -> Vec<Value> {
     let same = |a: &Value, b: &Value| merge_key.map_or_else(|| a == b, |key| a[key] == b[key]);
     let place = |list: &[Value], item: &Value| list.iter().position(|known| same(known, item));
-    let (mut named, mut others): (Vec<&Value>, Vec<&Value>) = items
-        .iter()
-        .partition(|item| place(order, item).is_some());
+    let (mut named, mut others): (Vec<&Value>, Vec<&Value>) =
+        items.iter().partition(|item| place(order, item).is_some());
     named.sort_by_key(|item| place(order, item));
     others.sort_by_key(|item| place(before, item));
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());

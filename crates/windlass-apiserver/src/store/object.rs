@@ -160,14 +160,22 @@ mod tests {
 
     #[test]
     fn the_type_comes_first_and_can_be_left_out() {
-        let object = json!({"action": "x", "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}});
+        let object =
+            json!({"action": "x", "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}});
         let stored = Stored::encode(object.clone(), 7, &[]).unwrap();
-        assert!(stored.json.starts_with(br#"{"kind":"Event","apiVersion":"v1","#));
+        assert!(
+            stored
+                .json
+                .starts_with(br#"{"kind":"Event","apiVersion":"v1","#)
+        );
         assert_eq!(stored.value()["action"], "x");
         let mut bare = b"{".to_vec();
         bare.extend_from_slice(&stored.members());
         let bare: Value = serde_json::from_slice(&bare).unwrap();
-        assert_eq!(bare, json!({"action": "x", "metadata": {"name": "e", "resourceVersion": "7"}}));
+        assert_eq!(
+            bare,
+            json!({"action": "x", "metadata": {"name": "e", "resourceVersion": "7"}})
+        );
     }
 
     #[test]

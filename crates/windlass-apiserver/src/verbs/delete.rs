@@ -50,7 +50,7 @@ impl Options {
         let mut options = Self::default();
         let mut dry_run = call.dry_run;
         if !call.body.is_empty() {
-            let body = call.decode()?;
+            let body = call.decode_as("DeleteOptions")?.value;
             options.grace = body["gracePeriodSeconds"].as_i64();
             options.propagation = body["propagationPolicy"].as_str().map(str::to_owned);
             options.orphan_dependents = body["orphanDependents"].as_bool();
@@ -138,7 +138,10 @@ impl Options {
         let scheduled = pod["spec"]["nodeName"]
             .as_str()
             .is_some_and(|node| !node.is_empty());
-        let over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        let over = matches!(
+            pod["status"]["phase"].as_str(),
+            Some("Succeeded" | "Failed")
+        );
         if !scheduled || over {
             return 0;
         }

@@ -1,10 +1,12 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
+mod apply;
 mod change;
 mod create;
 mod delete;
 mod list;
 mod ownership;
+mod patch;
 mod present;
 mod scale;
 mod update;
@@ -16,10 +18,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::USER_AGENT;
-use serde_json::Value;
 
 use crate::auth::Identity;
+use crate::decode::FieldValidation;
 use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
+use crate::json::Document;
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result, Subject, field};
@@ -36,6 +39,7 @@ pub(crate) struct Call<'a> {
     body: Bytes,
     pub(crate) wanted: Wanted,
     dry_run: bool,
+    field_validation: FieldValidation,
 }
 
 impl<'a> Call<'a> {
@@ -55,6 +59,11 @@ impl<'a> Call<'a> {
             .ok_or_else(ApiError::resource_not_found)?;
         let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
         let dry_run = parse_dry_run(&asked, options_kind(request.verb))?;
+        let field_validation = FieldValidation::from_query(&query).map_err(|other| {
+            let allowed = ["", "Ignore", "Strict", "Warn"].map(|value| format!("\"{value}\""));
+            let cause = field::not_supported("fieldValidation", &other.into(), &allowed);
+            invalid_options(options_kind(request.verb), &[cause])
+        })?;
         Ok(Self {
             server,
             who,
@@ -65,6 +74,7 @@ impl<'a> Call<'a> {
             body,
             wanted,
             dry_run,
+            field_validation,
         })
     }
 
@@ -149,9 +159,9 @@ impl<'a> Call<'a> {
         ApiError::not_found(self.resource.subject(), self.name())
     }
 
-    /// The body as an object.
-    fn decode(&self) -> Result<Value> {
-        decode_object(self.headers, &self.body)
+    /// The body as an object of some kind.
+    fn decode_as(&self, kind: &str) -> Result<Document> {
+        decode_object(self.headers, &self.body, kind)
     }
 
     /// Who is recorded as the writer: the name given, or the program's own.
@@ -202,11 +212,8 @@ fn parse_dry_run(asked: &[&str], kind: &'static str) -> Result<bool> {
         [] => Ok(false),
         all if all.iter().all(|one| *one == "All") => Ok(true),
         other => {
-            let cause = field::not_supported(
-                "dryRun",
-                &serde_json::json!(other),
-                &["\"All\"".to_owned()],
-            );
+            let cause =
+                field::not_supported("dryRun", &serde_json::json!(other), &["\"All\"".to_owned()]);
             Err(invalid_options(kind, &[cause]))
         }
     }
@@ -215,6 +222,8 @@ fn parse_dry_run(asked: &[&str], kind: &'static str) -> Result<bool> {
 /// A whole number of the query, with Go's words when it is none.
 fn parse_int(text: &str) -> Result<i64> {
     text.parse().map_err(|_| {
-        ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+        ApiError::bad_request(format!(
+            "strconv.ParseInt: parsing {text:?}: invalid syntax"
+        ))
     })
 }

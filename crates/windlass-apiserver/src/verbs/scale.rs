@@ -67,7 +67,7 @@ impl Call<'_> {
     }
 
     pub(super) fn update_scale(&self) -> Result<Answer> {
-        let scale = self.decode()?;
+        let scale = self.decode_as("Scale")?.value;
         self.write_scale(&|_| Ok(scale.clone()))
     }
 

@@ -28,43 +28,45 @@ pub(super) enum Written {
 }
 
 impl Call<'_> {
-    /// Brings a client's object into stored form, and tells of what it does not know.
-    pub(super) fn normalise(&self, object: &mut Value, warnings: &mut Vec<String>) -> Result<()> {
-        let validation = FieldValidation::from_query(&self.query)?;
-        let unknown = decode::normalise(object, &self.resource)?;
-        self.report_unknown(&unknown, validation, warnings)?;
-        self.fill_defaults(object);
-        Ok(())
+    /// Reads the body as an object of this resource, in stored form, and what to warn about.
+    pub(super) fn decode(&self) -> Result<(Value, Vec<String>)> {
+        let document = self.decode_as(&self.resource.kind)?;
+        let mut object = document.value;
+        decode::check_kind(&object, &self.resource)?;
+        let unreadable = |why: String| decode::unreadable(&self.resource, &why);
+        let strange = document.duplicates.iter();
+        let mut strange: Vec<String> = strange
+            .map(|path| format!("duplicate field \"{path}\""))
+            .collect();
+        strange.extend(self.normalise(&mut object).map_err(unreadable)?);
+        let warnings = self.judge_strange(strange, unreadable)?;
+        Ok((object, warnings))
     }
 
-    fn report_unknown(
-        &self,
-        unknown: &[String],
-        validation: FieldValidation,
-        warnings: &mut Vec<String>,
-    ) -> Result<()> {
-        let sentences: Vec<String> = unknown
+    /// Brings a client's object into stored form; what is strange about it comes back, or why it
+    /// cannot be read.
+    pub(super) fn normalise(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        let unknown = decode::normalise(object, &self.resource)?;
+        self.fill_defaults(object);
+        Ok(unknown
             .iter()
             .map(|path| format!("unknown field \"{path}\""))
-            .collect();
-        match validation {
-            _ if sentences.is_empty() => Ok(()),
-            FieldValidation::Ignore => Ok(()),
-            FieldValidation::Warn => {
-                warnings.extend(sentences);
-                Ok(())
-            }
-            FieldValidation::Strict => {
-                let problem = format!("strict decoding error: {}", sentences.join(", "));
-                Err(ApiError::bad_request(if self.resource.is_custom() {
-                    problem
-                } else {
-                    format!(
-                        "{} in version \"{}\" cannot be handled as a {}: {problem}",
-                        self.resource.kind, self.resource.version, self.resource.kind
-                    )
-                }))
-            }
+            .collect())
+    }
+
+    /// What to do about unknown and repeated fields: nothing, warnings, or an error made by `refuse`.
+    pub(super) fn judge_strange(
+        &self,
+        strange: Vec<String>,
+        refuse: impl FnOnce(String) -> ApiError,
+    ) -> Result<Vec<String>> {
+        match self.field_validation {
+            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Strict if !strange.is_empty() => Err(refuse(format!(
+                "strict decoding error: {}",
+                strange.join(", ")
+            ))),
+            FieldValidation::Strict | FieldValidation::Warn => Ok(strange),
         }
     }
 
