@@ -41,8 +41,6 @@ pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stor
 /// Serves the versions of a CRD, and says so in its status.
 fn establish(server: &ApiServer, key: Key, definition: &Value) {
     let (group, plural) = names(definition);
-    // Watches of the new kind know nothing of what was before it.
-    server.store().open(&TableName::new(&group, &plural));
     server
         .registry()
         .set_custom(&group, &plural, crd::resources(definition));
@@ -60,6 +58,8 @@ fn establish(server: &ApiServer, key: Key, definition: &Value) {
     amend(server, &key, |definition| {
         definition["status"] = status.clone();
     });
+    // Watches of the new kind know nothing of what was before it.
+    server.store().open(&TableName::new(&group, &plural));
 }
 
 fn withdraw(server: &ApiServer, definition: &Value) {

@@ -236,8 +236,19 @@ impl Reader {
                         self.read(value, &field.ty, &place.field(name))?;
                     }
                 }
+                let zeros = match ty {
+                    Type::Named(name) => facts::get().zeros_of(name),
+                    _ => None,
+                };
                 map.retain(|name, value| match fields.get(name) {
                     None => true,
+                    // A list that is on the wire anyway is told apart from one that was not sent.
+                    Some(_)
+                        if value.is_array()
+                            && zeros.is_some_and(|zeros| zeros.contains_key(name)) =>
+                    {
+                        true
+                    }
                     Some(field) => !is_nothing(value, &field.ty),
                 });
                 self.structure = outer;

@@ -49,6 +49,11 @@ pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
     let found = line
         .and_then(|line| line.get(error.column().saturating_sub(1)))
         .map_or('?', |byte| char::from(*byte));
+    let found = match u32::from(found) {
+        code @ (0..0x20 | 0x7f) => format!("\\x{code:02x}"),
+        code @ 0x80..0xa0 => format!("\\u{code:04x}"),
+        _ => found.to_string(),
+    };
     format!("invalid character '{found}' looking for beginning of value")
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn of(
                     .collect(),
                 None => resource.columns.iter().map(|column| cell(resource, object, &column.name, options.now)).collect(),
             };
-            let mut row = json!({"cells": cells});
+            let mut row = json!({"cells": cells, "object": null});
             if options.whole_objects {
                 row["object"] = object.clone();
             } else if !options.no_objects {

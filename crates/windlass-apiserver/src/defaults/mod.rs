@@ -100,6 +100,28 @@ pub(crate) fn zero(ty: &Type) -> Value {
     Value::Object(object)
 }
 
+/// Makes null of every empty list that is on the wire anyway: what is stored cannot tell them apart.
+pub(crate) fn settle(value: &mut Value, ty: &Type) {
+    match value {
+        Value::Object(map) => {
+            if let Type::Named(name) = ty {
+                for field in facts::get().zeros_of(name).into_iter().flat_map(Map::keys) {
+                    if let Some(value @ Value::Array(_)) = map.get_mut(field)
+                        && value.as_array().is_some_and(Vec::is_empty)
+                    {
+                        *value = Value::Null;
+                    }
+                }
+            }
+            for (key, value) in map.iter_mut() {
+                settle(value, ty.member(key));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| settle(item, ty.item())),
+        _ => {}
+    }
+}
+
 fn fill_type(map: &mut Map<String, Value>, ty: &str) {
     for default in TABLE.get(ty).into_iter().flatten() {
         let wanted = default

@@ -31,17 +31,21 @@ impl PatchKind {
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if built_in => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ => {
-                let mut accepted = vec![
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                ];
-                if built_in {
-                    accepted.push("application/strategic-merge-patch+json");
-                }
-                accepted.push("application/apply-patch+yaml");
-                Err(ApiError::unsupported_media_type(&accepted))
+            // Built-in resources are routed by media type, custom ones look at it themselves.
+            _ if built_in => {
+                let mut error = ApiError::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "UnsupportedMediaType",
+                    "415: Unsupported Media Type",
+                );
+                error.details = Some(tree!({}));
+                Err(error)
             }
+            _ => Err(ApiError::unsupported_media_type(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ])),
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) enum WriteError {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RevisionError {
     /// Older than what is remembered; carries the oldest one that could be served.
-    Compacted,
+    Compacted(u64),
     /// Later than the present.
     Future,
 }
@@ -99,7 +99,7 @@ impl Table {
         for change in self
             .changes
             .after(revision)
-            .ok_or(RevisionError::Compacted)?
+            .map_err(RevisionError::Compacted)?
             .rev()
         {
             let key = change.object.key.clone();
@@ -287,7 +287,7 @@ impl Store {
             Some(table) => Ok(table
                 .changes
                 .after(revision)
-                .ok_or(RevisionError::Compacted)?
+                .map_err(RevisionError::Compacted)?
                 .cloned()
                 .collect()),
         }
@@ -420,7 +420,7 @@ mod tests {
         }
         assert_eq!(
             store.changes_after(&table(), 1).err(),
-            Some(RevisionError::Compacted)
+            Some(RevisionError::Compacted(2))
         );
         assert_eq!(store.changes_after(&table(), last - 1).unwrap().len(), 1);
     }

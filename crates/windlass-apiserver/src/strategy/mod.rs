@@ -39,6 +39,7 @@ fn has_generation(resource: &Resource) -> bool {
         || (resource.ty.field("spec").is_some() && !WITHOUT_GENERATION.contains(&address))
         || resource.group == "admissionregistration.k8s.io"
         || resource.is("discovery.k8s.io", "endpointslices")
+        || resource.is("scheduling.k8s.io", "priorityclasses")
 }
 
 /// Fields that a write through a path is not going to change, whatever it says about them.
@@ -50,7 +51,7 @@ pub(crate) fn reset_fields(
         "status" if resource.is_custom() => &[&["metadata"], &["spec"]],
         "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
         "status" => &[&["spec"]],
-        "" if resource.has_status() => &[&["status"]],
+        "" | "finalize" if resource.has_status() => &[&["status"]],
         _ => &[],
     }
 }

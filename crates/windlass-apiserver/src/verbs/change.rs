@@ -74,7 +74,11 @@ impl Call<'_> {
             Some(found.revision.to_string().into()),
         );
         self.fill_defaults(&mut new);
+        self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
+        if resource.is("", "services") && subresource.is_empty() {
+            self.allocate_node_ports(&mut new)?;
+        }
         if apply::equal_but_for_times(&new, old) {
             return Ok(Written::Stored(found.clone()));
         }
@@ -121,11 +125,30 @@ impl Call<'_> {
         metadata.extend(metadata::common_causes(new));
         let mut causes = metadata.clone();
         causes.extend(metadata);
-        if subresource.is_empty() {
+        if self.resource.is_custom() || matches!(subresource, "" | "scale") {
             causes.extend(self.kind_causes(new));
         }
-        causes.extend(validation::check_update(new, old, &self.resource));
+        if matches!(subresource, "" | "scale") {
+            causes.extend(validation::check_update(new, old, &self.resource));
+        }
         causes
+    }
+
+    /// Where kube-apiserver keeps an object, which some of its messages tell.
+    fn storage_key(&self) -> String {
+        let (group, plural) = (&self.resource.group, &self.resource.plural);
+        let table = match (group.as_str(), plural.as_str()) {
+            ("", "nodes") => "minions".to_owned(),
+            ("", "services") => "services/specs".to_owned(),
+            ("apiextensions.k8s.io" | "apiregistration.k8s.io", _) => format!("{group}/{plural}"),
+            _ if self.resource.is_custom() => format!("{group}/{plural}"),
+            _ => plural.clone(),
+        };
+        let namespace = match self.namespace() {
+            "" => String::new(),
+            namespace => format!("{namespace}/"),
+        };
+        format!("/registry/{table}/{namespace}{}", self.name())
     }
 
     fn check_identity(&self, new: &Value, old: &Value) -> Result<()> {
@@ -136,9 +159,11 @@ impl Call<'_> {
                 self.name()
             )));
         }
-        if !uid.is_empty() && uid != meta(old, "uid") {
+        // A PUT that names a uid means that object; a patch that names another tries to change it.
+        if self.is_put() && !uid.is_empty() && uid != meta(old, "uid") {
             let detail = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                self.storage_key(),
                 meta(old, "uid")
             );
             return Err(ApiError::conflict(

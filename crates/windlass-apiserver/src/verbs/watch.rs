@@ -20,7 +20,7 @@ use crate::http::{Answer, Body, ResourceRequest, Shape, Wanted};
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, field};
 use crate::store::{Change, ChangeKind, RevisionError};
 use crate::table;
 
@@ -34,20 +34,12 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 impl Call<'_> {
     pub(super) fn watch(&self) -> Result<Answer> {
         let selector = Selector::from_query(&self.query, &self.resource)?;
-        let version = match self.query.get("resourceVersion") {
-            None => None,
-            Some(text) => Some(text.parse::<u64>().map_err(|_| {
-                ApiError::bad_request(format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"))
-            })?),
-        };
         let send_initial = self.initial_events_wanted()?;
+        let version = self.version_asked().map_err(ApiError::without_reason)?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
-        let seconds = match self
-            .query
-            .get("timeoutSeconds")
-            .and_then(|seconds| seconds.parse().ok())
-        {
-            Some(seconds) if seconds > 0 => seconds,
+        let asked = self.query.get("timeoutSeconds");
+        let seconds = match asked.map(super::parse_int).transpose()? {
+            Some(seconds) if seconds > 0 => seconds.unsigned_abs(),
             _ => self
                 .server
                 .random()
@@ -88,29 +80,28 @@ impl Call<'_> {
     }
 
     fn initial_events_wanted(&self) -> Result<bool> {
-        let subject = crate::status::Subject {
-            group: "meta.k8s.io",
-            kind: "ListOptions",
-        };
         let matching = self.query.get("resourceVersionMatch");
+        let mut causes = Vec::new();
         match (self.query.get("sendInitialEvents").is_some(), matching) {
-            (true, Some("NotOlderThan")) => Ok(self.query.flag("sendInitialEvents")),
-            (true, _) => {
-                let cause = crate::status::field::forbidden(
+            (true, Some("NotOlderThan")) => return Ok(self.query.flag("sendInitialEvents")),
+            (true, other) => {
+                causes.push(field::forbidden(
                     "resourceVersionMatch",
                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                );
-                Err(ApiError::invalid(subject, "", &[cause]))
+                ));
+                if let Some(other) = other {
+                    let allowed = ["\"NotOlderThan\"".to_owned()];
+                    let path = "resourceVersionMatch";
+                    causes.push(field::not_supported(path, &other.into(), &allowed));
+                }
             }
-            (false, Some(_)) => {
-                let cause = crate::status::field::forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                );
-                Err(ApiError::invalid(subject, "", &[cause]))
-            }
-            (false, None) => Ok(false),
+            (false, Some(_)) => causes.push(field::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )),
+            (false, None) => return Ok(false),
         }
+        Err(super::invalid_options("ListOptions", &causes))
     }
 }
 
@@ -206,14 +197,15 @@ impl Cursor {
             .store()
             .changes_after(&self.resource.table, self.seen)
         {
-            Err(RevisionError::Compacted | RevisionError::Future) => {
+            Err(RevisionError::Compacted(oldest)) => {
                 let error = ApiError::expired(format!(
-                    "too old resource version: {} ({})",
-                    self.seen,
-                    self.server.store().revision()
+                    "too old resource version: {} ({oldest})",
+                    self.seen
                 ));
                 self.fail(&error);
             }
+            // A version that is still to come is waited for.
+            Err(RevisionError::Future) => {}
             Ok(changes) => {
                 for change in changes {
                     self.seen = change.revision;

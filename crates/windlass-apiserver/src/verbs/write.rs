@@ -82,6 +82,13 @@ impl Call<'_> {
         }
     }
 
+    /// The last step to stored form, once it is recorded who wrote what.
+    pub(super) fn settle(&self, object: &mut Value) {
+        if !self.resource.is_custom() {
+            defaults::settle(object, &self.resource.ty);
+        }
+    }
+
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let mut causes = metadata::create_causes(object, &self.resource);
@@ -162,6 +169,7 @@ impl Call<'_> {
             self.server.random(),
         );
         self.fill_defaults(&mut object);
+        self.settle(&mut object);
         self.validate(&object)?;
         if resource.is("", "services") {
             let random = self.server.random();
@@ -172,6 +180,7 @@ impl Call<'_> {
                 |below| random.between(0, below),
             )?;
             self.refuse(&object, &causes)?;
+            self.allocate_node_ports(&mut object)?;
         }
         if !meta(&object, "resourceVersion").is_empty() {
             return Err(WriteOr::Refused(ApiError::without_reason(
@@ -197,6 +206,13 @@ impl Call<'_> {
             .map_err(WriteOr::Write)?;
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
+    }
+
+    pub(super) fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
+        let random = self.server.random();
+        crate::services::allocate_node_ports(service, self.server.store(), |below| {
+            random.between(0, below)
+        })
     }
 
     fn refusal(&self, name: &str, error: WriteOr) -> ApiError {
