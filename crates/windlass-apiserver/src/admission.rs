@@ -11,7 +11,7 @@ use crate::store::{Key, Store, TableName};
 
 /// Namespaces that cannot be deleted.
 pub(crate) const IMMORTAL_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public"];
-/// Where a container finds its ServiceAccount's token.
+/// Where a container finds its `ServiceAccount`'s token.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Seconds a mounted token lives; an hour and a bit, so that renewal never comes late.
 const TOKEN_SECONDS: u64 = 3607;
@@ -72,7 +72,7 @@ fn namespace_lifecycle(
     Ok(())
 }
 
-/// A pod runs as a ServiceAccount that exists, and gets its token mounted unless it or the
+/// A pod runs as a `ServiceAccount` that exists, and gets its token mounted unless it or the
 /// account says no.
 fn service_account(
     store: &Store,

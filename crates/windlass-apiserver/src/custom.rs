@@ -25,7 +25,7 @@ pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stor
         } else if object::is_terminating(&definition) {
             clean_up(server, &definition);
         } else {
-            establish(server, stored.key.clone(), &definition);
+            establish(server, &stored.key, &definition);
         }
     } else if resource.is_custom() && deleted {
         let name = format!("{}.{}", resource.plural, resource.group);
@@ -39,7 +39,7 @@ pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stor
 }
 
 /// Serves the versions of a CRD, and says so in its status.
-fn establish(server: &ApiServer, key: Key, definition: &Value) {
+fn establish(server: &ApiServer, key: &Key, definition: &Value) {
     let (group, plural) = names(definition);
     server
         .registry()
@@ -55,7 +55,7 @@ fn establish(server: &ApiServer, key: Key, definition: &Value) {
         return;
     }
     let status = crd::established_status(definition, &server.clock().now_seconds());
-    amend(server, &key, |definition| {
+    amend(server, key, |definition| {
         definition["status"] = status.clone();
     });
     // Watches of the new kind know nothing of what was before it.

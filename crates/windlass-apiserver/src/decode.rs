@@ -96,10 +96,7 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".into(), resource.api_version().into());
         map.insert("kind".into(), resource.kind.clone().into());
-        if !map
-            .get("metadata")
-            .is_some_and(|metadata| !metadata.is_null())
-        {
+        if map.get("metadata").is_none_or(serde_json::Value::is_null) {
             map.insert("metadata".into(), json!({}));
         }
     }
@@ -220,7 +217,8 @@ impl Reader {
             (Type::Struct { fields, open, .. }, Value::Object(map)) => {
                 let outer = self.structure.clone();
                 if let (Type::Named(name), false) = (ty, place.fields.is_empty()) {
-                    self.structure = name.rsplit('.').next().unwrap_or_default().to_owned();
+                    let own = name.rsplit('.').next().unwrap_or_default();
+                    own.clone_into(&mut self.structure);
                 }
                 if !open {
                     map.retain(|name, _| {

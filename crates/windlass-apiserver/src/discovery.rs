@@ -67,45 +67,43 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 }
 
 /// `/api`.
-pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Result<Answer> {
+pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Answer {
     if wants_aggregated(headers) {
-        return Ok(aggregated(known, &[("", vec!["v1".to_owned()])]));
+        return aggregated(known, &[("", vec!["v1".to_owned()])]);
     }
-    Ok(Answer::value(json!({
+    Answer::value(json!({
         "kind": "APIVersions",
         "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
-    })))
+    }))
 }
 
 /// `/apis`.
-pub(crate) fn groups(known: &Known, headers: &HeaderMap) -> Result<Answer> {
+pub(crate) fn groups(known: &Known, headers: &HeaderMap) -> Answer {
     let groups = known.groups();
     if wants_aggregated(headers) {
         let wanted: Vec<_> = groups
             .iter()
             .map(|group| (group.name.as_str(), group.versions.clone()))
             .collect();
-        return Ok(aggregated(known, &wanted));
+        return aggregated(known, &wanted);
     }
     let groups: Vec<Value> = groups
         .iter()
         .map(|group| api_group(&group.name, &group.versions))
         .collect();
-    Ok(Answer::value(
-        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
-    ))
+    Answer::value(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/<group>`.
-pub(crate) fn group(known: &Known, name: &str) -> Result<Answer> {
+pub(crate) fn group(known: &Known, name: &str) -> Answer {
     let Some(group) = known.groups().into_iter().find(|group| group.name == name) else {
-        return Ok(Answer::no_such_path());
+        return Answer::no_such_path();
     };
     let mut group = api_group(&group.name, &group.versions);
     group["kind"] = "APIGroup".into();
     group["apiVersion"] = "v1".into();
-    Ok(Answer::value(group))
+    Answer::value(group)
 }
 
 fn api_group(name: &str, versions: &[String]) -> Value {
@@ -202,9 +200,12 @@ fn aggregated(known: &Known, groups: &[(&str, Vec<String>)]) -> Answer {
 fn aggregated_resource(resource: &Resource) -> Value {
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     // Built-in resources leave out what their place in the list tells.
-    let own_kind = || match resource.is_custom() {
-        true => kind(&resource.group, &resource.version, &resource.kind),
-        false => kind("", "", &resource.kind),
+    let own_kind = || {
+        if resource.is_custom() {
+            kind(&resource.group, &resource.version, &resource.kind)
+        } else {
+            kind("", "", &resource.kind)
+        }
     };
     let mut row = json!({
         "resource": resource.plural,

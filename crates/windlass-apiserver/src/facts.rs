@@ -33,7 +33,7 @@ pub(crate) struct Facts {
     pub(crate) resources: Vec<ResourceFacts>,
     types: HashMap<String, Type>,
     zeros: HashMap<String, Map<String, Value>>,
-    /// The published form of each type, for OpenAPI.
+    /// The published form of each type, for `OpenAPI`.
     pub(crate) raw_types: BTreeMap<String, RawType>,
 }
 
@@ -266,10 +266,12 @@ mod tests {
             match ty {
                 Type::Named(name) if get().type_named(name).is_none() => missing.push(name.clone()),
                 Type::Struct { fields, .. } => {
-                    fields.values().for_each(|field| visit(&field.ty, missing))
+                    for field in fields.values() {
+                        visit(&field.ty, missing);
+                    }
                 }
                 Type::Map { value: inner, .. } | Type::List { item: inner, .. } => {
-                    visit(inner, missing)
+                    visit(inner, missing);
                 }
                 _ => {}
             }

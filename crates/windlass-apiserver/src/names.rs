@@ -105,7 +105,7 @@ pub(crate) fn label_value_errors(value: &str) -> Vec<String> {
     errors
 }
 
-/// The key of a ConfigMap's or Secret's data.
+/// The key of a `ConfigMap`'s or Secret's data.
 pub(crate) fn data_key_errors(key: &str) -> Vec<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut errors = Vec::new();

@@ -164,10 +164,9 @@ impl<'a> Parser<'a> {
             match self.peek() {
                 Token::Word(_) | Token::Symbol("!") => {}
                 Token::End => return Ok(requirements),
-                other => {
+                Token::Symbol(other) => {
                     return Err(format!(
-                        "found '{}', expected: !, identifier, or 'end of string'",
-                        other.text()
+                        "found '{other}', expected: !, identifier, or 'end of string'"
                     ));
                 }
             }
@@ -274,7 +273,7 @@ impl<'a> Parser<'a> {
                 self.next();
                 checked_value(value)
             }
-            other => Err(format!("found '{}', expected: identifier", other.text())),
+            Token::Symbol(other) => Err(format!("found '{other}', expected: identifier")),
         }
     }
 }

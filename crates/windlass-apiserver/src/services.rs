@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::status::{ApiError, Cause, Result, field};
 use crate::store::{Store, TableName};
 
-/// The range ClusterIPs come from.
+/// The range `ClusterIPs` come from.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceRange {
     /// First address of the range.

@@ -123,10 +123,8 @@ pub(crate) fn apply(
     }
     managers.take_from_others(&manager, &written, &difference.removed);
     let changed = last.as_ref() != Some(&claimed) || merged != *live;
-    if changed {
-        if let Some(now) = writer.now {
-            managers.set_time(&manager, now);
-        }
+    if changed && let Some(now) = writer.now {
+        managers.set_time(&manager, now);
     }
     Ok(Applied {
         object: merged,

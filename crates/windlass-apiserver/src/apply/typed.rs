@@ -131,11 +131,10 @@ fn compare_at(
     };
     if leaf(old) || leaf(new) || (empty(old) && empty(new)) {
         match (old, new) {
-            (None, None) => {}
             (None, Some(_)) => out.added.insert(path),
             (Some(_), None) => out.removed.insert(path),
             (Some(old), Some(new)) if old != new => out.modified.insert(path),
-            (Some(_), Some(_)) => {}
+            (None, None) | (Some(_), Some(_)) => {}
         }
         // A value that changes between leaf and composite still has its composite side walked.
         let nothing = |value: Option<&Value>| value.is_none_or(Value::is_null);

@@ -1,4 +1,4 @@
-//! Custom resources: from a CustomResourceDefinition to resources the registry can serve.
+//! Custom resources: from a `CustomResourceDefinition` to resources the registry can serve.
 
 mod jsonpath;
 mod schema;
@@ -37,7 +37,7 @@ const VERBS: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     schema: Schema,
-    /// The schema as written, for OpenAPI.
+    /// The schema as written, for `OpenAPI`.
     pub(crate) raw_schema: Value,
     /// Objects are stored in this version.
     pub(crate) storage_version: String,
@@ -240,9 +240,11 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
         ));
     }
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    let stored = versions.iter().filter(|version| version["storage"] == true);
-    let stores = stored.count();
-    if stores != 1 {
+    let storage_versions = versions
+        .iter()
+        .filter(|version| version["storage"] == true)
+        .count();
+    if storage_versions != 1 {
         causes.push(field::invalid_shown(
             "spec.versions",
             &versions_shown(versions),
@@ -271,7 +273,7 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
             Ok(schema) => check_structure(&schema, &path, &mut causes),
         }
     }
-    if stores == 0 {
+    if storage_versions == 0 {
         let why = "must have at least one stored version";
         causes.push(field::invalid("status.storedVersions", &Value::Null, why));
     }

@@ -12,6 +12,10 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// `JSONSchemaProps`, as far as it has an effect on objects.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "the fields are those of Kubernetes' schema"
+)]
 pub(crate) struct Schema {
     #[serde(rename = "type")]
     pub(crate) ty: String,
@@ -174,7 +178,9 @@ impl Schema {
             }
             Value::Array(items) => {
                 if let Some(schema) = &self.items {
-                    items.iter_mut().for_each(|item| schema.fill_defaults(item));
+                    for item in items {
+                        schema.fill_defaults(item);
+                    }
                 }
             }
             _ => {}
@@ -248,7 +254,9 @@ impl Schema {
             }
             Value::Array(items) => {
                 if let Some(schema) = &self.items {
-                    items.iter_mut().for_each(|item| schema.drop_nulls(item));
+                    for item in items {
+                        schema.drop_nulls(item);
+                    }
                 }
             }
             _ => {}

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 type Fields = Map<String, Value>;
 
-/// The annotation that tells the generation of a DaemonSet's template.
+/// The annotation that tells the generation of a `DaemonSet`'s template.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn set(fields: &mut Fields, key: &str, value: impl Into<Value>) {
@@ -62,7 +62,7 @@ pub(super) fn stateful_set_strategy(strategy: &mut Fields) {
     }
 }
 
-/// A Job's own defaults; the template inside a CronJob has none until it becomes a Job.
+/// A Job's own defaults; the template inside a `CronJob` has none until it becomes a Job.
 pub(super) fn job(job: &mut Fields) {
     let labels = job
         .get("spec")
@@ -197,7 +197,7 @@ pub(super) fn service_account(spec: &mut Fields) {
     };
 }
 
-/// A ReplicationController selects what it makes, unless told otherwise.
+/// A `ReplicationController` selects what it makes, unless told otherwise.
 pub(super) fn selector_from_template(controller: &mut Fields) {
     let labels = controller
         .get("spec")

@@ -103,10 +103,10 @@ impl ApiServer {
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
             ["version"] => Ok(Answer::value(discovery::version())),
-            ["api"] => discovery::core_versions(&known, headers),
-            ["apis"] => discovery::groups(&known, headers),
+            ["api"] => Ok(discovery::core_versions(&known, headers)),
+            ["apis"] => Ok(discovery::groups(&known, headers)),
             ["api", version] => discovery::resources(&known, "", version),
-            ["apis", group] => discovery::group(&known, group),
+            ["apis", group] => Ok(discovery::group(&known, group)),
             ["apis", group, version] => discovery::resources(&known, group, version),
             ["openapi", "v3"] => Ok(Answer::value(openapi::index(&known))),
             ["openapi", "v3", "api", version] => openapi::document(&known, "", version),

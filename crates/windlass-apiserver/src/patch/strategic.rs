@@ -79,13 +79,14 @@ fn merge_maps(
                     .map(Vec::as_slice);
                 Value::Array(merge_lists(old, new, order, rule, ty.member(key))?)
             }
-            (_, new) => match without_directives(new) {
-                Some(new) => new,
-                None => {
+            (_, new) => {
+                if let Some(new) = without_directives(new) {
+                    new
+                } else {
                     out.remove(key);
                     continue;
                 }
-            },
+            }
         };
         out.insert(key.clone(), merged);
     }

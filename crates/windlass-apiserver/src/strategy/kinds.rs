@@ -162,7 +162,7 @@ fn select_own_pods(job: &mut Value) {
     }
 }
 
-/// BestEffort, Burstable or Guaranteed, from the containers' resources.
+/// `BestEffort`, Burstable or Guaranteed, from the containers' resources.
 fn qos_class(pod: &Value) -> &'static str {
     let containers = ["containers", "initContainers"]
         .iter()

@@ -6,7 +6,7 @@ use crate::resource::Resource;
 use crate::status::{Cause, field};
 
 const IMMUTABLE: &str = "field is immutable";
-/// What of a StatefulSet's spec may change.
+/// What of a `StatefulSet`'s spec may change.
 const STATEFUL_SET: &[&str] = &[
     "replicas",
     "ordinals",
@@ -71,7 +71,7 @@ fn is_established(definition: &Value) -> bool {
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-/// An immutable ConfigMap or Secret stays so, with all it holds.
+/// An immutable `ConfigMap` or Secret stays so, with all it holds.
 fn frozen_data(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if old["immutable"] != true {
         return;

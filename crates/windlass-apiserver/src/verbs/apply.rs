@@ -88,11 +88,11 @@ impl Call<'_> {
             match self.create_object(made.object, made.managers) {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}
-                made => return self.answer_written(made?, StatusCode::CREATED, Vec::new()),
+                made => return Ok(self.answer_written(made?, StatusCode::CREATED, Vec::new())),
             }
         }
         let written = self.update_object(subresource, &merge)?;
-        self.answer_written(written, StatusCode::OK, Vec::new())
+        Ok(self.answer_written(written, StatusCode::OK, Vec::new()))
     }
 
     /// An applied configuration names its type in full.

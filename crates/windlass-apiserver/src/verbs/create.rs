@@ -16,7 +16,7 @@ impl Call<'_> {
         let (object, mut warnings) = self.decode()?;
         warnings.extend(deprecation(&self.resource));
         let written = self.create_object(object, None)?;
-        self.answer_written(written, StatusCode::CREATED, warnings)
+        Ok(self.answer_written(written, StatusCode::CREATED, warnings))
     }
 
     /// Gives a pod its node: once, and never another.

@@ -107,8 +107,7 @@ impl Options {
         let address = (resource.group.as_str(), resource.plural.as_str());
         let policy = match (self.propagation.as_deref(), self.orphan_dependents) {
             (Some(policy), _) => Some(policy),
-            (None, Some(true)) => Some("Orphan"),
-            (None, Some(false)) => Some("Background"),
+            (None, Some(orphan)) => Some(if orphan { "Orphan" } else { "Background" }),
             // A finalizer set earlier tells what was wanted.
             (None, None)
                 if finalizers
@@ -180,7 +179,7 @@ impl Call<'_> {
             StatusCode::OK
         };
         if answers_object {
-            return self.answer_written(written, code, Vec::new());
+            return Ok(self.answer_written(written, code, Vec::new()));
         }
         Ok(Answer::value(status::success(
             self.resource.subject(),
@@ -417,7 +416,7 @@ impl Call<'_> {
             return Ok(Answer::value(crate::table::of(
                 &self.resource,
                 &deleted,
-                metadata,
+                &metadata,
                 self.table_options(),
             )));
         }

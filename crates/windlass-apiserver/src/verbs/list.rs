@@ -143,12 +143,11 @@ impl Call<'_> {
                 (Some(token.after), Some(token.revision))
             }
             None => match self.version_wanted()? {
-                At::Now => (None, None),
                 At::Exactly(version) => (None, Some(version)),
                 At::NotOlderThan(version) if version > store.revision() => {
                     return Err(too_large(version, store.revision()));
                 }
-                At::NotOlderThan(_) => (None, None),
+                At::Now | At::NotOlderThan(_) => (None, None),
             },
         };
         let listing = store.list(&self.resource.table, namespace, after.as_ref(), revision).map_err(|error| match error {
@@ -183,10 +182,10 @@ impl Call<'_> {
                 metadata["remainingItemCount"] = rest.into();
             }
         }
-        self.present_list(&page, metadata)
+        Ok(self.present_list(&page, &metadata))
     }
 
-    fn present_list(&self, page: &[Arc<Stored>], metadata: Value) -> Result<Answer> {
+    fn present_list(&self, page: &[Arc<Stored>], metadata: &Value) -> Answer {
         let values = || {
             page.iter()
                 .map(|object| to_requested(object.value(), &self.resource))
@@ -215,20 +214,20 @@ impl Call<'_> {
                     }
                 }
                 pieces.push(Bytes::from_static(b"]}\n"));
-                Ok(Answer::json(pieces))
+                Answer::json(pieces)
             }
-            Shape::Metadata => Ok(Answer::value(json!({
+            Shape::Metadata => Answer::value(json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,
-                "items": values().map(metadata_only).collect::<Vec<_>>(),
-            }))),
-            Shape::Table => Ok(Answer::value(table::of(
+                "items": values().map(|object| metadata_only(&object)).collect::<Vec<_>>(),
+            })),
+            Shape::Table => Answer::value(table::of(
                 &self.resource,
                 &values().collect::<Vec<_>>(),
                 metadata,
                 self.table_options(),
-            ))),
+            )),
         }
     }
 }

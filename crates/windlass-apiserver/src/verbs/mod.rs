@@ -131,7 +131,7 @@ impl<'a> Call<'a> {
 
     fn get(&self) -> Result<Answer> {
         let found = self.find()?;
-        self.present(&found)
+        Ok(self.present(&found))
     }
 
     /// The name in the path.
@@ -166,20 +166,19 @@ impl<'a> Call<'a> {
 
     /// Who is recorded as the writer: the name given, or the program's own.
     fn field_manager(&self) -> String {
-        match self.query.get("fieldManager") {
-            Some(manager) => manager.to_owned(),
-            None => {
-                let agent = self
-                    .headers
-                    .get(USER_AGENT)
-                    .and_then(|agent| agent.to_str().ok())
-                    .unwrap_or_default();
-                let program = agent.split('/').next().unwrap_or_default();
-                if program.is_empty() {
-                    "unknown".to_owned()
-                } else {
-                    program.to_owned()
-                }
+        if let Some(manager) = self.query.get("fieldManager") {
+            manager.to_owned()
+        } else {
+            let agent = self
+                .headers
+                .get(USER_AGENT)
+                .and_then(|agent| agent.to_str().ok())
+                .unwrap_or_default();
+            let program = agent.split('/').next().unwrap_or_default();
+            if program.is_empty() {
+                "unknown".to_owned()
+            } else {
+                program.to_owned()
             }
         }
     }

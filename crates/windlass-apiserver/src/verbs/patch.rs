@@ -47,7 +47,7 @@ impl Call<'_> {
                 managers: None,
             })
         })?;
-        self.answer_written(written, StatusCode::OK, warnings.into_inner())
+        Ok(self.answer_written(written, StatusCode::OK, warnings.into_inner()))
     }
 }
 

@@ -42,7 +42,7 @@ impl Call<'_> {
                 )));
             }
             let written = self.create_object(object, None)?;
-            return self.answer_written(written, StatusCode::CREATED, warnings);
+            return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
         }
         if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
@@ -64,6 +64,6 @@ impl Call<'_> {
                 managers: None,
             })
         })?;
-        self.answer_written(written, StatusCode::OK, warnings)
+        Ok(self.answer_written(written, StatusCode::OK, warnings))
     }
 }

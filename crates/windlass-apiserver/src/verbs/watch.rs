@@ -25,7 +25,7 @@ use crate::store::{Change, ChangeKind, RevisionError};
 use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// Watches without a limit of their own end after this long, to twice as long.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
 /// A watch from a future version that is never reached is not told so: it waits.
@@ -154,7 +154,7 @@ impl Cursor {
                 () = sleep_until(bookmark), if self.bookmark.is_some() => {
                     self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);
                     let revision = self.seen.max(self.server.store().revision());
-                    self.push("BOOKMARK", self.bookmark_object(revision, false));
+                    self.push("BOOKMARK", &self.bookmark_object(revision, false));
                 }
             }
         }
@@ -186,7 +186,7 @@ impl Cursor {
         }
         self.seen = listing.revision;
         if end_mark {
-            self.push("BOOKMARK", self.bookmark_object(listing.revision, true));
+            self.push("BOOKMARK", &self.bookmark_object(listing.revision, true));
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Cursor {
             (false, true) => self.push_object("ADDED", &change.object.json),
             (true, true) => self.push_object("MODIFIED", &change.object.json),
             (true, false) if change.kind == ChangeKind::Deleted => {
-                self.push_object("DELETED", &change.object.json)
+                self.push_object("DELETED", &change.object.json);
             }
             // It left the selector: it is shown as it was, at the version that made it leave.
             (true, false) => {
@@ -257,20 +257,20 @@ impl Cursor {
                 frame.extend_from_slice(b"}\n");
                 self.ready.push_back(frame.into());
             }
-            Shape::Metadata => self.push(kind, metadata_only(self.value(json))),
+            Shape::Metadata => self.push(kind, &metadata_only(&self.value(json))),
             Shape::Table => {
                 let object = self.value(json);
                 let revision = object["metadata"]["resourceVersion"].clone();
                 let mut table = table::of(
                     &self.resource,
                     &[object],
-                    json!({"resourceVersion": revision}),
+                    &json!({"resourceVersion": revision}),
                     self.options,
                 );
                 if std::mem::replace(&mut self.columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
-                self.push(kind, table);
+                self.push(kind, &table);
             }
         }
     }
@@ -298,11 +298,11 @@ impl Cursor {
     }
 
     fn fail(&mut self, error: &ApiError) {
-        self.push("ERROR", error.to_status());
+        self.push("ERROR", &error.to_status());
         self.over = true;
     }
 
-    fn push(&mut self, kind: &str, object: Value) {
+    fn push(&mut self, kind: &str, object: &Value) {
         self.ready
             .push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
     }

@@ -275,14 +275,14 @@ impl Call<'_> {
         written: Written,
         code: StatusCode,
         warnings: Vec<String>,
-    ) -> Result<Answer> {
+    ) -> Answer {
         let mut answer = match written {
-            Written::Stored(stored) => self.present(&stored)?,
-            Written::Value(object) => self.present_value(object)?,
+            Written::Stored(stored) => self.present(&stored),
+            Written::Value(object) => self.present_value(object),
         }
         .with_code(code);
         answer.warnings = warnings;
-        Ok(answer)
+        answer
     }
 }
 
