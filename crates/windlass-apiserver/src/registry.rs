@@ -141,8 +141,12 @@ impl Known {
         groups
     }
 
-    /// Whether any version of the group is served.
-    pub(crate) fn has_group(&self, name: &str) -> bool {
-        self.all().any(|resource| resource.group == name)
+    /// Whether the path of a version leads anywhere: every version of a built-in group does, if only
+    /// to a Status that says no; of other groups, those that are served.
+    pub(crate) fn is_path(&self, group: &str, version: &str) -> bool {
+        facts::get().groups.iter().any(|known| known.name == group)
+            || self
+                .all()
+                .any(|resource| resource.group == group && resource.version == version)
     }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::crd::CustomVersion;
 use crate::facts::{ColumnFacts, ResourceFacts};
 use crate::status::Subject;
@@ -103,6 +106,25 @@ impl Resource {
         } else {
             format!("{}/{}", self.group, self.version)
         }
+    }
+
+    /// The fingerprint of the version objects are stored in, by which clients see that it changed.
+    pub(crate) fn storage_version_hash(&self) -> String {
+        let group = self.group.as_str();
+        let (group, version) = match (&self.custom, group, self.plural.as_str()) {
+            (Some(custom), ..) => (group, custom.storage_version.as_str()),
+            // Kubernetes stores some kinds in a version it no longer serves, or in another's.
+            (None, _, "events") => ("", "v1"),
+            (None, _, "horizontalpodautoscalers") => (group, "v2"),
+            (None, "apiextensions.k8s.io", _) => (group, "v1beta1"),
+            (None, _, "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings") => {
+                (group, "v1beta1")
+            }
+            (None, ..) => (group, self.version.as_str()),
+        };
+        let text = format!("{group}/{version}/{}", self.kind);
+        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        STANDARD.encode(digest.as_ref().get(..8).unwrap_or_default())
     }
 
     /// Whether this is the built-in resource of that group and plural.

@@ -1,4 +1,4 @@
-//! Custom resources: from a CustomResourceDefinition to resources the registry can serve.
+//! Custom resources: from a `CustomResourceDefinition` to resources the registry can serve.
 
 mod jsonpath;
 mod schema;
@@ -37,7 +37,7 @@ const VERBS: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     schema: Schema,
-    /// The schema as written, for OpenAPI.
+    /// The schema as written, for `OpenAPI`.
     pub(crate) raw_schema: Value,
     /// Objects are stored in this version.
     pub(crate) storage_version: String,
@@ -60,9 +60,7 @@ impl CustomVersion {
     pub(crate) fn prune_and_default(&self, object: &mut Value) -> Vec<String> {
         let mut pruned = Vec::new();
         self.schema.prune(object, true, "", &mut pruned);
-        if let Some(map) = object.as_object_mut() {
-            self.schema.drop_nulls(map);
-        }
+        self.schema.drop_nulls(object);
         self.schema.fill_defaults(object);
         pruned
     }
@@ -71,6 +69,9 @@ impl CustomVersion {
     pub(crate) fn validate(&self, object: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();
         validate::check(object, &self.schema, "", &mut causes);
+        if let Some(scale) = &self.scale {
+            validate::check_scale(object, scale, &mut causes);
+        }
         causes
     }
 }
@@ -238,30 +239,43 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
             "must be spec.names.plural+\".\"+spec.group",
         ));
     }
-    let versions = spec["versions"].as_array().cloned().unwrap_or_default();
-    if versions
+    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let storage_versions = versions
         .iter()
         .filter(|version| version["storage"] == true)
-        .count()
-        != 1
-    {
-        causes.push(field::invalid(
+        .count();
+    if storage_versions != 1 {
+        causes.push(field::invalid_shown(
             "spec.versions",
-            &spec["versions"],
+            &versions_shown(versions),
             "must have exactly one version marked as storage version",
         ));
     }
+    // One schema for all versions is checked as the definition's own.
+    let schema_of = |version: &Value| version["schema"]["openAPIV3Schema"].clone();
+    let shared = versions
+        .windows(2)
+        .all(|pair| schema_of(&pair[0]) == schema_of(&pair[1]));
     for (index, version) in versions.iter().enumerate() {
-        let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
         let raw = &version["schema"]["openAPIV3Schema"];
+        let own = format!("spec.versions[{index}].schema.openAPIV3Schema");
         if !raw.is_object() {
-            causes.push(field::required(path, "schemas are required"));
+            causes.push(field::required(own, ""));
             continue;
         }
+        let path = match (shared, index) {
+            (true, 0) => "spec.validation.openAPIV3Schema".to_owned(),
+            (true, _) => continue,
+            (false, _) => own,
+        };
         match serde_json::from_value::<Schema>(raw.clone()) {
             Err(error) => causes.push(field::invalid(path, raw, &error.to_string())),
             Ok(schema) => check_structure(&schema, &path, &mut causes),
         }
+    }
+    if storage_versions == 0 {
+        let why = "must have at least one stored version";
+        causes.push(field::invalid("status.storedVersions", &Value::Null, why));
     }
     if spec["conversion"]["strategy"] == "Webhook" {
         causes.push(field::forbidden(
@@ -270,6 +284,25 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
         ));
     }
     causes
+}
+
+/// Versions as Go shows them: what all of them share is not said of each.
+fn versions_shown(versions: &[Value]) -> String {
+    let flag = |version: &Value, name: &str| version[name] == true;
+    let shown: Vec<String> = versions
+        .iter()
+        .map(|version| {
+            format!(
+                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+                version["name"],
+                flag(version, "served"),
+                flag(version, "storage"),
+                flag(version, "deprecated"),
+                version["deprecationWarning"],
+            )
+        })
+        .collect();
+    format!("[{}]", shown.join(","))
 }
 
 fn check_structure(schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
@@ -323,6 +356,42 @@ pub(crate) fn established_status(crd: &Value, now: &str) -> Value {
         ],
         "storedVersions": stored,
     })
+}
+
+/// Marks a CRD that is going away: its objects are deleted before it is.
+pub(crate) fn mark_terminating(crd: &mut Value, now: &str) {
+    let mut finalizers: Vec<String> = crate::object::finalizers(crd)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    if finalizers.iter().all(|known| known != CLEANUP_FINALIZER) {
+        finalizers.push(CLEANUP_FINALIZER.to_owned());
+    }
+    crate::object::set_meta(crd, "finalizers", Some(json!(finalizers)));
+    set_condition(
+        crd,
+        json!({
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        }),
+    );
+}
+
+fn set_condition(crd: &mut Value, condition: Value) {
+    let conditions = &mut crd["status"]["conditions"];
+    match conditions.as_array_mut() {
+        None => *conditions = json!([condition]),
+        Some(conditions) => match conditions
+            .iter_mut()
+            .find(|known| known["type"] == condition["type"])
+        {
+            Some(known) => *known = condition,
+            None => conditions.push(condition),
+        },
+    }
 }
 
 /// Kubernetes' order of versions, the preferred first: stable before beta before alpha, newest first, others last.
@@ -398,7 +467,7 @@ mod tests {
         assert_eq!(causes.len(), 1, "{causes:?}");
         assert_eq!(
             causes[0].field,
-            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations"
+            "spec.validation.openAPIV3Schema.x-kubernetes-validations"
         );
     }
 }

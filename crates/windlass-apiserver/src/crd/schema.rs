@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
 
@@ -12,6 +12,10 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// `JSONSchemaProps`, as far as it has an effect on objects.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "the fields are those of Kubernetes' schema"
+)]
 pub(crate) struct Schema {
     #[serde(rename = "type")]
     pub(crate) ty: String,
@@ -174,7 +178,9 @@ impl Schema {
             }
             Value::Array(items) => {
                 if let Some(schema) = &self.items {
-                    items.iter_mut().for_each(|item| schema.fill_defaults(item));
+                    for item in items {
+                        schema.fill_defaults(item);
+                    }
                 }
             }
             _ => {}
@@ -232,15 +238,28 @@ impl Schema {
         }
     }
 
-    /// Removes nulls that a default or the schema would not keep, as decoding into a struct would.
-    pub(crate) fn drop_nulls(&self, map: &mut Map<String, Value>) {
-        for (name, schema) in &self.properties {
-            if map.get(name).is_some_and(Value::is_null)
-                && !schema.nullable
-                && schema.default.is_some()
-            {
-                map.remove(name);
+    /// Removes fields that are null and may not be: it is as if they had not been said.
+    pub(crate) fn drop_nulls(&self, value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                let schema_of = |name: &str| self.properties.get(name).or_else(|| self.values());
+                map.retain(|name, value| {
+                    !value.is_null() || schema_of(name).is_none_or(|schema| schema.nullable)
+                });
+                for (name, value) in map.iter_mut() {
+                    if let Some(schema) = schema_of(name) {
+                        schema.drop_nulls(value);
+                    }
+                }
             }
+            Value::Array(items) => {
+                if let Some(schema) = &self.items {
+                    for item in items {
+                        schema.drop_nulls(item);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) enum WriteError {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RevisionError {
     /// Older than what is remembered; carries the oldest one that could be served.
-    Compacted,
+    Compacted(u64),
     /// Later than the present.
     Future,
 }
@@ -99,7 +99,7 @@ impl Table {
         for change in self
             .changes
             .after(revision)
-            .ok_or(RevisionError::Compacted)?
+            .map_err(RevisionError::Compacted)?
             .rev()
         {
             let key = change.object.key.clone();
@@ -287,9 +287,19 @@ impl Store {
             Some(table) => Ok(table
                 .changes
                 .after(revision)
-                .ok_or(RevisionError::Compacted)?
+                .map_err(RevisionError::Compacted)?
                 .cloned()
                 .collect()),
+        }
+    }
+
+    /// Starts a table, if there is none: nothing is remembered of the time before.
+    pub(crate) fn open(&self, table: &TableName) {
+        let mut inner = self.lock();
+        let revision = inner.revision;
+        let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
+        if table.objects.is_empty() && table.changes.is_empty() {
+            table.changes.forget_through(revision);
         }
     }
 
@@ -410,7 +420,7 @@ mod tests {
         }
         assert_eq!(
             store.changes_after(&table(), 1).err(),
-            Some(RevisionError::Compacted)
+            Some(RevisionError::Compacted(2))
         );
         assert_eq!(store.changes_after(&table(), last - 1).unwrap().len(), 1);
     }

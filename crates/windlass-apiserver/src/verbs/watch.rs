@@ -20,12 +20,12 @@ use crate::http::{Answer, Body, ResourceRequest, Shape, Wanted};
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, field};
 use crate::store::{Change, ChangeKind, RevisionError};
 use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// Watches without a limit of their own end after this long, to twice as long.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
 /// A watch from a future version that is never reached is not told so: it waits.
@@ -34,20 +34,12 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 impl Call<'_> {
     pub(super) fn watch(&self) -> Result<Answer> {
         let selector = Selector::from_query(&self.query, &self.resource)?;
-        let version = match self.query.get("resourceVersion") {
-            None => None,
-            Some(text) => Some(text.parse::<u64>().map_err(|_| {
-                ApiError::bad_request(format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"))
-            })?),
-        };
         let send_initial = self.initial_events_wanted()?;
+        let version = self.version_asked().map_err(ApiError::without_reason)?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
-        let seconds = match self
-            .query
-            .get("timeoutSeconds")
-            .and_then(|seconds| seconds.parse().ok())
-        {
-            Some(seconds) if seconds > 0 => seconds,
+        let asked = self.query.get("timeoutSeconds");
+        let seconds = match asked.map(super::parse_int).transpose()? {
+            Some(seconds) if seconds > 0 => seconds.unsigned_abs(),
             _ => self
                 .server
                 .random()
@@ -73,6 +65,9 @@ impl Call<'_> {
         };
         let initial = send_initial
             || (version.unwrap_or_default() == 0 && self.query.get("sendInitialEvents").is_none());
+        if version.is_none_or(|version| version == 0) && !initial {
+            cursor.seen = store.revision();
+        }
         if send_initial && cursor.seen > store.revision() {
             cursor.fail(&too_large(cursor.seen, store.revision()));
         } else if initial {
@@ -85,29 +80,28 @@ impl Call<'_> {
     }
 
     fn initial_events_wanted(&self) -> Result<bool> {
-        let subject = crate::status::Subject {
-            group: "meta.k8s.io",
-            kind: "ListOptions",
-        };
         let matching = self.query.get("resourceVersionMatch");
+        let mut causes = Vec::new();
         match (self.query.get("sendInitialEvents").is_some(), matching) {
-            (true, Some("NotOlderThan")) => Ok(self.query.flag("sendInitialEvents")),
-            (true, _) => {
-                let cause = crate::status::field::forbidden(
+            (true, Some("NotOlderThan")) => return Ok(self.query.flag("sendInitialEvents")),
+            (true, other) => {
+                causes.push(field::forbidden(
                     "resourceVersionMatch",
                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                );
-                Err(ApiError::invalid(subject, "", &[cause]))
+                ));
+                if let Some(other) = other {
+                    let allowed = ["\"NotOlderThan\"".to_owned()];
+                    let path = "resourceVersionMatch";
+                    causes.push(field::not_supported(path, &other.into(), &allowed));
+                }
             }
-            (false, Some(_)) => {
-                let cause = crate::status::field::forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                );
-                Err(ApiError::invalid(subject, "", &[cause]))
-            }
-            (false, None) => Ok(false),
+            (false, Some(_)) => causes.push(field::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )),
+            (false, None) => return Ok(false),
         }
+        Err(super::invalid_options("ListOptions", &causes))
     }
 }
 
@@ -160,7 +154,7 @@ impl Cursor {
                 () = sleep_until(bookmark), if self.bookmark.is_some() => {
                     self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);
                     let revision = self.seen.max(self.server.store().revision());
-                    self.push("BOOKMARK", self.bookmark_object(revision, false));
+                    self.push("BOOKMARK", &self.bookmark_object(revision, false));
                 }
             }
         }
@@ -192,7 +186,7 @@ impl Cursor {
         }
         self.seen = listing.revision;
         if end_mark {
-            self.push("BOOKMARK", self.bookmark_object(listing.revision, true));
+            self.push("BOOKMARK", &self.bookmark_object(listing.revision, true));
         }
         Ok(())
     }
@@ -203,14 +197,15 @@ impl Cursor {
             .store()
             .changes_after(&self.resource.table, self.seen)
         {
-            Err(RevisionError::Compacted | RevisionError::Future) => {
+            Err(RevisionError::Compacted(oldest)) => {
                 let error = ApiError::expired(format!(
-                    "too old resource version: {} ({})",
-                    self.seen,
-                    self.server.store().revision()
+                    "too old resource version: {} ({oldest})",
+                    self.seen
                 ));
                 self.fail(&error);
             }
+            // A version that is still to come is waited for.
+            Err(RevisionError::Future) => {}
             Ok(changes) => {
                 for change in changes {
                     self.seen = change.revision;
@@ -239,7 +234,7 @@ impl Cursor {
             (false, true) => self.push_object("ADDED", &change.object.json),
             (true, true) => self.push_object("MODIFIED", &change.object.json),
             (true, false) if change.kind == ChangeKind::Deleted => {
-                self.push_object("DELETED", &change.object.json)
+                self.push_object("DELETED", &change.object.json);
             }
             // It left the selector: it is shown as it was, at the version that made it leave.
             (true, false) => {
@@ -262,20 +257,20 @@ impl Cursor {
                 frame.extend_from_slice(b"}\n");
                 self.ready.push_back(frame.into());
             }
-            Shape::Metadata => self.push(kind, metadata_only(self.value(json))),
+            Shape::Metadata => self.push(kind, &metadata_only(&self.value(json))),
             Shape::Table => {
                 let object = self.value(json);
                 let revision = object["metadata"]["resourceVersion"].clone();
                 let mut table = table::of(
                     &self.resource,
                     &[object],
-                    json!({"resourceVersion": revision}),
+                    &json!({"resourceVersion": revision}),
                     self.options,
                 );
                 if std::mem::replace(&mut self.columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
-                self.push(kind, table);
+                self.push(kind, &table);
             }
         }
     }
@@ -288,8 +283,7 @@ impl Cursor {
     }
 
     fn bookmark_object(&self, revision: u64, end_of_initial: bool) -> Value {
-        let mut metadata =
-            json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if end_of_initial {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
@@ -304,11 +298,11 @@ impl Cursor {
     }
 
     fn fail(&mut self, error: &ApiError) {
-        self.push("ERROR", error.to_status());
+        self.push("ERROR", &error.to_status());
         self.over = true;
     }
 
-    fn push(&mut self, kind: &str, object: Value) {
+    fn push(&mut self, kind: &str, object: &Value) {
         self.ready
             .push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
     }
