@@ -71,6 +71,11 @@ impl Resource {
         }
     }
 
+    /// The name with its group even when that is empty, as a namespace's conditions have it: `pods.`.
+    pub(crate) fn name_with_group(&self) -> String {
+        format!("{}.{}", self.api.plural, self.api.group)
+    }
+
     /// Whether all of these verbs are served.
     pub(crate) fn allows(&self, verbs: &[&str]) -> bool {
         verbs

@@ -1,7 +1,7 @@
 //! The test cluster and what a test does with it.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,7 +11,6 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use windlass::{Activity, Environment, Operator, Running};
 use windlass_apiserver::{ApiServer, Identity};
@@ -19,12 +18,17 @@ use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
 use windlass_workloads::WorkloadsConfig;
 
 use super::faults::{Faults, Request};
+use super::started::Started;
 use crate::operators;
 
 /// Where virtual time starts.
 const START: &str = "2030-01-01T00:00:00Z";
 /// The namespace the short forms work in.
 const NAMESPACE: &str = "default";
+/// Who the controllers are that every cluster has.
+pub(super) const CONTROLLERS: &str = "system:kube-controller-manager";
+/// What pods would know the API server by. In one process there is no TLS, and so no certificate.
+const ROOT_CA: &str = "in process: no certificate\n";
 /// A cluster that is still at work after this much virtual time never settles.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3600);
 
@@ -59,28 +63,11 @@ struct Inner {
     environment: Environment,
     faults: Arc<Faults>,
     node: SimulatedNode,
+    /// The controllers every cluster has.
+    controllers: Started,
     operators: Mutex<Vec<Started>>,
-    /// Controllers and node: they live as long as the cluster.
-    _machinery: Vec<Running>,
-}
-
-/// An operator that runs, and is started again when it is killed.
-struct Started {
-    operator: Arc<Operator>,
-    crash: Arc<Notify>,
-    supervisor: JoinHandle<()>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        for started in self
-            .operators
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            started.supervisor.abort();
-        }
-    }
+    /// The node lives as long as the cluster.
+    _node: Running,
 }
 
 impl TestCluster {
@@ -101,23 +88,28 @@ impl TestCluster {
         };
         let client =
             |user: &str| Client::new(server.in_process(Identity::new(user, [])), NAMESPACE);
-        let workloads = windlass_workloads::operator(WorkloadsConfig::default());
+        let workloads = windlass_workloads::operator(WorkloadsConfig {
+            root_ca: Some(ROOT_CA.to_owned()),
+        });
+        let controllers = Started::new(
+            Arc::new(workloads),
+            CONTROLLERS.to_owned(),
+            client(CONTROLLERS),
+            environment.clone(),
+            faults.clone(),
+        );
         let (node_operator, node) = simulated::operator(SimulatedNodeConfig::new("simulated"));
-        let machinery = vec![
-            workloads.start(
-                client("system:kube-controller-manager"),
-                environment.clone(),
-            ),
-            node_operator.start(client("system:node:simulated"), environment.clone()),
-        ];
+        let node_running =
+            node_operator.start(client("system:node:simulated"), environment.clone());
         let cluster = Self(Arc::new(Inner {
             seed,
             server,
             environment,
             faults,
             node,
+            controllers,
             operators: Mutex::default(),
-            _machinery: machinery,
+            _node: node_running,
         }));
         cluster.settle().await;
         cluster
@@ -132,55 +124,48 @@ impl TestCluster {
         if let Err(error) = operators::install(&self.client(), &operator).await {
             panic!("cannot install the kinds of {}: {error}", operator.name());
         }
-        let identity = Identity::new(operators::user_of(&operator), []);
+        let user = operators::user_of(&operator);
+        let identity = Identity::new(user.clone(), []);
         let client = Client::new(self.0.server.in_process(identity), NAMESPACE);
-        let environment = self.0.environment.clone();
-        let crash = Arc::new(Notify::new());
-        let (killed, value) = (crash.clone(), operator.clone());
-        let supervisor = tokio::spawn(async move {
-            loop {
-                let running = value.start(client.clone(), environment.clone());
-                killed.notified().await;
-                drop(running);
-            }
-        });
-        let started = Started {
+        let started = Started::new(
             operator,
-            crash,
-            supervisor,
-        };
-        self.0
-            .operators
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(started);
+            user,
+            client,
+            self.0.environment.clone(),
+            self.0.faults.clone(),
+        );
+        self.lock_operators().push(started);
         self.settle().await;
     }
 
     /// Kills every operator, between two steps of whatever it is doing, and starts it again.
     pub async fn restart_operators(&self) {
-        for started in self
-            .0
-            .operators
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
-            started.crash.notify_one();
+        for started in self.lock_operators().iter() {
+            started.crash().notify_one();
         }
         self.settle().await;
     }
 
-    pub(super) fn operators(&self) -> Vec<(Arc<Operator>, Arc<Notify>)> {
-        let started = self
-            .0
+    fn lock_operators(&self) -> MutexGuard<'_, Vec<Started>> {
+        self.0
             .operators
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        started
-            .iter()
-            .map(|started| (started.operator.clone(), started.crash.clone()))
-            .collect()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The operators that were started, in that order.
+    pub(super) fn operators(&self) -> Vec<Arc<Operator>> {
+        let started = self.lock_operators();
+        started.iter().map(|started| started.operator()).collect()
+    }
+
+    /// What kills whoever acts as `user`.
+    pub(super) fn crash_of(&self, user: &str) -> Option<Arc<Notify>> {
+        let operators = self.lock_operators();
+        std::iter::once(&self.0.controllers)
+            .chain(operators.iter())
+            .find(|started| started.user() == user)
+            .map(Started::crash)
     }
 
     pub(super) fn faults(&self) -> &Faults {

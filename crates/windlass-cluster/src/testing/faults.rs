@@ -1,13 +1,14 @@
 //! The edge of the API server, where a test watches and disturbs: every request is noted, and an
 //! operator can be killed just after any of its writes.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use windlass_apiserver::http::{ResourceRequest, Verb};
-use windlass_apiserver::{Hooks, Identity, Outcome};
+use windlass_apiserver::{Hooks, Identity, Outcome, Verdict};
 
 /// A request that reached the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Request {
     pub resource: String,
     /// Namespace, empty when there is none.
     pub namespace: String,
-    /// Name, empty when there is none.
+    /// Name, empty when there is none: in a create the server may have given it.
     pub name: String,
     /// Status code of the answer.
     pub code: u16,
@@ -46,6 +47,19 @@ impl Request {
     }
 }
 
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb.as_str(), self.resource)?;
+        if !self.name.is_empty() {
+            write!(f, " {}", self.name)?;
+        }
+        if !self.namespace.is_empty() {
+            write!(f, " in {}", self.namespace)?;
+        }
+        Ok(())
+    }
+}
+
 /// Kills an operator after one of its writes.
 #[derive(Clone)]
 struct Crash {
@@ -64,6 +78,8 @@ pub(crate) struct Faults(Mutex<Inner>);
 struct Inner {
     log: Vec<Request>,
     crash: Option<Crash>,
+    /// Who was killed and has not been started again: none of its requests gets any further.
+    dead: Option<String>,
 }
 
 impl Faults {
@@ -89,7 +105,12 @@ impl Faults {
         self.lock().crash.is_some()
     }
 
-    /// Counts a write; true when it is the one to crash after.
+    /// `user` has been started again.
+    pub(crate) fn revive(&self, user: &str) {
+        self.lock().dead.take_if(|dead| dead == user);
+    }
+
+    /// Counts a write; answers whom to tell when it is the one to crash after.
     fn is_fatal(&self, who: &Identity, outcome: Outcome) -> Option<Arc<Notify>> {
         let mut inner = self.lock();
         let crash = inner
@@ -103,11 +124,29 @@ impl Faults {
         if crash.writes_left > 0 {
             return None;
         }
-        inner.crash.take().map(|crash| crash.now)
+        inner.crash.take().map(|crash| {
+            inner.dead = Some(crash.user);
+            crash.now
+        })
     }
 }
 
 impl Hooks for Faults {
+    fn before<'a>(
+        &'a self,
+        who: &'a Identity,
+        _: &'a ResourceRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        let is_dead = self.lock().dead.as_ref() == Some(&who.user);
+        Box::pin(async move {
+            // Its other tasks still run until the crash is heard of; what they send is not to count.
+            if is_dead {
+                std::future::pending::<()>().await;
+            }
+            Verdict::Pass
+        })
+    }
+
     fn after<'a>(
         &'a self,
         who: &'a Identity,

@@ -3,6 +3,7 @@
 mod cluster;
 mod faults;
 mod replay;
+mod started;
 mod state;
 
 use std::future::Future;

@@ -6,12 +6,8 @@
 //! again. Every run must end in the same state.
 
 use std::future::Future;
-use std::sync::Arc;
 
-use tokio::sync::Notify;
-use windlass::Operator;
-
-use super::cluster::TestCluster;
+use super::cluster::{CONTROLLERS, TestCluster};
 use super::state;
 use crate::operators;
 
@@ -24,75 +20,82 @@ impl TestCluster {
         F: Fn(TestCluster) -> Fut,
         Fut: Future<Output = ()>,
     {
-        let operators: Vec<Arc<Operator>> = self
+        let users: Vec<String> = self
             .operators()
-            .into_iter()
-            .map(|(operator, _)| operator)
+            .iter()
+            .map(|operator| operators::user_of(operator))
             .collect();
         assert!(
-            !operators.is_empty(),
+            !users.is_empty(),
             "start an operator before asking for it to be killed"
         );
-        let undisturbed = self.fresh(&operators).await;
+        self.replay(&users, scenario).await
+    }
+
+    /// The same for the controllers every cluster has, which are killed as one.
+    pub async fn crash_controllers_after_every_write<F, Fut>(&self, scenario: F) -> usize
+    where
+        F: Fn(TestCluster) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        self.replay(&[CONTROLLERS.to_owned()], scenario).await
+    }
+
+    /// Replays `scenario` once per write of each of these users.
+    async fn replay<F, Fut>(&self, users: &[String], scenario: F) -> usize
+    where
+        F: Fn(TestCluster) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let undisturbed = self.fresh().await;
         let before = undisturbed.requests().len();
         scenario(undisturbed.clone()).await;
         let expected = undisturbed.state().await;
+        let all = undisturbed.requests();
         let mut replays = 0;
-        for operator in &operators {
-            let user = operators::user_of(operator);
-            let all = undisturbed.requests();
+        for user in users {
             let writes: Vec<_> = all[before..]
                 .iter()
                 .filter(|request| {
-                    request.user == user && request.verb.writes() && request.code < 300
+                    request.user == *user && request.verb.writes() && request.code < 300
                 })
                 .collect();
             for (index, write) in writes.iter().enumerate() {
                 let nth = index + 1;
-                let cluster = self.fresh(&operators).await;
-                cluster.crash_after(operator, nth);
+                let cluster = self.fresh().await;
+                cluster.crash_after(user, nth);
                 scenario(cluster.clone()).await;
-                assert!(
-                    !cluster.faults().crash_is_pending(),
-                    "{} made fewer than {nth} writes in a replay of the scenario: it is not deterministic",
-                    operator.name()
-                );
                 let found = cluster.state().await;
                 assert!(
+                    !cluster.faults().crash_is_pending(),
+                    "{user} made fewer than {nth} writes in a replay of the scenario: it is not deterministic",
+                );
+                assert!(
                     found == expected,
-                    "killed after write {nth} of {} ({} {} {}), {} ends differently:\n{}",
+                    "killed after write {nth} of {} ({write}), {user} ends differently:\n{}",
                     writes.len(),
-                    write.verb.as_str(),
-                    write.resource,
-                    write.name,
-                    operator.name(),
                     difference(&expected, &found)
                 );
                 replays += 1;
             }
         }
-        assert!(replays > 0, "the operators wrote nothing in this scenario");
+        assert!(replays > 0, "nothing was written in this scenario");
         println!("{replays} replays, each killed after another write, all ended alike");
         replays
     }
 
-    async fn fresh(&self, operators: &[Arc<Operator>]) -> Self {
+    /// A cluster of the same seed with the same operators, in which nothing has happened yet.
+    async fn fresh(&self) -> Self {
         let cluster = Self::new(self.seed()).await;
-        for operator in operators {
-            cluster.start_shared(operator.clone()).await;
+        for operator in self.operators() {
+            cluster.start_shared(operator).await;
         }
         cluster
     }
 
-    fn crash_after(&self, operator: &Operator, nth: usize) {
-        let crash: Option<Arc<Notify>> = self
-            .operators()
-            .into_iter()
-            .find(|(started, _)| started.name() == operator.name())
-            .map(|(_, crash)| crash);
-        if let Some(crash) = crash {
-            self.faults()
-                .crash_after(&operators::user_of(operator), nth, crash);
+    fn crash_after(&self, user: &str, nth: usize) {
+        if let Some(crash) = self.crash_of(user) {
+            self.faults().crash_after(user, nth, crash);
         }
     }
 

@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn says_what_a_namespace_waits_for() {
         let remains = Remains {
-            objects: [("pods".to_owned(), 2)].into(),
+            objects: [("pods.".to_owned(), 2)].into(),
             finalizers: [("example.com/keep".to_owned(), 1)].into(),
             failures: Vec::new(),
         };
@@ -111,7 +111,7 @@ mod tests {
             messages,
             [
                 "All content successfully deleted, may be waiting on finalization",
-                "Some resources are remaining: pods has 2 resource instances",
+                "Some resources are remaining: pods. has 2 resource instances",
                 "Some content in the namespace has finalizers remaining: \
                  example.com/keep in 1 resource instances",
             ]

@@ -13,7 +13,7 @@ use crate::resource::{self, Resource};
 /// What is left of a namespace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Remains {
-    /// How many objects per resource.
+    /// How many objects per resource (`pods.`).
     pub objects: BTreeMap<String, usize>,
     /// How many objects per finalizer.
     pub finalizers: BTreeMap<String, usize>,
@@ -72,7 +72,9 @@ async fn empty_of(
     }
     let left = api.list(&all).await?;
     if !left.items.is_empty() {
-        remains.objects.insert(resource.name(), left.items.len());
+        remains
+            .objects
+            .insert(resource.name_with_group(), left.items.len());
     }
     for finalizer in left
         .items
