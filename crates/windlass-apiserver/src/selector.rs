@@ -40,12 +40,7 @@ impl Selector {
             let stored = resource.stored_field(field);
             let known = matches!(field.as_str(), "metadata.name")
                 || (field == "metadata.namespace" && resource.namespaced);
-            if !known
-                && !resource
-                    .selectable
-                    .iter()
-                    .any(|selectable| *selectable == stored)
-            {
+            if !known && !resource.selectable.contains(&stored) {
                 let plain = resource.selectable.is_empty() && !resource.is_custom();
                 return Err(ApiError::bad_request(if plain {
                     format!(

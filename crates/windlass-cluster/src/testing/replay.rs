@@ -108,16 +108,13 @@ impl TestCluster {
 }
 
 fn difference(expected: &[String], found: &[String]) -> String {
-    let only = |these: &[String], those: &[String], mark: &str| {
-        these
-            .iter()
-            .filter(|line| !those.contains(line))
-            .map(|line| format!("{mark} {line}\n"))
-            .collect::<String>()
-    };
-    format!(
-        "{}{}",
-        only(expected, found, "-"),
-        only(found, expected, "+")
-    )
+    let gone = expected
+        .iter()
+        .filter(|line| !found.contains(line))
+        .map(|line| format!("- {line}"));
+    let new = found
+        .iter()
+        .filter(|line| !expected.contains(line))
+        .map(|line| format!("+ {line}"));
+    gone.chain(new).collect::<Vec<_>>().join("\n")
 }
