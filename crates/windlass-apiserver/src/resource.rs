@@ -38,7 +38,7 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) columns: Vec<ColumnFacts>,
-    /// Fields that field selectors may name, besides name and namespace.
+    /// Fields that field selectors may name, besides name and namespace, as they are stored.
     pub(crate) selectable: Vec<String>,
     pub(crate) table: TableName,
     pub(crate) ty: Type,
@@ -87,11 +87,20 @@ impl Resource {
                 .field_selectors
                 .iter()
                 .filter(|field| !field.starts_with("metadata."))
-                .cloned()
+                .map(|field| stored_field(&facts.group, &facts.plural, field))
                 .collect(),
             table: TableName::new(table_group, &facts.plural),
             ty: Type::Named(facts.type_name.clone()),
             custom: None,
+        }
+    }
+
+    /// Where a field that a selector names is found in a stored object.
+    pub(crate) fn stored_field(&self, field: &str) -> String {
+        if self.is_custom() {
+            field.to_owned()
+        } else {
+            stored_field(&self.group, &self.plural, field)
         }
     }
 
@@ -155,5 +164,13 @@ impl Resource {
             group: &self.group,
             kind: &self.kind,
         }
+    }
+}
+
+fn stored_field(group: &str, plural: &str, field: &str) -> String {
+    if (group, plural) == ("events.k8s.io", "events") {
+        crate::event::stored_field(field)
+    } else {
+        field.to_owned()
     }
 }

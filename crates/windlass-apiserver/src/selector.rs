@@ -32,18 +32,19 @@ impl Selector {
             None => Vec::new(),
             Some(text) => parse_labels(text).map_err(ApiError::bad_request)?,
         };
-        let fields = match query.get("fieldSelector") {
+        let mut fields = match query.get("fieldSelector") {
             None => Vec::new(),
             Some(text) => parse_fields(text)?,
         };
-        for (field, ..) in &fields {
+        for (field, ..) in &mut fields {
+            let stored = resource.stored_field(field);
             let known = matches!(field.as_str(), "metadata.name")
                 || (field == "metadata.namespace" && resource.namespaced);
             if !known
                 && !resource
                     .selectable
                     .iter()
-                    .any(|selectable| selectable == field)
+                    .any(|selectable| *selectable == stored)
             {
                 let plain = resource.selectable.is_empty() && !resource.is_custom();
                 return Err(ApiError::bad_request(if plain {
@@ -54,6 +55,7 @@ impl Selector {
                     format!("field label not supported: {field}")
                 }));
             }
+            *field = stored;
         }
         Ok(Self { labels, fields })
     }

@@ -1,1 +1,27 @@
-//! API server, workload controllers and node put together: a cluster on this machine, or in a test.
+//! A cluster on this machine: API server, workload controllers and a node, put together.
+//!
+//! [`Cluster`] is the real thing behind `windlass up`: HTTPS on a port, pods as processes.
+//! [`TestCluster`] is the same API server, the same controllers and the same operators in one
+//! process, under virtual time, with a simulated node: a test of hour-long behaviour takes
+//! milliseconds, and a failure replays from its seed.
+//!
+//! Both give out a plain `kube::Client`, so operators written without the framework can use them
+//! too. Neither is a Kubernetes for production.
+
+mod cluster;
+mod credentials;
+mod kubeconfig;
+mod operators;
+mod testing;
+
+pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
+pub use testing::{Request, TestCluster, hours, minutes, seconds};
+pub use windlass_apiserver::{Verdict, http::Verb};
+pub use windlass_cluster_macros::test;
+pub use windlass_node::simulated::{Delays, SimulatedNode};
+
+/// What the test attribute's expansion calls.
+#[doc(hidden)]
+pub mod private {
+    pub use crate::testing::run;
+}

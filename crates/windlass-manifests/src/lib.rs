@@ -1,1 +1,19 @@
-//! Turns a plain description of an operator into Kubernetes YAML.
+//! Turns a plain description of an operator into Kubernetes objects and YAML.
+//!
+//! A [`Description`] holds facts: the kinds an operator defines, and what each of its parts may do
+//! and why. [`role`](mod@role) makes the least-privilege role of it, [`install`](mod@install)
+//! everything a cluster needs to run the operator, [`explain`] a page for people. Output is in a
+//! stable order, so that regenerating it without a change makes no difference.
+
+mod description;
+mod explain;
+pub mod install;
+pub mod role;
+mod yaml;
+
+pub use self::{
+    description::{Description, Part, Rule, Watched},
+    explain::explain,
+    install::{Installation, manifests},
+    yaml::{Error, Manifest, to_yaml},
+};

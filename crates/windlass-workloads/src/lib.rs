@@ -1,1 +1,53 @@
 //! The controllers a cluster needs, written as one windlass operator.
+//!
+//! They behave as Kubernetes' own do, and are ordinary users of the framework: one cache, one
+//! identity, declared permissions. Each folder is one controller: pure functions decide, and the
+//! reconciler in its `mod.rs` reads and writes.
+//!
+//! | controller | what it does |
+//! | --- | --- |
+//! | `deployment` | rolls pods from one template to the next by way of ReplicaSets |
+//! | `replicaset` | keeps as many pods as asked for |
+//! | `garbage` | deletes what nobody owns any more |
+//! | `namespace` | empties namespaces that are going |
+//! | `serviceaccount` | gives every namespace its default account |
+//! | `rootca` | gives every namespace the API server's certificate |
+//! | `scheduler` | binds pods to nodes |
+
+mod cause;
+mod deployment;
+mod garbage;
+mod namespace;
+mod owner;
+mod pending;
+mod pod;
+mod replicaset;
+mod resource;
+mod rootca;
+mod scheduler;
+mod serviceaccount;
+
+use windlass::Operator;
+
+/// What the workload controllers have to be told about their cluster.
+#[derive(Clone, Debug, Default)]
+pub struct WorkloadsConfig {
+    /// The certificate (PEM) by which pods know the API server; it is published in every namespace
+    /// as the ConfigMap `kube-root-ca.crt`. Nothing is published without one.
+    pub root_ca: Option<String>,
+}
+
+/// The workload controllers, the garbage collector and the scheduler, as one operator.
+pub fn operator(config: WorkloadsConfig) -> Operator {
+    let operator = Operator::new("windlass-workloads")
+        .controller(deployment::controller())
+        .controller(replicaset::controller())
+        .controller(namespace::controller())
+        .controller(serviceaccount::controller())
+        .controller(scheduler::controller());
+    let operator = match config.root_ca {
+        Some(root_ca) => operator.controller(rootca::controller(root_ca)),
+        None => operator,
+    };
+    garbage::add_to(operator)
+}

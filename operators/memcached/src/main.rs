@@ -1,2 +1,7 @@
 //! The memcached operator as a program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    windlass::main(memcached_operator::operator)
+}

@@ -4,11 +4,12 @@
 //! after that revision and sends them; one that falls behind what is kept is told to start over.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::Call;
@@ -48,7 +49,7 @@ impl Call<'_> {
                 .between(DEFAULT_TIMEOUT_SECONDS, 2 * DEFAULT_TIMEOUT_SECONDS),
         };
         let store = self.server.store();
-        let woken = store.subscribe(&self.resource.table);
+        let changed = store.changed(&self.resource.table);
         let mut cursor = Cursor {
             server: self.server.clone(),
             who: self.who.clone(),
@@ -60,7 +61,7 @@ impl Call<'_> {
             columns_sent: false,
             seen: version.unwrap_or_default(),
             ready: VecDeque::new(),
-            woken,
+            changed,
             ends: Instant::now() + Duration::from_secs(seconds),
             bookmark: bookmarks.then(|| Instant::now() + BOOKMARK_INTERVAL),
             over: false,
@@ -112,7 +113,7 @@ struct Cursor {
     server: ApiServer,
     who: Identity,
     request: ResourceRequest,
-    resource: std::sync::Arc<Resource>,
+    resource: Arc<Resource>,
     selector: Selector,
     wanted: Wanted,
     options: table::Options,
@@ -121,7 +122,7 @@ struct Cursor {
     /// Every change up to this revision was sent or is ready to be.
     seen: u64,
     ready: VecDeque<Bytes>,
-    woken: watch::Receiver<u64>,
+    changed: Arc<Notify>,
     ends: Instant,
     /// When the next bookmark is due, if any were asked for.
     bookmark: Option<Instant>,
@@ -131,6 +132,7 @@ struct Cursor {
 impl Cursor {
     /// The next chunk to send; `None` ends the watch.
     async fn next(&mut self) -> Option<Bytes> {
+        let changed = self.changed.clone();
         loop {
             if let Some(chunk) = self.ready.pop_front() {
                 return Some(chunk);
@@ -138,7 +140,8 @@ impl Cursor {
             if self.over {
                 return None;
             }
-            self.woken.borrow_and_update();
+            // Listened for before the changes are read: none slips through in between.
+            let woken = changed.notified();
             if let Some(hooks) = self.server.hooks().cloned()
                 && self.has_changes()
             {
@@ -151,7 +154,7 @@ impl Cursor {
             let bookmark = self.bookmark.unwrap_or(self.ends);
             tokio::select! {
                 biased;
-                changed = self.woken.changed() => self.over = changed.is_err(),
+                () = woken => {}
                 () = sleep_until(self.ends) => self.over = true,
                 () = sleep_until(bookmark), if self.bookmark.is_some() => {
                     self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);

@@ -13,6 +13,7 @@
 mod case;
 mod compare;
 mod gaps;
+mod labels;
 mod normalise;
 mod run;
 mod servers;

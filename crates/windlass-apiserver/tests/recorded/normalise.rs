@@ -2,24 +2,29 @@
 //!
 //! | what | becomes |
 //! | --- | --- |
-//! | uids | `<uid:1>`, numbered by first appearance |
-//! | resourceVersions of objects | `<rv:1>`, numbered by size: their order stays visible |
-//! | resourceVersions of lists and bookmarks | `<rv:1..>`: not older than the object version 1 (a server may have written other things since) |
+//! | uids | `<uid:step>`, after the step that first showed it |
+//! | resourceVersions of objects | `<rv:step>` |
+//! | resourceVersions of lists and bookmarks | `<rv:step..>`: not older than that version (a server may have written other things since) |
 //! | times | `<time>`, `<microtime>` |
-//! | random endings of generated names | `<random:1>`, numbered by first appearance |
-//! | addresses and node ports that the server chose | `<ip:1>`, `<nodePort:1>` |
+//! | random endings of generated names | `<random:step>` |
+//! | addresses and node ports that the server chose | `<ip:step>`, `<nodePort:step>` |
 //! | continue tokens | `<continue>` |
 //! | ages in tables | `<age>` |
 //! | the server's own address, the hash of a client's certificate | `<address>`, `<hash>` |
 //!
+//! What the names of versions hide, their order, is added as a last answer of its own.
 //! The managers that an apply conflict names as causes come in no order: they are sorted.
 //! Descriptions of table columns are dropped: they are Kubernetes' prose, not its behaviour.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::labels::Labels;
 use crate::run::Answer;
+
+/// The last answer of every case: the names of all versions, oldest first.
+pub(crate) const ORDER: &str = "(the versions in their order)";
 
 /// What stays of one answer.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -34,46 +39,69 @@ pub(crate) struct Normal {
     pub(crate) body: Value,
 }
 
-/// Normalises the answers of one case together: a uid keeps its number from step to step.
+/// Normalises the answers of one case together: a uid keeps its name from step to step.
 pub(crate) fn normalise(answers: Vec<Answer>) -> Vec<Normal> {
-    let mut names = Names::default();
+    let mut seen = Seen::new();
     for answer in &answers {
-        names.collect_versions(&answer.body);
-        names.collect_generated(&answer.body);
+        seen.enter(&answer.step);
+        seen.collect(&answer.body);
     }
-    answers
-        .into_iter()
-        .map(|answer| {
-            let mut body = answer.body;
-            names.value("", &mut body);
-            Normal {
-                step: answer.step,
-                status: answer.status,
-                content_type: answer.content_type,
-                warnings: answer
-                    .warnings
-                    .iter()
-                    .map(|text| names.text(text))
-                    .collect(),
-                body,
-            }
-        })
-        .collect()
+    let mut normal = Vec::new();
+    for mut answer in answers {
+        seen.enter(&answer.step);
+        seen.value("", &mut answer.body);
+        normal.push(Normal {
+            step: answer.step,
+            status: answer.status,
+            content_type: answer.content_type,
+            warnings: answer.warnings.iter().map(|text| seen.text(text)).collect(),
+            body: answer.body,
+        });
+    }
+    let order: BTreeMap<&u64, &str> = seen.versions.iter().collect();
+    normal.push(Normal {
+        step: ORDER.into(),
+        status: 0,
+        content_type: None,
+        warnings: Vec::new(),
+        body: order.into_values().collect(),
+    });
+    normal
 }
 
-/// What has been seen so far, each with its placeholder's number.
-#[derive(Default)]
-struct Names {
-    versions: BTreeSet<u64>,
-    uids: Vec<String>,
-    addresses: Vec<String>,
-    ports: Vec<u64>,
-    /// Generated names: the whole name, and what was asked for.
+/// What has been seen so far, each with its name.
+struct Seen {
+    versions: Labels<u64>,
+    uids: Labels<String>,
+    addresses: Labels<String>,
+    ports: Labels<u64>,
+    endings: Labels<String>,
+    /// Generated names: the whole name, and the name with its ending replaced.
     generated: Vec<(String, String)>,
 }
 
-impl Names {
-    fn collect_versions(&mut self, value: &Value) {
+impl Seen {
+    fn new() -> Self {
+        Self {
+            versions: Labels::new("rv"),
+            uids: Labels::new("uid"),
+            addresses: Labels::new("ip"),
+            ports: Labels::new("nodePort"),
+            endings: Labels::new("random"),
+            generated: Vec::new(),
+        }
+    }
+
+    fn enter(&mut self, step: &str) {
+        self.versions.enter(step);
+        self.uids.enter(step);
+        self.addresses.enter(step);
+        self.ports.enter(step);
+        self.endings.enter(step);
+    }
+
+    /// Versions and generated names: they must be known before the texts that mention them are read.
+    fn collect(&mut self, value: &Value) {
         match value {
             Value::Object(map) if is_bookmark(map) => {}
             Value::Object(map) => {
@@ -81,40 +109,29 @@ impl Names {
                     .get("metadata")
                     .and_then(|metadata| metadata.get("resourceVersion"));
                 if let Some(number) = version.and_then(number_of).filter(|_| !is_list(map)) {
-                    self.versions.insert(number);
+                    self.versions.name(number);
                 }
-                map.values().for_each(|value| self.collect_versions(value));
-            }
-            Value::Array(list) => list.iter().for_each(|value| self.collect_versions(value)),
-            _ => {}
-        }
-    }
-
-    fn collect_generated(&mut self, value: &Value) {
-        match value {
-            Value::Object(map) => {
                 let text = |key: &str| map.get(key).and_then(Value::as_str);
-                if let (Some(prefix), Some(name)) = (text("generateName"), text("name"))
-                    && name.len() == prefix.len() + 5
-                    && name.starts_with(prefix)
+                // The ServiceAccount admission names its volume by a prefix of its own.
+                for prefix in [text("generateName"), Some("kube-api-access-")]
+                    .into_iter()
+                    .flatten()
                 {
-                    self.generate(name, prefix);
+                    if let Some(name) = text("name").filter(|name| name.len() == prefix.len() + 5) {
+                        self.generate(name, prefix);
+                    }
                 }
-                // The ServiceAccount admission names its volume so.
-                let volume = "kube-api-access-";
-                if let Some(name) = text("name").filter(|name| name.starts_with(volume)) {
-                    self.generate(name, volume);
-                }
-                map.values().for_each(|value| self.collect_generated(value));
+                map.values().for_each(|value| self.collect(value));
             }
-            Value::Array(list) => list.iter().for_each(|value| self.collect_generated(value)),
+            Value::Array(list) => list.iter().for_each(|value| self.collect(value)),
             _ => {}
         }
     }
 
     fn generate(&mut self, name: &str, prefix: &str) {
-        if !self.generated.iter().any(|(known, _)| known == name) {
-            self.generated.push((name.to_owned(), prefix.to_owned()));
+        if name.starts_with(prefix) && !self.generated.iter().any(|(known, _)| known == name) {
+            let replaced = format!("{prefix}{}", self.endings.name(name.to_owned()));
+            self.generated.push((name.to_owned(), replaced));
         }
     }
 
@@ -124,8 +141,7 @@ impl Names {
             Value::Array(list) => list.iter_mut().for_each(|value| self.value(key, value)),
             Value::String(text) => *text = self.string(key, text),
             Value::Number(number) if matches!(key, "nodePort" | "healthCheckNodePort") => {
-                let port = number.as_u64().unwrap_or_default();
-                *value = format!("<nodePort:{}>", index(&mut self.ports, port)).into();
+                *value = self.ports.name(number.as_u64().unwrap_or_default()).into();
             }
             _ => {}
         }
@@ -153,12 +169,8 @@ impl Names {
             );
         }
         // Field names of managedFields hold values too (`k:{"uid":"…"}`, `v:"10.96.0.1"`).
-        let keys: Vec<String> = map
-            .keys()
-            .filter(|key| key.starts_with("k:") || key.starts_with("v:"))
-            .cloned()
-            .collect();
-        for key in keys {
+        let holds_values = |key: &&String| key.starts_with("k:") || key.starts_with("v:");
+        for key in map.keys().filter(holds_values).cloned().collect::<Vec<_>>() {
             if let Some(value) = map.remove(&key) {
                 map.insert(self.text(&key), value);
             }
@@ -171,16 +183,16 @@ impl Names {
     fn string(&mut self, key: &str, text: &str) -> String {
         match key {
             "resourceVersion" => match text.parse() {
-                Ok(number) if number > 0 => self.exact(number),
+                Ok(number) if number > 0 => self.version(number),
                 _ => text.to_owned(),
             },
             "continue" if !text.is_empty() => "<continue>".into(),
             "serverAddress" => "<address>".into(),
             "authentication.kubernetes.io/credential-id" => {
-                text.split('=').next().unwrap_or_default().to_owned() + "=<hash>"
+                format!("{}=<hash>", text.split('=').next().unwrap_or_default())
             }
             "clusterIP" | "clusterIPs" if text.parse::<std::net::IpAddr>().is_ok() => {
-                format!("<ip:{}>", index(&mut self.addresses, text.to_owned()))
+                self.addresses.name(text.to_owned())
             }
             "message"
                 if text
@@ -201,9 +213,7 @@ impl Names {
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
             if let Some(uid) = rest.get(..36).filter(|found| is_uid(found)) {
-                let number = index(&mut self.uids, uid.to_owned());
-                let placeholder = format!("<uid:{number}>");
-                out.push_str(&placeholder);
+                out.push_str(&self.uids.name(uid.to_owned()));
                 rest = &rest[36..];
             } else if rest.get(..27).is_some_and(is_time) {
                 out.push_str("<microtime>");
@@ -216,50 +226,52 @@ impl Names {
                 rest = &rest[next.len_utf8()..];
             }
         }
-        for (number, (name, prefix)) in self.generated.iter().enumerate() {
-            out = out.replace(name, &format!("{prefix}<random:{}>", number + 1));
+        for (name, replaced) in &self.generated {
+            out = out.replace(name, replaced);
         }
         out
     }
 
-    /// The version of an object, by its place among all of the case.
-    fn exact(&self, version: u64) -> String {
-        if self.versions.contains(&version) {
-            format!("<rv:{}>", self.versions.range(..=version).count())
-        } else {
-            self.not_older(version)
-        }
+    /// The version of an object, or of something between two objects.
+    fn version(&self, version: u64) -> String {
+        self.versions
+            .find(&version)
+            .map_or_else(|| self.not_older(version), str::to_owned)
+    }
+
+    fn not_older(&self, version: u64) -> String {
+        let older = self.versions.iter().filter(|(known, _)| **known <= version);
+        let name = older
+            .max_by_key(|(known, _)| **known)
+            .map_or("<rv:>", |(_, name)| name);
+        format!("{}..>", name.trim_end_matches('>'))
     }
 
     /// The version of a list or bookmark is the store's, which may have moved on.
     fn loosen(&self, metadata: Option<&mut Value>) {
-        let version = metadata.and_then(|metadata| metadata.get_mut("resourceVersion"));
-        if let Some(version) = version
+        if let Some(version) = metadata.and_then(|metadata| metadata.get_mut("resourceVersion"))
             && let Some(number) = number_of(version)
         {
             *version = self.not_older(number).into();
         }
     }
 
-    fn not_older(&self, version: u64) -> String {
-        format!("<rv:{}..>", self.versions.range(..=version).count())
-    }
-
     /// The versions a message names; a number no object has is one that the request made up.
     fn versions_in(&self, text: &str) -> String {
         let mut out = String::new();
-        for part in text.split_inclusive(|c: char| !c.is_ascii_digit()) {
-            let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+        for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+            let digits = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
             match digits.parse::<u64>() {
                 // A digit within a word (`meta.k8s.io`) is no version.
                 Ok(_) if out.ends_with(|c: char| c.is_ascii_alphabetic()) => out.push_str(digits),
                 // What the server says of its own present version.
                 Ok(number) if out.ends_with("current: ") => out.push_str(&self.not_older(number)),
-                Ok(number) if self.versions.contains(&number) => out.push_str(&self.exact(number)),
-                Ok(number) if out.ends_with('(') => out.push_str(&self.not_older(number)),
+                Ok(number) if self.versions.find(&number).is_some() => {
+                    out.push_str(&self.version(number));
+                }
                 _ => out.push_str(digits),
             }
-            out.push_str(&part[digits.len()..]);
+            out.push_str(&word[digits.len()..]);
         }
         out
     }
@@ -270,18 +282,8 @@ fn is_bookmark(map: &Map<String, Value>) -> bool {
 }
 
 fn is_list(map: &Map<String, Value>) -> bool {
-    map.get("kind")
-        .and_then(Value::as_str)
-        .is_some_and(|kind| kind == "Table" || kind.ends_with("List"))
-}
-
-/// A placeholder's number: that of the equal value seen before, or the next.
-fn index<T: PartialEq>(seen: &mut Vec<T>, value: T) -> usize {
-    if let Some(at) = seen.iter().position(|known| *known == value) {
-        return at + 1;
-    }
-    seen.push(value);
-    seen.len()
+    let kind = map.get("kind").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind == "Table" || kind.ends_with("List"))
 }
 
 fn number_of(value: &Value) -> Option<u64> {
@@ -331,10 +333,17 @@ fn what_differs_from_run_to_run_becomes_a_placeholder() {
             "uid": "0f0f0f0f-1111-4222-8333-444444444444", "creationTimestamp": "2026-01-02T03:04:05Z",
         }})
     };
-    let list = serde_json::json!({"kind": "PodList", "metadata": {"resourceVersion": "93"}, "items": [object("92")]});
-    let message = serde_json::json!({"message": "resourceVersion 92 of web-x7k2p is not 17"});
-    let answers = [object("92"), object("91"), list, message].map(|body| Answer {
-        step: "get".into(),
+    let list = serde_json::json!({"kind": "PodList", "metadata": {"resourceVersion": "93"}, "items": [object("8")]});
+    let message =
+        serde_json::json!({"message": "resourceVersion 8 of web-x7k2p in k8s.io is not 17"});
+    let bodies = [
+        ("new", object("8")),
+        ("old", object("7")),
+        ("list", list),
+        ("wrong", message),
+    ];
+    let answers = bodies.map(|(step, body)| Answer {
+        step: step.into(),
         status: 200,
         content_type: None,
         warnings: Vec::new(),
@@ -344,14 +353,15 @@ fn what_differs_from_run_to_run_becomes_a_placeholder() {
     assert_eq!(
         normal[0].body["metadata"],
         serde_json::json!({
-            "name": "web-<random:1>", "generateName": "web-", "resourceVersion": "<rv:2>",
-            "uid": "<uid:1>", "creationTimestamp": "<time>",
+            "name": "web-<random:new>", "generateName": "web-", "resourceVersion": "<rv:new>",
+            "uid": "<uid:new>", "creationTimestamp": "<time>",
         })
     );
-    assert_eq!(normal[1].body["metadata"]["resourceVersion"], "<rv:1>");
-    assert_eq!(normal[2].body["metadata"]["resourceVersion"], "<rv:2..>");
+    assert_eq!(normal[1].body["metadata"]["resourceVersion"], "<rv:old>");
+    assert_eq!(normal[2].body["metadata"]["resourceVersion"], "<rv:new..>");
     assert_eq!(
         normal[3].body["message"],
-        "resourceVersion <rv:2> of web-<random:1> is not 17"
+        "resourceVersion <rv:new> of web-<random:new> in k8s.io is not 17"
     );
+    assert_eq!(normal[4].body, serde_json::json!(["<rv:old>", "<rv:new>"]));
 }

@@ -1,0 +1,61 @@
+//! `windlass down`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::process::Signal;
+
+use crate::error::{Error, Result, at};
+use crate::progress::Step;
+use crate::state::State;
+
+/// How long a cluster may take to stop before it is ended.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+
+/// Stop the cluster and everything that runs in it.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  windlass down\n  windlass down --purge")]
+pub(crate) struct Down {
+    /// The cluster's data folder
+    #[arg(long, default_value = ".windlass")]
+    data_dir: PathBuf,
+    /// Remove the data folder too: certificates, logs, everything
+    #[arg(long)]
+    purge: bool,
+}
+
+impl Down {
+    pub(crate) async fn run(self) -> Result<()> {
+        match State::running(&self.data_dir) {
+            Ok(state) => {
+                let step = Step::start("stopping the cluster and its pods");
+                state.signal(Signal::TERM);
+                if !state.gone_within(STOP_LIMIT).await {
+                    state.signal(Signal::KILL);
+                    state.gone_within(STOP_LIMIT).await;
+                }
+                drop(step);
+                println!(
+                    "stopped the cluster at {} and everything that ran in it",
+                    state.address
+                );
+            }
+            // Nothing to stop is what was asked for.
+            Err(Error::NotRunning(_)) => {
+                println!("no cluster runs from {}", self.data_dir.display())
+            }
+            Err(error) => return Err(error),
+        }
+        // One that was killed leaves its pods' processes behind.
+        windlass_cluster::clean_up(&self.data_dir)
+            .await
+            .map_err(at(&self.data_dir))?;
+        if self.purge && self.data_dir.exists() {
+            fs::remove_dir_all(&self.data_dir).map_err(at(&self.data_dir))?;
+            println!("removed {}", self.data_dir.display());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,290 @@
+//! `windlass up`.
+
+use std::fs::{self, File};
+use std::io::{IsTerminal as _, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+use windlass_cluster::{Cluster, ClusterConfig};
+
+use crate::bundled::Bundled;
+use crate::error::{Error, Result, at};
+use crate::progress::Step;
+use crate::samples;
+use crate::state::State;
+use crate::status;
+
+/// How long a detached cluster may take to start.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Start the embedded cluster: an API server, controllers and a node on this machine.
+///
+/// It is for developing and testing operators, not for production. Objects are kept in memory:
+/// they go with the cluster.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  windlass up\n  windlass up --with memcached --sample --detach"
+)]
+pub(crate) struct Up {
+    /// Where the API server listens; port 0 is any free one. Default: the port of last time, or a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Where certificates, logs and the node's state are kept
+    #[arg(long, default_value = ".windlass")]
+    data_dir: PathBuf,
+    /// Where the kubeconfig is written. Default: `kubeconfig` in the data folder
+    #[arg(long, value_name = "FILE")]
+    kubeconfig_out: Option<PathBuf>,
+    /// Start no node: API server and controllers only
+    #[arg(long)]
+    no_node: bool,
+    /// Also run these operators
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
+    with: Vec<Bundled>,
+    /// Also create the samples of those operators, and wait until they run
+    #[arg(long, requires = "with")]
+    sample: bool,
+    /// Return once the cluster runs, and leave it running
+    #[arg(long)]
+    detach: bool,
+}
+
+impl Up {
+    pub(crate) async fn run(mut self) -> Result<()> {
+        self.with.sort_unstable();
+        self.with.dedup();
+        let private = fs::DirBuilder::new();
+        make_private_dir(private, &self.data_dir)?;
+        if let Ok(state) = State::running(&self.data_dir) {
+            println!(
+                "a cluster runs already from {}, at {}",
+                self.data_dir.display(),
+                state.address
+            );
+            return self.show(&state).await;
+        }
+        if self.detach {
+            self.detach().await
+        } else {
+            self.foreground().await
+        }
+    }
+
+    /// Runs the cluster in this process until it is told to stop.
+    async fn foreground(&self) -> Result<()> {
+        // Asked for before anything runs: a signal that comes early must not be lost.
+        let mut terminate =
+            signal(SignalKind::terminate()).map_err(|error| Error::Other(error.to_string()))?;
+        start_log();
+        let step = Step::start("starting the cluster");
+        let mut cluster = Cluster::start(ClusterConfig {
+            data_dir: self.data_dir.clone(),
+            listen: self.listen.unwrap_or_else(|| last_address(&self.data_dir)),
+            node: (!self.no_node).then(|| "windlass".to_owned()),
+        })
+        .await?;
+        for bundled in &self.with {
+            cluster.run_operator(&bundled.operator()).await?;
+        }
+        drop(step);
+        let kubeconfig = self.write_kubeconfig(&cluster)?;
+        let operators = self
+            .with
+            .iter()
+            .map(|bundled| bundled.name().to_owned())
+            .collect();
+        let state = State::of_this_process(cluster.address(), kubeconfig, operators);
+        state.write(&self.data_dir)?;
+        let shown = self.show(&state).await;
+        if shown.is_ok() {
+            println!("running; Ctrl-C stops it");
+            tokio::select! {
+                biased;
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        }
+        let step = Step::start("stopping the cluster and its pods");
+        cluster.stop().await;
+        drop(step);
+        shown
+    }
+
+    /// Starts the cluster as a process of its own, and waits until it serves.
+    async fn detach(&self) -> Result<()> {
+        let log = self.data_dir.join("up.log");
+        let output = fs::OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&log)
+            .map_err(at(&log))?;
+        let step = Step::start("starting the cluster");
+        let mut child = self
+            .command(output)?
+            .spawn()
+            .map_err(|error| Error::Other(format!("cannot start the cluster: {error}")))?;
+        let ready = async {
+            loop {
+                // The state is written once the cluster serves.
+                if let Ok(state) = State::running(&self.data_dir) {
+                    return Some(state);
+                }
+                if !matches!(child.try_wait(), Ok(None)) {
+                    return None;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let state = tokio::time::timeout(START_LIMIT, ready)
+            .await
+            .ok()
+            .flatten();
+        drop(step);
+        match state {
+            Some(state) => self.show(&state).await,
+            None => {
+                let _ = child.kill();
+                let text = fs::read_to_string(&log).unwrap_or_default();
+                let lines: Vec<&str> = text.lines().collect();
+                let tail = lines[lines.len().saturating_sub(10)..].join("\n");
+                Err(Error::DidNotStart { log, tail })
+            }
+        }
+    }
+
+    /// This program again, in the foreground of a session of its own.
+    fn command(&self, output: File) -> Result<Command> {
+        let program = std::env::current_exe()
+            .map_err(|error| Error::Other(format!("cannot find this program: {error}")))?;
+        let errors = output
+            .try_clone()
+            .map_err(|error| Error::Other(error.to_string()))?;
+        let mut command = Command::new(program);
+        command.arg("up").arg("--data-dir").arg(&self.data_dir);
+        if let Some(listen) = self.listen {
+            command.arg("--listen").arg(listen.to_string());
+        }
+        if let Some(path) = &self.kubeconfig_out {
+            command.arg("--kubeconfig-out").arg(path);
+        }
+        if self.no_node {
+            command.arg("--no-node");
+        }
+        for bundled in &self.with {
+            command.arg("--with").arg(bundled.name());
+        }
+        // A group of its own: Ctrl-C in this terminal is not meant for it.
+        command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors);
+        Ok(command)
+    }
+
+    fn write_kubeconfig(&self, cluster: &Cluster) -> Result<PathBuf> {
+        let path = self
+            .kubeconfig_out
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("kubeconfig"));
+        let text = serde_saphyr::to_string(cluster.kubeconfig())
+            .map_err(|error| Error::Other(format!("cannot write a kubeconfig: {error}")))?;
+        let unfinished = path.with_extension("new");
+        let write = || {
+            let mut file = fs::OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&unfinished)?;
+            file.write_all(text.as_bytes())?;
+            fs::rename(&unfinished, &path)
+        };
+        write().map_err(at(&path))?;
+        std::path::absolute(&path).map_err(at(&path))
+    }
+
+    /// Says what runs and how to use it; creates the samples first if they were asked for.
+    async fn show(&self, state: &State) -> Result<()> {
+        let client = status::client(state).await?;
+        if self.sample {
+            for bundled in &self.with {
+                let _step = Step::start(format!(
+                    "waiting for the sample of {} to run",
+                    bundled.name()
+                ));
+                samples::run(&client, *bundled).await?;
+            }
+        }
+        let operators = if state.operators.is_empty() {
+            "none".to_owned()
+        } else {
+            state.operators.join(", ")
+        };
+        println!(
+            "windlass {}: a cluster for developing and testing, not for production\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        println!("  API server  {}", state.address);
+        if self.no_node {
+            println!("  node        none: pods are not run");
+        } else {
+            println!(
+                "  node        runtime process: pods are plain processes, each with an address in 127.64.0.0/10"
+            );
+        }
+        println!("  operators   {operators}");
+        println!("  objects     in memory: they go with the cluster");
+        println!("  kubeconfig  {}\n", state.kubeconfig.display());
+        if self.sample {
+            print!("{}", status::tables(&client).await?);
+        }
+        let elsewhere = if self.data_dir == Path::new(".windlass") {
+            String::new()
+        } else {
+            format!(" --data-dir {}", self.data_dir.display())
+        };
+        println!("use it:   export KUBECONFIG={}", state.kubeconfig.display());
+        let program = std::env::args().next().unwrap_or_else(|| "windlass".to_owned());
+        println!("look:     {program} status{elsewhere}");
+        println!("stop:     {program} down{elsewhere}");
+        Ok(())
+    }
+}
+
+fn make_private_dir(mut builder: fs::DirBuilder, path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(at(path))
+}
+
+/// The address of last time, so that an old kubeconfig goes on working; any free port the first time.
+fn last_address(data_dir: &Path) -> SocketAddr {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let last = State::last(data_dir)
+        .and_then(|state| state.address.strip_prefix("https://")?.parse().ok());
+    last.filter(|address| std::net::TcpListener::bind(address).is_ok())
+        .unwrap_or(any)
+}
+
+/// Logs go to stderr; `RUST_LOG` chooses what is said.
+fn start_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}

@@ -1,0 +1,246 @@
+//! The cluster behind `windlass up`: everything speaks HTTPS to the API server, as in Kubernetes.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::net::TcpListener;
+use windlass::{Environment, Operator, Running};
+use windlass_apiserver::http::{Serving, TlsConfig};
+use windlass_apiserver::pki::Authority;
+use windlass_apiserver::{ApiServer, NodeClient};
+use windlass_node::process::{self, ProcessNodeConfig};
+use windlass_workloads::WorkloadsConfig;
+
+use crate::credentials::{self, CredentialsError};
+use crate::kubeconfig::kubeconfig;
+use crate::operators;
+
+/// Where the node keeps its state, in the data folder.
+const NODE_FOLDER: &str = "node";
+
+/// What a cluster is made from.
+#[derive(Debug)]
+pub struct ClusterConfig {
+    /// Where certificates, logs and the node's state are kept.
+    pub data_dir: PathBuf,
+    /// Where the API server listens; port 0 is any free one.
+    pub listen: SocketAddr,
+    /// The node's name; `None` starts no node.
+    pub node: Option<String>,
+}
+
+/// Why a cluster did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The port cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Certificates cannot be made, kept or used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// TLS could not be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(io::Error),
+    /// The node cannot be made.
+    #[error(transparent)]
+    Node(#[from] process::NodeError),
+    /// The API server refused something it should not have.
+    #[error("cannot {what}: {source}")]
+    Api {
+        /// What was being done.
+        what: String,
+        /// The answer.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A running cluster. Dropping it ends it at once; [`Cluster::stop`] lets pods end first.
+pub struct Cluster {
+    serving: Serving,
+    folder: PathBuf,
+    authority: Authority,
+    admin: Kubeconfig,
+    /// In the order they were started; stopped the other way round.
+    running: Vec<Running>,
+}
+
+impl Cluster {
+    /// Starts API server, controllers and node, and waits until the API server answers.
+    pub async fn start(config: ClusterConfig) -> Result<Self, ClusterError> {
+        let folder = config.data_dir.join("pki");
+        let authority = credentials::authority(&folder)?;
+        let ca = authority.pem().certificate.clone();
+        let listener =
+            TcpListener::bind(config.listen)
+                .await
+                .map_err(|source| ClusterError::Listen {
+                    address: config.listen,
+                    source,
+                })?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| ClusterError::Listen {
+                address: config.listen,
+                source,
+            })?;
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+        ];
+        let addresses = [IpAddr::from([127, 0, 0, 1]), address.ip()];
+        let serving = authority
+            .server("kube-apiserver", &addresses, &names)
+            .map_err(CredentialsError::from)?;
+        // Only the API server may ask a node for logs: its certificate has an authority of its own.
+        let node_clients = Authority::create().map_err(CredentialsError::from)?;
+        let to_nodes = node_clients
+            .client("kube-apiserver-kubelet-client", "system:masters")
+            .map_err(CredentialsError::from)?;
+        let server = ApiServer::new(windlass_apiserver::Config {
+            nodes: Some(NodeClient::new(&to_nodes, &ca).map_err(ClusterError::Tls)?),
+            ..windlass_apiserver::Config::default()
+        });
+        let tls = TlsConfig {
+            serving,
+            client_ca: ca.clone(),
+        };
+        let serving = server.serve(listener, &tls).map_err(ClusterError::Tls)?;
+        let admin_identity = credentials::client(
+            &folder,
+            &authority,
+            "admin",
+            "kubernetes-admin",
+            "system:masters",
+        )?;
+        let admin = kubeconfig(&format!("https://{address}"), &ca, &admin_identity);
+        let mut cluster = Self {
+            serving,
+            folder,
+            authority,
+            admin,
+            running: Vec::new(),
+        };
+        let workloads = windlass_workloads::operator(WorkloadsConfig {
+            root_ca: Some(ca.clone()),
+        });
+        cluster
+            .run(
+                &workloads,
+                "system:kube-controller-manager",
+                "system:masters",
+            )
+            .await?;
+        if let Some(name) = config.node {
+            let serving = cluster
+                .authority
+                .server(
+                    &format!("system:node:{name}"),
+                    &[IpAddr::from([127, 0, 0, 1])],
+                    &[&name],
+                )
+                .map_err(CredentialsError::from)?;
+            let user = format!("system:node:{name}");
+            let mut node = ProcessNodeConfig::new(name, config.data_dir.join(NODE_FOLDER));
+            node.tls = Some(process::Tls {
+                certificate: serving.certificate,
+                key: serving.key,
+                client_ca: node_clients.pem().certificate.clone(),
+            });
+            node.api_server = Some((address.ip().to_string(), address.port()));
+            cluster
+                .run(&process::operator(node)?, &user, "system:nodes")
+                .await?;
+        }
+        Ok(cluster)
+    }
+
+    /// Installs an operator's kinds and runs it, as its own user.
+    pub async fn run_operator(&mut self, operator: &Operator) -> Result<(), ClusterError> {
+        let client = self.client().await?;
+        operators::install(&client, operator)
+            .await
+            .map_err(|source| ClusterError::Api {
+                what: format!("install the kinds of {}", operator.name()),
+                source: source.into(),
+            })?;
+        self.run(
+            operator,
+            &operators::user_of(operator),
+            "system:serviceaccounts",
+        )
+        .await
+    }
+
+    async fn run(
+        &mut self,
+        operator: &Operator,
+        user: &str,
+        group: &str,
+    ) -> Result<(), ClusterError> {
+        let identity =
+            credentials::client(&self.folder, &self.authority, operator.name(), user, group)?;
+        let config = kubeconfig(
+            &self.address(),
+            &self.authority.pem().certificate,
+            &identity,
+        );
+        let running = operator.start(connect(config).await?, Environment::default());
+        running.synced().await;
+        self.running.push(running);
+        Ok(())
+    }
+
+    /// Where the API server is.
+    pub fn address(&self) -> String {
+        format!("https://{}", self.serving.address)
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Kubeconfig {
+        &self.admin
+    }
+
+    /// A client with the administrator's rights.
+    pub async fn client(&self) -> Result<Client, ClusterError> {
+        connect(self.admin.clone()).await
+    }
+
+    /// Stops operators, then the node with its pods, then controllers and API server.
+    pub async fn stop(mut self) {
+        while let Some(running) = self.running.pop() {
+            running.stop().await;
+        }
+        self.serving.stop().await;
+    }
+}
+
+/// Ends what a cluster that was killed left running. The cluster itself must not run.
+pub async fn clean_up(data_dir: &Path) -> io::Result<()> {
+    let folder = data_dir.join(NODE_FOLDER);
+    if folder.exists() {
+        process::clean_up(&folder).await
+    } else {
+        Ok(())
+    }
+}
+
+async fn connect(kubeconfig: Kubeconfig) -> Result<Client, ClusterError> {
+    let refused = |source: Box<dyn std::error::Error + Send + Sync>| ClusterError::Api {
+        what: "make a client of the API server".to_owned(),
+        source,
+    };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| refused(error.into()))?;
+    Client::try_from(config).map_err(|error| refused(error.into()))
+}

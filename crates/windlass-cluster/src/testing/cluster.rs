@@ -1,0 +1,295 @@
+//! The test cluster and what a test does with it.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+use windlass::{Activity, Environment, Operator, Running};
+use windlass_apiserver::{ApiServer, Identity};
+use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
+use windlass_workloads::WorkloadsConfig;
+
+use super::faults::{Faults, Request};
+use super::started::Started;
+use crate::operators;
+
+/// Where virtual time starts.
+const START: &str = "2030-01-01T00:00:00Z";
+/// The namespace the short forms work in.
+const NAMESPACE: &str = "default";
+/// Who the controllers are that every cluster has.
+pub(super) const CONTROLLERS: &str = "system:kube-controller-manager";
+/// What pods would know the API server by. In one process there is no TLS, and so no certificate.
+const ROOT_CA: &str = "in process: no certificate\n";
+/// A cluster that is still at work after this much virtual time never settles.
+const SETTLE_LIMIT: Duration = Duration::from_secs(3600);
+
+/// A namespaced object that can be read and written.
+pub trait TestObject:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+{
+}
+impl<K> TestObject for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+{
+}
+
+/// A cluster in this process: API server, controllers and a simulated node, under virtual time.
+///
+/// Nothing in it touches a socket, a file or the machine's clock. Clones are the same cluster;
+/// when the last one is dropped, everything in it ends.
+#[derive(Clone)]
+pub struct TestCluster(Arc<Inner>);
+
+struct Inner {
+    seed: u64,
+    server: ApiServer,
+    environment: Environment,
+    faults: Arc<Faults>,
+    node: SimulatedNode,
+    /// The controllers every cluster has.
+    controllers: Started,
+    operators: Mutex<Vec<Started>>,
+    /// The node lives as long as the cluster.
+    _node: Running,
+}
+
+impl TestCluster {
+    /// A fresh cluster. Everything random in it follows from `seed`.
+    pub async fn new(seed: u64) -> Self {
+        let start: Timestamp = START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+        let faults = Arc::new(Faults::default());
+        let server = ApiServer::new(windlass_apiserver::Config {
+            clock: windlass_apiserver::Clock::starting_at(start),
+            random: windlass_apiserver::Random::seeded(seed),
+            hooks: Some(faults.clone()),
+            ..windlass_apiserver::Config::default()
+        });
+        let environment = Environment {
+            clock: windlass::Clock::starting_at(start),
+            random: windlass::Random::seeded(seed),
+            activity: Activity::default(),
+        };
+        let client =
+            |user: &str| Client::new(server.in_process(Identity::new(user, [])), NAMESPACE);
+        let workloads = windlass_workloads::operator(WorkloadsConfig {
+            root_ca: Some(ROOT_CA.to_owned()),
+        });
+        let controllers = Started::new(
+            Arc::new(workloads),
+            CONTROLLERS.to_owned(),
+            client(CONTROLLERS),
+            environment.clone(),
+            faults.clone(),
+        );
+        let (node_operator, node) = simulated::operator(SimulatedNodeConfig::new("simulated"));
+        let node_running =
+            node_operator.start(client("system:node:simulated"), environment.clone());
+        let cluster = Self(Arc::new(Inner {
+            seed,
+            server,
+            environment,
+            faults,
+            node,
+            controllers,
+            operators: Mutex::default(),
+            _node: node_running,
+        }));
+        cluster.settle().await;
+        cluster
+    }
+
+    /// Installs an operator's kinds and runs it, as its own user.
+    pub async fn start(&self, operator: Operator) {
+        self.start_shared(Arc::new(operator)).await;
+    }
+
+    pub(super) async fn start_shared(&self, operator: Arc<Operator>) {
+        if let Err(error) = operators::install(&self.client(), &operator).await {
+            panic!("cannot install the kinds of {}: {error}", operator.name());
+        }
+        let user = operators::user_of(&operator);
+        let identity = Identity::new(user.clone(), []);
+        let client = Client::new(self.0.server.in_process(identity), NAMESPACE);
+        let started = Started::new(
+            operator,
+            user,
+            client,
+            self.0.environment.clone(),
+            self.0.faults.clone(),
+        );
+        self.lock_operators().push(started);
+        self.settle().await;
+    }
+
+    /// Kills every operator, between two steps of whatever it is doing, and starts it again.
+    pub async fn restart_operators(&self) {
+        for started in self.lock_operators().iter() {
+            started.crash().notify_one();
+        }
+        self.settle().await;
+    }
+
+    fn lock_operators(&self) -> MutexGuard<'_, Vec<Started>> {
+        self.0
+            .operators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The operators that were started, in that order.
+    pub(super) fn operators(&self) -> Vec<Arc<Operator>> {
+        let started = self.lock_operators();
+        started.iter().map(|started| started.operator()).collect()
+    }
+
+    /// What kills whoever acts as `user`.
+    pub(super) fn crash_of(&self, user: &str) -> Option<Arc<Notify>> {
+        let operators = self.lock_operators();
+        std::iter::once(&self.0.controllers)
+            .chain(operators.iter())
+            .find(|started| started.user() == user)
+            .map(Started::crash)
+    }
+
+    pub(super) fn faults(&self) -> &Faults {
+        &self.0.faults
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.0.seed
+    }
+
+    /// Waits until nothing in the cluster has anything left to do, moving virtual time to whatever is due next.
+    ///
+    /// Panics, naming what is still at work, when that takes more than an hour of virtual time.
+    pub async fn settle(&self) {
+        let activity = &self.0.environment.activity;
+        let limit = Instant::now() + SETTLE_LIMIT;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            // On a paused clock a sleep ends only when every task that can run has run.
+            sleep(pause).await;
+            if activity.is_idle() {
+                return;
+            }
+            assert!(
+                Instant::now() < limit,
+                "the cluster did not settle within {SETTLE_LIMIT:?} of virtual time; still at work: {:#?}",
+                activity.describe()
+            );
+            if let (Some(due), false) = (activity.next_due(), activity.is_busy()) {
+                sleep_until(due).await;
+                pause = Duration::from_millis(1);
+            } else {
+                // Something waits for a timer it did not tell of.
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    }
+
+    /// Lets `time` pass, and then settles.
+    pub async fn advance(&self, time: Duration) {
+        sleep(time).await;
+        self.settle().await;
+    }
+
+    /// A client with the administrator's rights, for whatever the short forms do not cover.
+    pub fn client(&self) -> Client {
+        Client::new(self.0.server.in_process(Identity::admin()), NAMESPACE)
+    }
+
+    /// The simulated node, to play tricks on.
+    pub fn node(&self) -> &SimulatedNode {
+        &self.0.node
+    }
+
+    /// Every request that reached the API server so far, in order.
+    pub fn requests(&self) -> Vec<Request> {
+        self.0.faults.log()
+    }
+
+    /// The requests one operator sent so far.
+    pub fn requests_of(&self, operator: &str) -> Vec<Request> {
+        let user = format!("system:serviceaccount:{operator}-system:{operator}");
+        self.requests()
+            .into_iter()
+            .filter(|request| request.user == user)
+            .collect()
+    }
+
+    fn api<K: TestObject>(&self) -> Api<K> {
+        Api::namespaced(self.client(), NAMESPACE)
+    }
+
+    /// Creates an object in the namespace `default`.
+    pub async fn create<K: TestObject>(&self, object: K) -> K {
+        let created = self
+            .api::<K>()
+            .create(&PostParams::default(), &object)
+            .await;
+        answer(created, "create", &object.name_any())
+    }
+
+    /// The object of that name; panics when there is none.
+    pub async fn get<K: TestObject>(&self, name: &str) -> K {
+        answer(self.api::<K>().get(name).await, "get", name)
+    }
+
+    /// The object of that name, if there is one.
+    pub async fn find<K: TestObject>(&self, name: &str) -> Option<K> {
+        answer(self.api::<K>().get_opt(name).await, "get", name)
+    }
+
+    /// Every object of a kind.
+    pub async fn list<K: TestObject>(&self) -> Vec<K> {
+        answer(
+            self.api::<K>().list(&ListParams::default()).await,
+            "list",
+            "all",
+        )
+        .items
+    }
+
+    /// Changes an object by a JSON merge patch.
+    pub async fn patch<K: TestObject>(&self, name: &str, patch: serde_json::Value) -> K {
+        let patched = self
+            .api::<K>()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        answer(patched, "patch", name)
+    }
+
+    /// Deletes an object.
+    pub async fn delete<K: TestObject>(&self, name: &str) {
+        answer(
+            self.api::<K>()
+                .delete(name, &DeleteParams::default())
+                .await
+                .map(|_| ()),
+            "delete",
+            name,
+        );
+    }
+}
+
+/// Ends a test with a sentence that says what was done to which object.
+fn answer<T>(result: kube::Result<T>, verb: &str, name: &str) -> T {
+    result.unwrap_or_else(|error| panic!("cannot {verb} {name}: {error}"))
+}

@@ -1,0 +1,123 @@
+//! A scenario, replayed once per write of the operators in it, killed just after that write.
+//!
+//! The operator's program ends between any two of its steps sooner or later. So the scenario runs
+//! once undisturbed, which counts the writes; then once for each of them on a fresh cluster, with
+//! the operator killed when that write has been applied and before it hears of it, and started
+//! again. Every run must end in the same state.
+
+use std::future::Future;
+
+use super::cluster::{CONTROLLERS, TestCluster};
+use super::state;
+use crate::operators;
+
+impl TestCluster {
+    /// Replays `scenario` once per write that this cluster's operators make in it; panics on a different end.
+    ///
+    /// Answers how many replays there were: a scenario without a write proves nothing, and panics too.
+    pub async fn crash_after_every_write<F, Fut>(&self, scenario: F) -> usize
+    where
+        F: Fn(TestCluster) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let users: Vec<String> = self
+            .operators()
+            .iter()
+            .map(|operator| operators::user_of(operator))
+            .collect();
+        assert!(
+            !users.is_empty(),
+            "start an operator before asking for it to be killed"
+        );
+        self.replay(&users, scenario).await
+    }
+
+    /// The same for the controllers every cluster has, which are killed as one.
+    pub async fn crash_controllers_after_every_write<F, Fut>(&self, scenario: F) -> usize
+    where
+        F: Fn(TestCluster) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        self.replay(&[CONTROLLERS.to_owned()], scenario).await
+    }
+
+    /// Replays `scenario` once per write of each of these users.
+    async fn replay<F, Fut>(&self, users: &[String], scenario: F) -> usize
+    where
+        F: Fn(TestCluster) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let undisturbed = self.fresh().await;
+        let before = undisturbed.requests().len();
+        scenario(undisturbed.clone()).await;
+        let expected = undisturbed.state().await;
+        let all = undisturbed.requests();
+        let mut replays = 0;
+        for user in users {
+            let writes: Vec<_> = all[before..]
+                .iter()
+                .filter(|request| {
+                    request.user == *user && request.verb.writes() && request.code < 300
+                })
+                .collect();
+            for (index, write) in writes.iter().enumerate() {
+                let nth = index + 1;
+                let cluster = self.fresh().await;
+                cluster.crash_after(user, nth);
+                scenario(cluster.clone()).await;
+                let found = cluster.state().await;
+                assert!(
+                    !cluster.faults().crash_is_pending(),
+                    "{user} made fewer than {nth} writes in a replay of the scenario: it is not deterministic",
+                );
+                assert!(
+                    found == expected,
+                    "killed after write {nth} of {} ({write}), {user} ends differently:\n{}",
+                    writes.len(),
+                    difference(&expected, &found)
+                );
+                replays += 1;
+            }
+        }
+        assert!(replays > 0, "nothing was written in this scenario");
+        println!("{replays} replays, each killed after another write, all ended alike");
+        replays
+    }
+
+    /// A cluster of the same seed with the same operators, in which nothing has happened yet.
+    async fn fresh(&self) -> Self {
+        let cluster = Self::new(self.seed()).await;
+        for operator in self.operators() {
+            cluster.start_shared(operator).await;
+        }
+        cluster
+    }
+
+    fn crash_after(&self, user: &str, nth: usize) {
+        if let Some(crash) = self.crash_of(user) {
+            self.faults().crash_after(user, nth, crash);
+        }
+    }
+
+    async fn state(&self) -> Vec<String> {
+        self.settle().await;
+        state::of(&self.client())
+            .await
+            .unwrap_or_else(|error| panic!("cannot read the cluster's state: {error}"))
+    }
+}
+
+fn difference(expected: &[String], found: &[String]) -> String {
+    let only = |these: &[String], those: &[String], mark: &str| {
+        these
+            .iter()
+            .filter(|line| !those.contains(line))
+            .map(|line| format!("{mark} {line}\n"))
+            .collect::<String>()
+    };
+    format!(
+        "{}{}",
+        only(expected, found, "-"),
+        only(found, expected, "+")
+    )
+}

@@ -1,0 +1,66 @@
+//! An operator that runs, and is started again when it is killed.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use windlass::{Environment, Operator};
+
+use super::faults::Faults;
+
+/// A supervised operator. Dropping it ends it for good.
+pub(super) struct Started {
+    operator: Arc<Operator>,
+    user: String,
+    crash: Arc<Notify>,
+    supervisor: JoinHandle<()>,
+}
+
+impl Started {
+    /// Runs `operator` as `user`, whose client is given, until this is dropped.
+    pub(super) fn new(
+        operator: Arc<Operator>,
+        user: String,
+        client: Client,
+        environment: Environment,
+        faults: Arc<Faults>,
+    ) -> Self {
+        let crash = Arc::new(Notify::new());
+        let (killed, runs, name) = (crash.clone(), operator.clone(), user.clone());
+        let supervisor = tokio::spawn(async move {
+            loop {
+                let running = runs.start(client.clone(), environment.clone());
+                killed.notified().await;
+                drop(running);
+                faults.revive(&name);
+            }
+        });
+        Self {
+            operator,
+            user,
+            crash,
+            supervisor,
+        }
+    }
+
+    pub(super) fn operator(&self) -> Arc<Operator> {
+        self.operator.clone()
+    }
+
+    /// Who it is to the API server.
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Notified, it kills the operator, which is then started again.
+    pub(super) fn crash(&self) -> Arc<Notify> {
+        self.crash.clone()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.supervisor.abort();
+    }
+}

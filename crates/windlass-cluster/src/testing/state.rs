@@ -1,0 +1,84 @@
+//! The state of a cluster in a form in which two runs can be compared.
+//!
+//! What differs from run to run by nature is taken out: uids, versions, times, addresses and the
+//! random parts of names. What is left is what a user would say the cluster looks like.
+
+use std::collections::BTreeMap;
+
+use kube::api::{DynamicObject, ListParams};
+use kube::discovery::{Discovery, verbs};
+use kube::{Api, Client};
+use serde_json::Value;
+
+/// Kinds that tell what happened, not what is.
+const NOT_STATE: &[&str] = &["Event", "Lease"];
+/// Fields that are different in every run.
+const FLEETING: &[&str] = &[
+    "uid",
+    "resourceVersion",
+    "managedFields",
+    "generateName",
+    "podIP",
+    "podIPs",
+    "containerID",
+];
+
+/// Every object, as sorted lines: `kind namespace/name` and its content.
+pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
+    let discovery = Discovery::new(client.clone()).run_aggregated().await?;
+    let mut objects: Vec<(String, Value)> = Vec::new();
+    for group in discovery.groups_alphabetical() {
+        for (resource, capabilities) in group.recommended_resources() {
+            if !capabilities.supports_operation(verbs::LIST)
+                || NOT_STATE.contains(&resource.kind.as_str())
+            {
+                continue;
+            }
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            for object in api.list(&ListParams::default()).await?.items {
+                let value = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
+                objects.push((resource.kind.clone(), value));
+            }
+        }
+    }
+    // Generated names are replaced wherever they stand, longest first: one may contain another.
+    let mut generated: BTreeMap<String, String> = BTreeMap::new();
+    for (_, object) in &objects {
+        if let (Some(name), Some(base)) = (
+            object["metadata"]["name"].as_str(),
+            object["metadata"]["generateName"].as_str(),
+        ) {
+            generated.insert(name.to_owned(), format!("{base}*"));
+        }
+    }
+    let mut generated: Vec<(String, String)> = generated.into_iter().collect();
+    generated.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    let mut lines: Vec<String> = objects
+        .into_iter()
+        .map(|(kind, mut object)| {
+            forget(&mut object);
+            let mut line = format!("{kind} {object}");
+            for (name, placeholder) in &generated {
+                line = line.replace(name, placeholder);
+            }
+            line
+        })
+        .collect();
+    lines.sort();
+    Ok(lines)
+}
+
+fn forget(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, _| !FLEETING.contains(&key.as_str()) && !is_time(key));
+            map.values_mut().for_each(forget);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget),
+        _ => {}
+    }
+}
+
+fn is_time(key: &str) -> bool {
+    key.ends_with("Time") || key.ends_with("Timestamp") || key.ends_with("At")
+}

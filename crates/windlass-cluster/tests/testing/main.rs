@@ -1,0 +1,6 @@
+//! What `TestCluster` promises to those who write tests with it.
+
+mod crash;
+mod operators;
+mod requests;
+mod time;

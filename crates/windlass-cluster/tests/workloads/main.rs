@@ -1,0 +1,18 @@
+//! What the workload controllers do, one test per behaviour.
+//!
+//! Each scenario is plain requests and waits, and so can be played on two stages: on a
+//! `TestCluster`, as every `cargo test` does, and on the real kube-apiserver with our controllers
+//! beside it, which is what `make real-workloads` does. What holds on both is not made up.
+
+mod account;
+mod collection;
+mod deletion;
+mod deployment;
+mod namespace;
+mod real;
+mod replicaset;
+mod rollout;
+mod scene;
+mod scheduling;
+mod spectator;
+mod stage;

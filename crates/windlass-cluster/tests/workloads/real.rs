@@ -1,0 +1,137 @@
+//! The real kube-apiserver as a stage: our controllers and a stand-in for a node beside it.
+//!
+//! Tests run side by side, and two of the same controllers would fight, so one thread of this
+//! process runs them for all tests.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+use tokio::runtime::Builder;
+use windlass::Environment;
+use windlass_workloads::WorkloadsConfig;
+
+use crate::scene::{BROKEN, Scene};
+
+/// The name of the only node.
+const NODE: &str = "only";
+
+/// Plays a scenario on the API server of this kubeconfig.
+pub(crate) fn play(kubeconfig: &Path, name: &str, scenario: impl AsyncFnOnce(&Scene)) {
+    /// The API servers that have their controllers.
+    static ATTENDED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    {
+        let mut attended = ATTENDED.lock().unwrap_or_else(PoisonError::into_inner);
+        if attended.insert(kubeconfig.to_owned()) {
+            attend(kubeconfig.to_owned());
+        }
+    }
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let scene = Scene::open(connect(kubeconfig).await, name).await;
+        scenario(&scene).await;
+    });
+}
+
+async fn connect(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .expect("a configuration");
+    Client::try_from(config).expect("a client")
+}
+
+/// Runs controllers and node until the process ends, in a thread of their own; returns when they have begun.
+fn attend(kubeconfig: PathBuf) {
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let client = connect(&kubeconfig).await;
+            let workloads = windlass_workloads::operator(WorkloadsConfig {
+                root_ca: Some("a certificate".to_owned()),
+            });
+            let running = workloads.start(client.clone(), Environment::default());
+            running.synced().await;
+            register(&client).await;
+            begun.send(()).expect("somebody waits");
+            report(client).await;
+        });
+    });
+    has_begun.recv().expect("controllers and node");
+}
+
+/// Makes the node known.
+async fn register(client: &Client) {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let params = PatchParams::apply("scenarios").force();
+    // Kubernetes taints a new node until somebody says that it is ready.
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": NODE } });
+    nodes
+        .patch(NODE, &params, &Patch::Apply(node))
+        .await
+        .expect("a node");
+    let now = jiff::Timestamp::now().to_string();
+    let ready = json!({ "status": { "conditions": [{
+        "type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now,
+    }] } });
+    let params = PatchParams::default();
+    nodes
+        .patch_status(NODE, &params, &Patch::Merge(ready))
+        .await
+        .expect("a ready node");
+    let untaint = json!({ "spec": { "taints": null } });
+    nodes
+        .patch(NODE, &params, &Patch::Merge(untaint))
+        .await
+        .expect("a node without taints");
+}
+
+/// Does nothing but report: bound pods become ready, unless they are broken, and deleted ones go.
+async fn report(client: Client) {
+    let pods: Api<Pod> = Api::all(client.clone());
+    let events = watcher(pods, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events.applied_objects());
+    while let Some(pod) = events.next().await {
+        let Ok(pod) = pod else { continue };
+        let spec = pod.spec.as_ref();
+        if spec.and_then(|spec| spec.node_name.as_deref()) != Some(NODE) {
+            continue;
+        }
+        let name = pod.name_any();
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+        if pod.metadata.deletion_timestamp.is_some() {
+            // It may be gone already: there is nothing else to do then.
+            let now = DeleteParams::default().grace_period(0);
+            let _ = pods.delete(&name, &now).await;
+            continue;
+        }
+        let is_broken = spec
+            .iter()
+            .flat_map(|spec| &spec.containers)
+            .any(|container| container.image.as_deref() == Some(BROKEN));
+        let status = if is_broken { "False" } else { "True" };
+        let is_known = pod
+            .status
+            .iter()
+            .flat_map(|status| status.conditions.iter().flatten())
+            .any(|condition| condition.type_ == "Ready" && condition.status == status);
+        if !is_known {
+            let now = jiff::Timestamp::now().to_string();
+            let ready = json!({ "status": { "phase": "Running", "conditions": [
+                { "type": "Ready", "status": status, "lastTransitionTime": now },
+            ] } });
+            let ready = Patch::Strategic(ready);
+            let _ = pods
+                .patch_status(&name, &PatchParams::default(), &ready)
+                .await;
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! [`Description`]: an operator as plain facts.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// Everything about an operator that manifests are made from.
+#[derive(Clone, Debug, Default)]
+pub struct Description {
+    /// The operator's name: a DNS label, such as `memcached-operator`.
+    pub name: String,
+    /// The operator's version.
+    pub version: String,
+    /// The kinds it defines.
+    pub crds: Vec<CustomResourceDefinition>,
+    /// Its controllers.
+    pub controllers: Vec<Part>,
+    /// Its background tasks.
+    pub tasks: Vec<Part>,
+}
+
+impl Description {
+    /// All rules of all parts.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.controllers
+            .iter()
+            .chain(&self.tasks)
+            .flat_map(|part| &part.rules)
+    }
+}
+
+/// A controller or a background task.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a few words: `reconciles memcacheds.cache.example.com`.
+    pub purpose: String,
+    /// What it watches and why.
+    pub watches: Vec<Watched>,
+    /// What it may do and why.
+    pub rules: Vec<Rule>,
+}
+
+/// A kind that a controller watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The resource with its group, as `deployments.apps`.
+    pub resource: String,
+    /// The restriction, if there is one, as `field spec.nodeName=a`.
+    pub scope: Option<String>,
+    /// What its changes do.
+    pub why: String,
+}
+
+/// Verbs on a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// API group; empty for the core group, `*` for all.
+    pub group: String,
+    /// Plural name, with a subresource after a slash; `*` for all.
+    pub resource: String,
+    /// The verbs.
+    pub verbs: BTreeSet<String>,
+    /// What needs them.
+    pub why: String,
+}

@@ -1,0 +1,74 @@
+//! What an operator watches and may do, and why, for people.
+
+use std::fmt::Write as _;
+
+use crate::{Description, Part};
+
+/// A page that says what the operator is.
+pub fn explain(description: &Description) -> String {
+    let mut page = format!("{} {}\n", description.name, description.version);
+    for crd in &description.crds {
+        let versions: Vec<&str> = crd
+            .spec
+            .versions
+            .iter()
+            .map(|version| version.name.as_str())
+            .collect();
+        let name = crd.metadata.name.as_deref().unwrap_or_default();
+        line(
+            &mut page,
+            0,
+            &format!("defines {name} ({})", versions.join(", ")),
+        );
+    }
+    for controller in &description.controllers {
+        part(&mut page, "controller", controller);
+    }
+    for task in &description.tasks {
+        part(&mut page, "task", task);
+    }
+    page
+}
+
+fn part(page: &mut String, what: &str, part: &Part) {
+    page.push('\n');
+    line(page, 0, &format!("{what} {}: {}", part.name, part.purpose));
+    if !part.watches.is_empty() {
+        line(page, 1, "watches");
+    }
+    for watched in &part.watches {
+        let scope = watched
+            .scope
+            .as_ref()
+            .map(|scope| format!(" ({scope})"))
+            .unwrap_or_default();
+        line(
+            page,
+            2,
+            &format!("{}{scope}: {}", watched.resource, watched.why),
+        );
+    }
+    line(page, 1, "may");
+    for rule in &part.rules {
+        let verbs: Vec<&str> = rule.verbs.iter().map(String::as_str).collect();
+        let group = if rule.group.is_empty() {
+            String::new()
+        } else {
+            format!(".{}", rule.group)
+        };
+        let (resource, sub) = match rule.resource.split_once('/') {
+            Some((resource, sub)) => (resource, format!("/{sub}")),
+            None => (rule.resource.as_str(), String::new()),
+        };
+        line(
+            page,
+            2,
+            &format!("{} {resource}{group}{sub}: {}", verbs.join(", "), rule.why),
+        );
+    }
+}
+
+fn line(page: &mut String, depth: usize, text: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "{:indent$}{text}", "", indent = depth * 2);
+}

@@ -1,0 +1,172 @@
+//! The node's agent: a controller of the pods bound to this node.
+//!
+//! The controller hands each pod, with the ConfigMaps and Secrets its environment is made from, to
+//! the pod's [`worker`], a task that lives as long as the pod does. The worker hears from the API
+//! server through the controller and from the runtime directly, so the end of a process is acted
+//! upon at once.
+
+mod event;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::events::v1::Event;
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+use windlass::{
+    Context, Controller, Declare, Error, Grant, Key, Next, Raw, Reads, Reconciled, Reconciler,
+    Result, Scope, Verb, Watched,
+};
+
+use crate::env::{Sources, references};
+use crate::runtime::{Mail, Reports, Runtime};
+use worker::Worker;
+
+/// Who the node is, in what its pods say.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) host_ip: String,
+}
+
+/// The controller of the pods bound to a node.
+pub(crate) fn controller<R: Runtime>(
+    identity: Identity,
+    runtime: Arc<R>,
+) -> Controller<Pod, Reconciled<Pod>> {
+    let scope = Scope::all().field("spec.nodeName", &identity.name);
+    Controller::of_existing()
+        .reconciler(move |declare| Agent::declare(declare, identity.clone(), runtime.clone()))
+        .named("node")
+        .scoped(scope)
+}
+
+struct Agent<R> {
+    identity: Identity,
+    runtime: Arc<R>,
+    config_maps: Reads<ConfigMap>,
+    secrets: Reads<Secret>,
+    raw: Raw,
+    begun: OnceCell<()>,
+    workers: Mutex<BTreeMap<Key, Hand>>,
+}
+
+/// The way to a worker.
+struct Hand {
+    uid: String,
+    reports: Reports,
+    task: AbortHandle,
+}
+
+impl<R: Runtime> Agent<R> {
+    fn declare(declare: &mut Declare<Pod>, identity: Identity, runtime: Arc<R>) -> Self {
+        Self {
+            identity,
+            runtime,
+            config_maps: declare.reads(ConfigMap::referenced_by(|pod: &Pod| references(pod).0)),
+            secrets: declare.reads(Secret::referenced_by(|pod: &Pod| references(pod).1)),
+            // The workers report when something happens on the machine, not when a reconcile
+            // happens to run, so they need the client itself.
+            raw: declare.raw([
+                Grant::new("", "pods/status", [Verb::Patch]),
+                Grant::of::<Pod>([Verb::Delete]),
+                Grant::of::<Event>([Verb::Create]),
+            ]),
+            begun: OnceCell::new(),
+            workers: Mutex::default(),
+        }
+    }
+
+    /// Tells the pod's worker how the pod should be; the first time, there is none yet.
+    async fn deliver(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+        let begin = || self.runtime.begin(ctx.environment());
+        self.begun
+            .get_or_try_init(begin)
+            .await
+            .map_err(Error::other)?;
+        let sources = self.sources(pod, ctx).await?;
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        let mut workers = self.lock();
+        if let Some(former) = workers.get(ctx.key()).filter(|hand| hand.uid != uid) {
+            // Another pod of the same name.
+            former.reports.send(Mail::Gone);
+            workers.remove(ctx.key());
+        }
+        let hand = workers.entry(ctx.key().clone()).or_insert_with(|| {
+            let (reports, inbox) = Reports::new(ctx.environment().activity.clone());
+            let worker = Worker::new(
+                self.runtime.clone(),
+                self.identity.clone(),
+                self.raw.client(ctx),
+                ctx.environment().clone(),
+                pod.clone(),
+                reports.clone(),
+            );
+            Hand {
+                uid,
+                reports,
+                task: tokio::spawn(worker.run(inbox)).abort_handle(),
+            }
+        });
+        hand.reports
+            .send(Mail::Desired(Box::new(pod.clone()), sources));
+        Ok(Next::settled())
+    }
+
+    async fn sources(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Sources> {
+        let (config_maps, secrets) = references(pod);
+        let mut sources = Sources::default();
+        for name in config_maps {
+            if let Some(map) = self.config_maps.get(ctx, &name).await? {
+                sources.config_maps.insert(name, map);
+            }
+        }
+        for name in secrets {
+            if let Some(secret) = self.secrets.get(ctx, &name).await? {
+                sources.secrets.insert(name, secret);
+            }
+        }
+        Ok(sources)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Hand>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Runtime> Reconciler for Agent<R> {
+    type Object = Pod;
+
+    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+        self.deliver(pod, ctx).await
+    }
+
+    async fn terminating(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+        self.deliver(pod, ctx).await
+    }
+
+    async fn gone(&self, key: &Key) -> Result<()> {
+        if let Some(hand) = self.lock().remove(key) {
+            hand.reports.send(Mail::Gone);
+        }
+        Ok(())
+    }
+}
+
+impl<R> Drop for Agent<R> {
+    /// Without their controller the workers would act on what is no longer true.
+    fn drop(&mut self) {
+        let workers = self
+            .workers
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        for hand in workers.values() {
+            hand.task.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+use windlass::Clock;
+
+use super::super::{Stream, Writer};
+use super::*;
+use crate::scratch::Scratch;
+
+async fn written(folder: &Scratch, text: &[u8]) -> (std::path::PathBuf, Writer) {
+    let path = folder.path().join("0.log");
+    let writer = Writer::create(&path, Clock::real()).expect("a log");
+    writer.drain(Stream::Stdout, text).await.expect("written");
+    (path, writer)
+}
+
+async fn read(path: &Path, options: LogOptions) -> String {
+    let mut reader = Reader::open(path, &options, Timestamp::now(), None)
+        .await
+        .expect("the log");
+    let mut all = Vec::new();
+    while let Some(piece) = reader.next().await.expect("a piece") {
+        all.extend_from_slice(&piece);
+    }
+    String::from_utf8(all).expect("text")
+}
+
+#[tokio::test]
+async fn what_was_written_is_read() {
+    let folder = Scratch::new("log-plain");
+    let long = "x".repeat(40_000);
+    let text = format!("one\n{long}\n\nlast without end");
+    let (path, _) = written(&folder, text.as_bytes()).await;
+    assert_eq!(read(&path, LogOptions::default()).await, text);
+    let limited = LogOptions {
+        limit_bytes: Some(6),
+        ..LogOptions::default()
+    };
+    assert_eq!(read(&path, limited).await, "one\nxx");
+}
+
+#[tokio::test]
+async fn tail_since_and_timestamps() {
+    let folder = Scratch::new("log-tail");
+    let (path, _) = written(&folder, b"a\nb\nc\n").await;
+    let tail = |lines| LogOptions {
+        tail_lines: Some(lines),
+        ..LogOptions::default()
+    };
+    assert_eq!(read(&path, tail(2)).await, "b\nc\n");
+    assert_eq!(read(&path, tail(0)).await, "");
+    assert_eq!(read(&path, tail(9)).await, "a\nb\nc\n");
+    let future = LogOptions {
+        since_time: Some(Timestamp::now() + Duration::from_mins(1)),
+        ..LogOptions::default()
+    };
+    assert_eq!(read(&path, future).await, "");
+    let recent = LogOptions {
+        since_seconds: Some(3600),
+        ..tail(1)
+    };
+    assert_eq!(read(&path, recent).await, "c\n");
+    let stamped = read(
+        &path,
+        LogOptions {
+            timestamps: true,
+            ..tail(1)
+        },
+    )
+    .await;
+    let (at, rest) = stamped.split_once(' ').expect("a time");
+    assert!(at.parse::<Timestamp>().is_ok() && at.len() == 30, "{at}");
+    assert_eq!(rest, "c\n");
+}
+
+#[tokio::test]
+async fn following_ends_with_the_container() {
+    let folder = Scratch::new("log-follow");
+    let (path, writer) = written(&folder, b"early\n").await;
+    let options = LogOptions {
+        follow: true,
+        ..LogOptions::default()
+    };
+    let mut reader = Reader::open(&path, &options, Timestamp::now(), Some(writer.progress()))
+        .await
+        .expect("the log");
+    assert_eq!(
+        reader.next().await.expect("a piece").as_deref(),
+        Some(&b"early\n"[..])
+    );
+    {
+        let mut waiting = std::pin::pin!(reader.next());
+        assert!(futures::poll!(&mut waiting).is_pending());
+        writer
+            .drain(Stream::Stderr, &b"late\n"[..])
+            .await
+            .expect("written");
+        assert_eq!(
+            waiting.await.expect("a piece").as_deref(),
+            Some(&b"late\n"[..])
+        );
+    }
+    writer.end();
+    assert_eq!(reader.next().await.expect("the end"), None);
+}
+
+fn joined(lines: &[String]) -> String {
+    lines
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_output_survives_and_any_tail_is_its_end(
+        lines in prop::collection::vec("[a-z ]{0,40}", 0..30),
+        tail in 0_u64..40,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let folder = Scratch::new("log-any");
+            let text = joined(&lines);
+            let (path, _) = written(&folder, text.as_bytes()).await;
+            prop_assert_eq!(&read(&path, LogOptions::default()).await, &text);
+            let kept = lines.len().saturating_sub(usize::try_from(tail).unwrap());
+            let end = joined(&lines[kept..]);
+            let options = LogOptions { tail_lines: Some(tail), ..LogOptions::default() };
+            prop_assert_eq!(read(&path, options).await, end);
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,117 @@
+//! Turns what a container writes into a log file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::watch;
+use windlass::Clock;
+
+use super::format::{Line, Stream, encode};
+
+/// A longer line is written in parts.
+const LONGEST: usize = 16 * 1024;
+
+/// How far a log has come; followers wait for it to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Changes with every record.
+    pub records: u64,
+    /// The container has ended and everything it wrote is in the file.
+    pub ended: bool,
+}
+
+/// Writes the log of one run of a container; clones write the same file.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    file: Arc<Mutex<File>>,
+    progress: watch::Sender<Progress>,
+    clock: Clock,
+}
+
+impl Writer {
+    /// Creates the file.
+    pub fn create(path: &Path, clock: Clock) -> io::Result<Self> {
+        let file = File::options().create(true).append(true).open(path)?;
+        Ok(Self {
+            file: Arc::new(Mutex::new(file)),
+            progress: watch::Sender::default(),
+            clock,
+        })
+    }
+
+    /// Follows how far the log has come.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Writes everything that comes from a pipe, until its last writer closes it.
+    pub async fn drain(&self, stream: Stream, mut pipe: impl AsyncRead + Unpin) -> io::Result<()> {
+        let mut pending = Vec::new();
+        loop {
+            let length = pending.len();
+            pending.reserve(LONGEST);
+            let open = pipe.read_buf(&mut pending).await? > 0;
+            let mut from = 0;
+            let mut searched = length;
+            while let Some(end) = find_newline(&pending, searched) {
+                self.write_line(stream, &pending[from..end])?;
+                from = end + 1;
+                searched = from;
+            }
+            pending.drain(..from);
+            while pending.len() >= LONGEST {
+                self.write(stream, true, &pending[..LONGEST])?;
+                pending.drain(..LONGEST);
+            }
+            if !open {
+                if !pending.is_empty() {
+                    // Without its end of line it is a part, and is shown without one.
+                    self.write(stream, true, &pending)?;
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Says that nothing more will come.
+    pub fn end(&self) {
+        self.progress.send_modify(|progress| progress.ended = true);
+    }
+
+    fn write_line(&self, stream: Stream, mut line: &[u8]) -> io::Result<()> {
+        while line.len() > LONGEST {
+            let (part, rest) = line.split_at(LONGEST);
+            self.write(stream, true, part)?;
+            line = rest;
+        }
+        self.write(stream, false, line)
+    }
+
+    fn write(&self, stream: Stream, partial: bool, content: &[u8]) -> io::Result<()> {
+        let mut record = Vec::with_capacity(content.len() + 48);
+        encode(
+            &mut record,
+            &Line {
+                at: self.clock.now(),
+                stream,
+                partial,
+                content,
+            },
+        );
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(&record)?;
+        drop(file);
+        self.progress.send_modify(|progress| progress.records += 1);
+        Ok(())
+    }
+}
+
+fn find_newline(bytes: &[u8], from: usize) -> Option<usize> {
+    bytes[from..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map(|at| from + at)
+}

@@ -1,0 +1,353 @@
+//! One run of a container as a child process, from its start to its end.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Container;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::probes;
+use super::runtime::{Live, Shared};
+use super::tree::{self, CONTAINER_MARK, Leader, Marks};
+use super::volumes;
+use crate::env::Environment;
+use crate::image::{self, ImageError, Invocation};
+use crate::log::{Stream, Writer};
+use crate::pod::{Refusal, Termination};
+use crate::probe::Target;
+use crate::runtime::{Launch, Note, Report, Reports};
+
+/// How long to wait for the last output of a container whose processes are all gone.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A program that can be executed.
+struct Program {
+    path: PathBuf,
+    argv: Vec<String>,
+    environment: Environment,
+    image_id: String,
+}
+
+/// What kept a program from being executed.
+enum Obstacle {
+    Image(ImageError),
+    Execution(String),
+}
+
+impl From<io::Error> for Obstacle {
+    fn from(error: io::Error) -> Self {
+        Self::Execution(error.to_string())
+    }
+}
+
+/// Runs a container to its end and reports on it.
+pub(super) async fn run(shared: Arc<Shared>, launch: Launch, reports: Reports) {
+    let name = launch.container.name.clone();
+    match start(&shared, &launch, &reports).await {
+        Ok(started) => started.attend(&shared, &launch, &reports).await,
+        Err(Obstacle::Image(error)) => reports.report(Report::Refused {
+            container: name,
+            refusal: Refusal::Image,
+            message: error.to_string(),
+        }),
+        Err(Obstacle::Execution(message)) => reports.report(Report::Exited {
+            container: name,
+            run: launch.run,
+            termination: Termination::not_executed(message, shared.clock().now()),
+        }),
+    }
+}
+
+/// A container whose process exists.
+struct Started {
+    child: Child,
+    leader: Leader,
+    marks: Marks,
+    log: Writer,
+    output: JoinHandle<()>,
+    stops: mpsc::UnboundedReceiver<Duration>,
+    since: jiff::Timestamp,
+    target: Target,
+}
+
+async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<Started, Obstacle> {
+    let (uid, name) = (launch.uid(), launch.container.name.as_str());
+    let folder = shared.store.container(uid, name);
+    let work = folder.join("work");
+    std::fs::create_dir_all(&work)?;
+    let mut program = find_program(shared, launch, reports).await?;
+    let mark = Shared::mark(uid, name);
+    program.environment.set(CONTAINER_MARK, mark.as_str());
+    volumes::provide(&shared.store, launch, &mut program.environment, reports)?;
+    shared.store.prune_logs(uid, name, launch.run);
+    let log = Writer::create(&shared.store.log(uid, name, launch.run), shared.clock())?;
+
+    let mut command = command(&program, &launch.container, &work);
+    if shared.as_root
+        && let Some(user) = user_of(launch)
+    {
+        command.uid(user).gid(user);
+    }
+    let mut child = command
+        .spawn()
+        .map_err(|error| Obstacle::Execution(format!("exec: \"{}\": {error}", program.argv[0])))?;
+    let started_at = shared.clock().now();
+    // Not reaped yet, so its number is its own, whether it still runs or not.
+    let pid = child.id().and_then(|id| i32::try_from(id).ok());
+    let leader = pid.and_then(Leader::of);
+    let leader = leader.ok_or_else(|| Obstacle::Execution("the process is gone".to_owned()))?;
+    shared.store.started(uid, name, leader)?;
+
+    let marks = Marks::new(CONTAINER_MARK, &mark, Some(leader));
+    let (stop, stops) = mpsc::unbounded_channel();
+    let live = Live {
+        run: launch.run,
+        stop,
+        progress: log.progress(),
+    };
+    if !shared.live(uid, name, live) {
+        marks.kill().await;
+        return Err(Obstacle::Execution("the pod is gone".to_owned()));
+    }
+    let output = tokio::spawn(copy(log.clone(), child.stdout.take(), child.stderr.take()));
+    reports.report(Report::Started {
+        container: name.to_owned(),
+        id: format!("process://{uid}/{name}/{}", launch.run),
+        image_id: program.image_id,
+        health: probes::at_start(&launch.container),
+        at: started_at,
+    });
+    let target = Target {
+        container: launch.container.clone(),
+        environment: program.environment,
+        address: launch.address,
+    };
+    Ok(Started {
+        child,
+        leader,
+        marks,
+        log,
+        output,
+        stops,
+        since: started_at,
+        target,
+    })
+}
+
+/// Copies what a container writes into its log, until every process of it has closed its end.
+async fn copy(log: Writer, out: Option<ChildStdout>, error: Option<ChildStderr>) {
+    let (out, error) = futures::join!(
+        async {
+            match out {
+                Some(pipe) => log.drain(Stream::Stdout, pipe).await,
+                None => Ok(()),
+            }
+        },
+        async {
+            match error {
+                Some(pipe) => log.drain(Stream::Stderr, pipe).await,
+                None => Ok(()),
+            }
+        },
+    );
+    if let Err(error) = out.and(error) {
+        tracing::warn!(%error, "cannot write the log of a container");
+    }
+}
+
+impl Started {
+    /// Waits for the end, probing and stopping as asked, and leaves no process behind.
+    async fn attend(mut self, shared: &Shared, launch: &Launch, reports: &Reports) {
+        let (uid, name) = (launch.uid(), launch.container.name.as_str());
+        let ended = {
+            let mut probing = std::pin::pin!(probes::watch(&self.target, launch.run, reports));
+            let mut probed = false;
+            let mut kill_at: Option<Instant> = None;
+            loop {
+                let killing = kill_at.unwrap_or_else(Instant::now);
+                tokio::select! {
+                    biased;
+                    ended = self.child.wait() => break ended,
+                    Some(grace) = self.stops.recv() => {
+                        if kill_at.is_none() && !grace.is_zero() {
+                            tree::terminate(self.leader);
+                        }
+                        let at = Instant::now() + grace;
+                        kill_at = Some(kill_at.map_or(at, |before| before.min(at)));
+                    }
+                    () = tokio::time::sleep_until(killing), if kill_at.is_some() => {
+                        self.marks.kill().await;
+                        kill_at = None;
+                    }
+                    () = &mut probing, if !probed => probed = true,
+                }
+            }
+        };
+        let finished_at = shared.clock().now();
+        // What the first process leaves behind ends with it, as in a PID namespace.
+        self.marks.kill().await;
+        if tokio::time::timeout(LAST_WORDS, &mut self.output)
+            .await
+            .is_err()
+        {
+            self.output.abort();
+        }
+        shared.store.ended(uid, name);
+        shared.dead(uid, name, launch.run);
+        // Whoever waits for the end of everything waits for this.
+        self.log.end();
+        let termination = match ended {
+            Ok(status) => Termination::exited(exit_code(status), self.since, finished_at),
+            Err(error) => Termination {
+                message: Some(format!("cannot wait for the process: {error}")),
+                ..Termination::exited(137, self.since, finished_at)
+            },
+        };
+        reports.report(Report::Exited {
+            container: name.to_owned(),
+            run: launch.run,
+            termination,
+        });
+    }
+}
+
+/// The exit code as Kubernetes reports it: a signal counts as 128 and its number.
+fn exit_code(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(255)
+}
+
+fn command(program: &Program, container: &Container, work: &Path) -> Command {
+    let wanted = container
+        .working_dir
+        .as_deref()
+        .map(Path::new)
+        .filter(|folder| folder.is_dir());
+    let mut command = Command::new(&program.path);
+    command
+        .args(&program.argv[1..])
+        .env_clear()
+        .envs(program.environment.iter())
+        .current_dir(wanted.unwrap_or(work))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+}
+
+/// The numeric user a container asks for, its own wish before its pod's.
+fn user_of(launch: &Launch) -> Option<u32> {
+    let own = launch
+        .container
+        .security_context
+        .as_ref()
+        .and_then(|context| context.run_as_user);
+    let spec = launch.pod.spec.as_ref();
+    let pod = spec
+        .and_then(|spec| spec.security_context.as_ref())
+        .and_then(|c| c.run_as_user);
+    own.or(pod).and_then(|user| u32::try_from(user).ok())
+}
+
+/// Finds the program of a container on this machine.
+async fn find_program(
+    shared: &Shared,
+    launch: &Launch,
+    reports: &Reports,
+) -> Result<Program, Obstacle> {
+    let image = launch.container.image.as_deref().unwrap_or_default();
+    let invocation: Invocation<'_> = shared
+        .images
+        .invocation(&launch.container, shared.as_root)
+        .map_err(Obstacle::Image)?;
+    let mut environment = launch.environment.clone();
+    for (name, value) in invocation.program.iter().flat_map(|program| &program.env) {
+        if environment.get(name).is_none() {
+            environment.set(name.as_str(), environment.expand(value));
+        }
+    }
+    let argv: Vec<String> = invocation
+        .argv
+        .iter()
+        .map(|arg| environment.expand(arg))
+        .collect();
+    let first = argv.first().map(String::as_str).unwrap_or_default();
+    let found = image::find(first, environment.get("PATH").unwrap_or_default());
+    let path = match (found, invocation.program) {
+        (Some(path), _) => path,
+        (None, Some(program)) => return Err(Obstacle::Image(program.not_installed(image))),
+        (None, None) => {
+            let message = format!("exec: \"{first}\": executable file not found in $PATH");
+            return Err(Obstacle::Execution(message));
+        }
+    };
+    let mut image_id = format!("host://{}", path.display());
+    if let Some(program) = invocation.program
+        && let Some(version) = shared.version(&path, &program.version_args).await
+    {
+        image_id = format!("{image_id}@{version}");
+        if let Some(tag) = invocation
+            .tag
+            .filter(|tag| !image::satisfies(&version, tag))
+        {
+            if program.exact {
+                let program = program.program.clone();
+                let image = image.to_owned();
+                return Err(Obstacle::Image(ImageError::WrongVersion {
+                    image,
+                    program,
+                    version,
+                }));
+            }
+            let message = format!(
+                "image \"{image}\" has the tag {tag}, and {} of this machine is {version}",
+                program.program
+            );
+            reports.report(Report::Note(Note::warning("OtherVersion", message)));
+        }
+    }
+    Ok(Program {
+        path,
+        argv,
+        environment,
+        image_id,
+    })
+}
+
+impl Shared {
+    /// The version of a program, if it tells.
+    async fn version(&self, program: &Path, args: &[String]) -> Option<String> {
+        if args.is_empty() {
+            return None;
+        }
+        let mut versions = self.versions.lock().await;
+        if let Some(known) = versions.get(program) {
+            return known.clone();
+        }
+        let asked = Command::new(program)
+            .args(args)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let version = match tokio::time::timeout(Duration::from_secs(5), asked).await {
+            Ok(Ok(output)) => {
+                let said = [output.stdout, output.stderr].concat();
+                image::version_in(&String::from_utf8_lossy(&said)).map(str::to_owned)
+            }
+            Ok(Err(_)) | Err(_) => None,
+        };
+        versions.insert(program.to_owned(), version.clone());
+        version
+    }
+}

@@ -1,0 +1,7 @@
+//! Real processes: what the runtime does with them.
+
+mod bench;
+mod health;
+mod life;
+mod server;
+mod survival;

@@ -1,0 +1,90 @@
+//! A node that runs nothing, for tests.
+//!
+//! Pods bound to it become Running and Ready after settable delays of virtual time, keep running
+//! until they are deleted, and are then gone after their (simulated) last words. A
+//! [`SimulatedNode`] lets a test crash, stop, fail or hold back what seems to run. Decisions are
+//! those of the real node: the same restart policies, the same back-off, the same status. Nothing
+//! is random, and nothing takes real time.
+
+mod container;
+mod handle;
+mod runtime;
+
+use std::time::Duration;
+
+use windlass::{Operator, TaskContext};
+
+use crate::agent::{self, Identity};
+use crate::registration::{self, Facts, System};
+pub use handle::{NotRunning, SimulatedNode};
+
+/// How a simulated node behaves.
+#[derive(Debug, Clone)]
+pub struct SimulatedNodeConfig {
+    /// Its name; also the value of `spec.nodeName` of its pods.
+    pub name: String,
+    /// How long things take on it.
+    pub delays: Delays,
+}
+
+impl SimulatedNodeConfig {
+    /// A node on which a container takes a second to start and another to be ready.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            delays: Delays::default(),
+        }
+    }
+}
+
+/// How long things take on a simulated node, in virtual time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delays {
+    /// From the decision to start a container until it runs.
+    pub start: Duration,
+    /// From then until it is ready; an init container ends successfully instead.
+    pub ready: Duration,
+    /// From the request to end until it ends, unless the grace period is over before.
+    pub stop: Duration,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        let second = Duration::from_secs(1);
+        Self {
+            start: second,
+            ready: second,
+            stop: second,
+        }
+    }
+}
+
+/// The node as an operator, and the handle to play tricks on it.
+pub fn operator(config: SimulatedNodeConfig) -> (Operator, SimulatedNode) {
+    let node = SimulatedNode::new(config.delays);
+    let identity = Identity {
+        name: config.name.clone(),
+        host_ip: "10.0.0.1".to_owned(),
+    };
+    let facts = Facts {
+        name: config.name,
+        host_ip: identity.host_ip.clone(),
+        port: None,
+        runtime: concat!("simulated://", env!("CARGO_PKG_VERSION")).to_owned(),
+        cpus: 64,
+        memory_kib: 256 * 1024 * 1024,
+        pods: 1000,
+        system: System::default(),
+    };
+    let operator = Operator::new("windlass-node")
+        .controller(agent::controller(identity, node.runtime()))
+        .task("node", registration::grants(), move |task: TaskContext| {
+            let facts = facts.clone();
+            async move {
+                let _busy = task.environment.activity.busy("node: registration");
+                registration::register(&task.client, &facts, &task.environment).await?;
+                Ok(())
+            }
+        });
+    (operator, node)
+}

@@ -1,0 +1,137 @@
+//! The runtime that only pretends.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use tokio::sync::mpsc::UnboundedSender;
+use windlass::Environment as Surroundings;
+
+use super::Delays;
+use super::container::{self, Command};
+use crate::env::Environment;
+use crate::pod::Refusal;
+use crate::runtime::{Launch, Report, Reports, Runtime};
+
+/// Where the addresses of simulated pods begin.
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 1);
+
+#[derive(Debug)]
+pub(crate) struct SimulatedRuntime {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) delays: Delays,
+    /// Images that cannot be had, and why.
+    pub(super) missing_images: BTreeMap<String, String>,
+    pub(super) pods: BTreeMap<String, SimulatedPod>,
+    surroundings: Surroundings,
+    addresses: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct SimulatedPod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    address: Ipv4Addr,
+    /// The way to the pod's worker, once a container was started.
+    pub(super) reports: Option<Reports>,
+    pub(super) containers: BTreeMap<String, UnboundedSender<Command>>,
+}
+
+impl SimulatedRuntime {
+    pub(super) fn new(delays: Delays) -> Self {
+        Self {
+            state: Mutex::new(State {
+                delays,
+                missing_images: BTreeMap::new(),
+                pods: BTreeMap::new(),
+                surroundings: Surroundings::default(),
+                addresses: 0,
+            }),
+        }
+    }
+
+    /// Starts a new life, in which nothing runs yet.
+    pub(super) fn surround(&self, surroundings: &Surroundings) {
+        let mut state = self.lock();
+        state.pods.clear();
+        state.surroundings = surroundings.clone();
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Runtime for SimulatedRuntime {
+    async fn begin(&self, surroundings: &Surroundings) -> io::Result<()> {
+        self.surround(surroundings);
+        Ok(())
+    }
+
+    async fn set_up(&self, pod: &Pod) -> io::Result<IpAddr> {
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        let mut state = self.lock();
+        if let Some(known) = state.pods.get(&uid) {
+            return Ok(known.address.into());
+        }
+        let address = Ipv4Addr::from(u32::from(FIRST) + state.addresses);
+        state.addresses += 1;
+        let pod = SimulatedPod {
+            namespace: pod.metadata.namespace.clone().unwrap_or_default(),
+            name: pod.metadata.name.clone().unwrap_or_default(),
+            address,
+            reports: None,
+            containers: BTreeMap::new(),
+        };
+        state.pods.insert(uid, pod);
+        Ok(address.into())
+    }
+
+    fn environment(&self, _pod: &Pod, _address: IpAddr) -> Environment {
+        Environment::default()
+    }
+
+    fn start(&self, launch: Launch, reports: Reports) {
+        let mut state = self.lock();
+        let image = launch.container.image.as_deref().unwrap_or_default();
+        if let Some(message) = state.missing_images.get(image) {
+            return reports.report(Report::Refused {
+                container: launch.container.name,
+                refusal: Refusal::Image,
+                message: message.clone(),
+            });
+        }
+        let (delays, surroundings) = (state.delays, state.surroundings.clone());
+        let Some(pod) = state.pods.get_mut(launch.uid()) else {
+            return;
+        };
+        pod.reports = Some(reports.clone());
+        let name = launch.container.name.clone();
+        let commands = container::spawn(launch, delays, surroundings, reports);
+        pod.containers.insert(name, commands);
+    }
+
+    fn stop(&self, uid: &str, container: &str, grace: Duration) {
+        if let Some(pod) = self.lock().pods.get(uid)
+            && let Some(commands) = pod.containers.get(container)
+        {
+            let _ = commands.send(Command::Stop(grace));
+        }
+    }
+
+    async fn tear_down(&self, uid: &str) {
+        // Without anybody to command them, its containers end.
+        self.lock().pods.remove(uid);
+    }
+
+    fn is_draining(&self) -> bool {
+        false
+    }
+}

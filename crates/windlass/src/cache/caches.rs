@@ -1,0 +1,76 @@
+//! [`Caches`]: all stores of one operator.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::Value;
+
+use super::{
+    Store,
+    expectation::{Want, Writer},
+    object::version_of,
+};
+use crate::{Key, KindInfo, Scope};
+
+/// The stores of one operator: one per kind and scope, whoever asks for it.
+pub(crate) struct Caches {
+    manager: Arc<str>,
+    stores: Mutex<BTreeMap<(KindInfo, Scope), Arc<Store>>>,
+}
+
+impl Caches {
+    pub(crate) fn new(manager: Arc<str>) -> Self {
+        Self {
+            manager,
+            stores: Mutex::default(),
+        }
+    }
+
+    /// The store of a kind and scope; created when first asked for.
+    pub(crate) fn store(&self, kind: &KindInfo, scope: &Scope) -> Arc<Store> {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = stores
+            .entry((kind.clone(), scope.clone()))
+            .or_insert_with(|| {
+                Arc::new(Store::new(
+                    kind.clone(),
+                    scope.clone(),
+                    Arc::clone(&self.manager),
+                ))
+            });
+        Arc::clone(store)
+    }
+
+    /// All stores.
+    pub(crate) fn all(&self) -> Vec<Arc<Store>> {
+        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.values().cloned().collect()
+    }
+
+    /// Notes that an object was written, with the answer to the write: every store that will show
+    /// it is expected to.
+    pub(crate) fn wrote(&self, kind: &KindInfo, key: &Key, answer: &Value, writer: &Writer) {
+        let version = version_of(answer);
+        for store in self.of(kind) {
+            if store.scope.shows(answer) {
+                store.expect(key, writer, Want::Version(version));
+            }
+        }
+    }
+
+    /// Notes that an object was deleted.
+    pub(crate) fn deleted(&self, kind: &KindInfo, key: &Key, uid: &str, writer: &Writer) {
+        for store in self.of(kind) {
+            store.expect(key, writer, Want::Gone { uid: uid.into() });
+        }
+    }
+
+    fn of(&self, kind: &KindInfo) -> Vec<Arc<Store>> {
+        self.all()
+            .into_iter()
+            .filter(|store| store.kind == *kind)
+            .collect()
+    }
+}

@@ -1,0 +1,167 @@
+//! [`CachedObject`]: one object, kept compactly.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::labels::Labels;
+use crate::{Error, Key, KindInfo, Result};
+
+/// The controller of an object, as its owner reference names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) api_version: Box<str>,
+    pub(crate) kind: Box<str>,
+    pub(crate) name: Box<str>,
+    pub(crate) uid: Box<str>,
+}
+
+/// An object: its encoded form, beside what indexes, selectors and expectations need.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedObject {
+    pub(crate) key: Key,
+    pub(crate) uid: Box<str>,
+    /// The resource version as a number: versions of one kind are ordered.
+    pub(crate) version: u64,
+    pub(crate) labels: Labels,
+    pub(crate) controller: Option<Owner>,
+    pub(crate) terminating: bool,
+    /// The fields this operator applied, in the server's own notation.
+    pub(crate) managed: Option<Box<str>>,
+    json: Box<[u8]>,
+}
+
+impl CachedObject {
+    /// Takes in an object as the server sent it. `manager` is this operator's field manager.
+    pub(crate) fn new(mut value: Value, kind: &KindInfo, manager: &str) -> Self {
+        // Items of a list do not say what they are.
+        value["apiVersion"] = kind.api_version().into();
+        value["kind"] = kind.kind.as_str().into();
+        let fields = take_managed(&mut value, manager);
+        let metadata = &value["metadata"];
+        let text = |field: &str| {
+            metadata
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        Self {
+            key: Key::from_parts(Some(text("namespace")), text("name")),
+            uid: text("uid").into(),
+            version: version_of(&value),
+            labels: Labels::of(metadata),
+            controller: controller_of(metadata),
+            terminating: metadata
+                .get("deletionTimestamp")
+                .is_some_and(|at| !at.is_null()),
+            managed: fields.map(|fields| fields.to_string().into()),
+            // Encoding a Value cannot fail: its keys are strings.
+            json: serde_json::to_vec(&value).unwrap_or_default().into(),
+        }
+    }
+
+    /// The object as its type.
+    pub(crate) fn decode<T: DeserializeOwned>(&self, kind: &KindInfo) -> Result<T> {
+        serde_json::from_slice(&self.json).map_err(|source| Error::Codec {
+            verb: "decode",
+            object: format!("{kind} {}", self.key),
+            source,
+        })
+    }
+
+    /// The object as plain JSON.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+}
+
+/// The resource version of an object as a number, zero if it has none.
+pub(crate) fn version_of(value: &Value) -> u64 {
+    let version = value
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str);
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0)
+}
+
+/// The owner reference marked as the controller.
+pub(crate) fn controller_of(metadata: &Value) -> Option<Owner> {
+    let references = metadata.get("ownerReferences")?.as_array()?;
+    let controller = references
+        .iter()
+        .find(|reference| reference.get("controller").and_then(Value::as_bool) == Some(true))?;
+    let text = |field: &str| {
+        controller
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .into()
+    };
+    Some(Owner {
+        api_version: text("apiVersion"),
+        kind: text("kind"),
+        name: text("name"),
+        uid: text("uid"),
+    })
+}
+
+/// Removes the field lists of all managers and returns that of our applies.
+pub(crate) fn take_managed(value: &mut Value, manager: &str) -> Option<Value> {
+    let metadata = value.get_mut("metadata")?.as_object_mut()?;
+    let entries = metadata.remove("managedFields")?;
+    let Value::Array(entries) = entries else {
+        return None;
+    };
+    entries.into_iter().find_map(|mut entry| {
+        let is = |field: &str, want: &str| entry.get(field).and_then(Value::as_str) == Some(want);
+        let main = entry
+            .get("subresource")
+            .is_none_or(|sub| sub.as_str() == Some(""));
+        let ours = is("manager", manager) && is("operation", "Apply") && main;
+        ours.then(|| entry.get_mut("fieldsV1").map(Value::take))
+            .flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keeps_what_lookups_need_and_our_fields_only() {
+        let object = CachedObject::new(
+            json!({
+                "metadata": {
+                    "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "42",
+                    "labels": {"app": "x"},
+                    "ownerReferences": [
+                        {"apiVersion": "v1", "kind": "Other", "name": "p", "uid": "1"},
+                        {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "2", "controller": true},
+                    ],
+                    "managedFields": [
+                        {"manager": "other", "operation": "Apply", "fieldsV1": {"f:data": {}}},
+                        {"manager": "us", "operation": "Apply", "subresource": "status", "fieldsV1": {}},
+                        {"manager": "us", "operation": "Apply", "fieldsV1": {"f:data": {"f:k": {}}}},
+                    ],
+                },
+                "data": {"k": "v"},
+            }),
+            &KindInfo::of::<ConfigMap>(),
+            "us",
+        );
+        assert_eq!(object.key, Key::namespaced("n", "a"));
+        assert_eq!(object.version, 42);
+        assert_eq!(object.labels.get("app"), Some("x"));
+        assert_eq!(
+            object.controller.as_ref().map(|owner| &*owner.uid),
+            Some("2")
+        );
+        assert_eq!(object.managed.as_deref(), Some(r#"{"f:data":{"f:k":{}}}"#));
+        let map: ConfigMap = object.decode(&KindInfo::of::<ConfigMap>()).unwrap();
+        assert_eq!(map.metadata.managed_fields, None);
+        assert_eq!(map.data.unwrap()["k"], "v");
+    }
+}

@@ -1,0 +1,257 @@
+//! Managed fields: would an apply change anything?
+//!
+//! The server keeps, for every field manager, the set of fields it applied, as a tree: `f:name`
+//! is a field, `k:{…}` an item of a list by its keys, `v:…` an item of a set, `.` the thing
+//! itself, and an empty node a leaf. An apply changes nothing exactly when the intent names the
+//! same fields as our tree and the live object has equal values in them. Following the tree the
+//! server made avoids knowing any schema: it shows which lists are keyed and by what.
+//!
+//! Where the server rewrites values (a quantity in its canonical form), the comparison says
+//! "changed" although the apply would be idle. It is then sent once and remembered with its
+//! outcome ([`Memo`](crate::cache::Memo)).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::{Map, Value};
+
+/// Whether applying `intent` would leave `live` as it is, given the fields we applied before.
+pub(crate) fn unchanged(fields: &Value, intent: &Value, live: &Value) -> bool {
+    let Some(fields) = fields.as_object() else {
+        return false;
+    };
+    if fields.keys().all(|step| step == ".") {
+        return intent == live;
+    }
+    match intent {
+        Value::Object(wanted) => {
+            let all_known = wanted.iter().all(|(name, want)| {
+                let known = fields.get(&format!("f:{name}"));
+                let have = live.get(name);
+                known
+                    .zip(have)
+                    .is_some_and(|(known, have)| unchanged(known, want, have))
+            });
+            all_known && field_names(fields).all(|name| wanted.contains_key(name))
+        }
+        Value::Array(wanted) => {
+            let steps = || fields.iter().filter(|(step, _)| *step != ".");
+            steps().count() == wanted.len()
+                && steps().all(|(step, known)| item_unchanged(step, known, wanted, live))
+        }
+        _ => false,
+    }
+}
+
+fn item_unchanged(step: &str, known: &Value, wanted: &[Value], live: &Value) -> bool {
+    let Some(live) = live.as_array() else {
+        return false;
+    };
+    if let Some(keys) = keys_of(step) {
+        let Some((want, have)) = find(wanted, &keys).zip(find(live, &keys)) else {
+            return false;
+        };
+        // A key that the server defaulted is part of the item's identity, not of the intent.
+        let mut want = want.clone();
+        for (key, value) in keys {
+            let named = known.get(format!("f:{key}")).is_some();
+            if let Some(want) = want.as_object_mut().filter(|_| named) {
+                want.entry(key).or_insert(value);
+            }
+        }
+        return unchanged(known, &want, have);
+    }
+    value_of(step).is_some_and(|value| wanted.contains(&value) && live.contains(&value))
+}
+
+/// A number that changes when our fields, or their values in the live object, change.
+pub(crate) fn outcome(fields: &Value, live: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    project(fields, Some(live), &mut hasher);
+    hasher.finish()
+}
+
+/// A number that changes when a value changes.
+pub(crate) fn fingerprint(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash(value, &mut hasher);
+    hasher.finish()
+}
+
+fn project(fields: &Value, live: Option<&Value>, into: &mut DefaultHasher) {
+    let Some(fields) = fields.as_object() else {
+        return;
+    };
+    if fields.keys().all(|step| step == ".") {
+        hash(live.unwrap_or(&Value::Null), into);
+        return;
+    }
+    let mut steps: Vec<(&String, &Value)> =
+        fields.iter().filter(|(step, _)| *step != ".").collect();
+    steps.sort_unstable_by_key(|(step, _)| *step);
+    for (step, below) in steps {
+        step.hash(into);
+        let items = || live.and_then(Value::as_array);
+        if let Some(name) = step.strip_prefix("f:") {
+            project(below, live.and_then(|live| live.get(name)), into);
+        } else if let Some(keys) = keys_of(step) {
+            project(below, items().and_then(|items| find(items, &keys)), into);
+        } else if let Some(value) = value_of(step) {
+            items()
+                .is_some_and(|items| items.contains(&value))
+                .hash(into);
+        }
+    }
+}
+
+/// Hashes in the order of keys, so that equal values hash equally however they were written.
+fn hash(value: &Value, into: &mut DefaultHasher) {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            ("object", entries.len()).hash(into);
+            for (key, value) in entries {
+                key.hash(into);
+                hash(value, into);
+            }
+        }
+        Value::Array(items) => {
+            ("array", items.len()).hash(into);
+            for item in items {
+                hash(item, into);
+            }
+        }
+        scalar => scalar.to_string().hash(into),
+    }
+}
+
+fn field_names(fields: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    fields.keys().filter_map(|step| step.strip_prefix("f:"))
+}
+
+fn keys_of(step: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(step.strip_prefix("k:")?).ok()
+}
+
+fn value_of(step: &str) -> Option<Value> {
+    serde_json::from_str(step.strip_prefix("v:")?).ok()
+}
+
+/// The item with these keys; one that leaves a key to its default counts if none has them all.
+fn find<'a>(items: &'a [Value], keys: &Map<String, Value>) -> Option<&'a Value> {
+    let exact = |item: &&Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
+    let defaulted = |item: &&Value| {
+        keys.iter()
+            .all(|(key, value)| item.get(key).is_none_or(|have| have == value))
+    };
+    items
+        .iter()
+        .find(exact)
+        .or_else(|| items.iter().find(defaulted))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields() -> Value {
+        json!({
+            "f:metadata": {
+                "f:labels": {"f:app": {}},
+                "f:ownerReferences": {r#"k:{"uid":"u"}"#: {}},
+            },
+            "f:spec": {
+                "f:replicas": {},
+                "f:selector": {},
+                "f:ports": {
+                    r#"k:{"containerPort":11211,"protocol":"TCP"}"#: {".": {}, "f:containerPort": {}, "f:name": {}},
+                },
+                "f:finalizers": {".": {}, r#"v:"a""#: {}},
+            },
+        })
+    }
+
+    fn intent() -> Value {
+        json!({
+            "metadata": {"labels": {"app": "x"}, "ownerReferences": [{"uid": "u", "name": "o"}]},
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": {"app": "x"}},
+                "ports": [{"containerPort": 11211, "name": "m"}],
+                "finalizers": ["a"],
+            },
+        })
+    }
+
+    fn live() -> Value {
+        json!({
+            "metadata": {
+                "name": "n",
+                "labels": {"app": "x", "other": "y"},
+                "ownerReferences": [{"uid": "u", "name": "o"}, {"uid": "v", "name": "p"}],
+            },
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": {"app": "x"}},
+                "ports": [{"containerPort": 1, "protocol": "TCP"},
+                          {"containerPort": 11211, "name": "m", "protocol": "TCP"}],
+                "finalizers": ["a", "b"],
+                "paused": false,
+            },
+        })
+    }
+
+    #[test]
+    fn what_others_set_does_not_matter() {
+        assert!(unchanged(&fields(), &intent(), &live()));
+    }
+
+    #[test]
+    fn a_changed_value_is_a_change() {
+        for (path, value) in [
+            ("/spec/replicas", json!(4)),
+            ("/spec/selector/matchLabels/app", json!("z")),
+            ("/spec/ports/1/name", json!("z")),
+            ("/spec/finalizers", json!(["b"])),
+            ("/metadata/ownerReferences/0/name", json!("z")),
+        ] {
+            let mut live = live();
+            *live.pointer_mut(path).unwrap() = value;
+            assert!(!unchanged(&fields(), &intent(), &live), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_field_no_longer_given_is_a_change() {
+        let mut intent = intent();
+        intent["spec"].as_object_mut().unwrap().remove("replicas");
+        assert!(!unchanged(&fields(), &intent, &live()));
+        let mut intent = self::intent();
+        intent["spec"]["finalizers"] = json!([]);
+        assert!(!unchanged(&fields(), &intent, &live()));
+    }
+
+    #[test]
+    fn a_field_newly_given_is_a_change_even_if_the_value_is_there() {
+        let mut intent = intent();
+        intent["spec"]["paused"] = json!(false);
+        assert!(!unchanged(&fields(), &intent, &live()));
+        let mut intent = self::intent();
+        intent["spec"]["ports"][0]["protocol"] = json!("TCP");
+        assert!(!unchanged(&fields(), &intent, &live()));
+    }
+
+    #[test]
+    fn the_outcome_ignores_what_others_set() {
+        let before = outcome(&fields(), &live());
+        let mut after = live();
+        after["spec"]["paused"] = json!(true);
+        after["metadata"]["labels"]["other"] = json!("z");
+        assert_eq!(before, outcome(&fields(), &after));
+        after["spec"]["replicas"] = json!(4);
+        assert_ne!(before, outcome(&fields(), &after));
+        assert_ne!(before, outcome(&json!({}), &live()));
+    }
+}

@@ -1,0 +1,10 @@
+//! The client: how handles talk to the API server.
+//!
+//! [`Requests`] sends; [`managed`] tells from the cache whether an apply would change anything;
+//! [`merge`] makes the smallest merge patch, or none.
+
+pub(crate) mod managed;
+pub(crate) mod merge;
+mod requests;
+
+pub(crate) use self::requests::{Alive, Requests};

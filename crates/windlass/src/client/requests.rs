@@ -1,0 +1,178 @@
+//! Requests for objects of any kind, with the operator's name as field manager.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::Value;
+
+use crate::{Error, Key, KindInfo, Result, cache::Wire};
+
+/// Sends requests and names verb and object in what goes wrong.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    pub(crate) client: Client,
+    manager: Arc<str>,
+    alive: Alive,
+}
+
+/// Whether the operator still lives. A dropped operator is as good as killed: tasks that the
+/// runtime has not yet taken down must not send another request.
+#[derive(Clone, Debug)]
+pub(crate) struct Alive(Arc<AtomicBool>);
+
+impl Alive {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+
+    pub(crate) fn end(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
+    async fn check(&self) {
+        if !self.0.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Requests {
+    pub(crate) fn new(client: Client, manager: Arc<str>, alive: Alive) -> Self {
+        Self {
+            client,
+            manager,
+            alive,
+        }
+    }
+
+    /// Server-side apply: these fields shall have these values, whoever set them before.
+    pub(crate) async fn apply(&self, kind: &KindInfo, key: &Key, body: &Value) -> Result<Value> {
+        self.alive.check().await;
+        let params = PatchParams::apply(&self.manager).force();
+        let api = self.api(kind, key.namespace());
+        let answer = api.patch(key.name(), &params, &Patch::Apply(body)).await;
+        value_of(answer, "apply", kind, key)
+    }
+
+    pub(crate) async fn create(&self, kind: &KindInfo, key: &Key, body: Value) -> Result<Value> {
+        self.alive.check().await;
+        let answer = self
+            .api(kind, key.namespace())
+            .create(&self.post(), &Wire::new(body))
+            .await;
+        value_of(answer, "create", kind, key)
+    }
+
+    /// JSON merge patch of an object or, with a subresource, of that.
+    pub(crate) async fn merge(
+        &self,
+        kind: &KindInfo,
+        key: &Key,
+        subresource: Option<&str>,
+        body: &Value,
+    ) -> Result<Value> {
+        self.alive.check().await;
+        let params = PatchParams {
+            field_manager: Some(self.manager.to_string()),
+            ..PatchParams::default()
+        };
+        let api = self.api(kind, key.namespace());
+        let patch = Patch::Merge(body);
+        let answer = match subresource {
+            Some(subresource) => {
+                api.patch_subresource(subresource, key.name(), &params, &patch)
+                    .await
+            }
+            None => api.patch(key.name(), &params, &patch).await,
+        };
+        value_of(answer, "patch", kind, key)
+    }
+
+    pub(crate) async fn replace(
+        &self,
+        kind: &KindInfo,
+        key: &Key,
+        subresource: Option<&str>,
+        body: Value,
+    ) -> Result<Value> {
+        self.alive.check().await;
+        let api = self.api(kind, key.namespace());
+        let body = Wire::new(body);
+        let answer = match subresource {
+            Some(subresource) => {
+                api.replace_subresource(subresource, key.name(), &self.post(), &body)
+                    .await
+            }
+            None => api.replace(key.name(), &self.post(), &body).await,
+        };
+        value_of(answer, "update", kind, key)
+    }
+
+    /// Posts to a subresource; the answer is whatever kind the subresource has.
+    pub(crate) async fn post_to(
+        &self,
+        kind: &KindInfo,
+        key: &Key,
+        subresource: &str,
+        body: &Value,
+    ) -> Result<Value> {
+        self.alive.check().await;
+        let api = self.api(kind, key.namespace());
+        let answer = api
+            .create_subresource(subresource, key.name(), &self.post(), body)
+            .await;
+        answer.map_err(|error| Error::api("create", format!("{kind}/{subresource} {key}"), error))
+    }
+
+    /// Deletes an object. True if it existed.
+    pub(crate) async fn delete(
+        &self,
+        kind: &KindInfo,
+        key: &Key,
+        params: &DeleteParams,
+    ) -> Result<bool> {
+        self.alive.check().await;
+        match self
+            .api(kind, key.namespace())
+            .delete(key.name(), params)
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(Error::api("delete", format!("{kind} {key}"), error)),
+        }
+    }
+
+    fn api(&self, kind: &KindInfo, namespace: Option<&str>) -> Api<Wire> {
+        let resource = kind.api_resource();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+
+    fn post(&self) -> PostParams {
+        PostParams {
+            field_manager: Some(self.manager.to_string()),
+            ..PostParams::default()
+        }
+    }
+}
+
+fn value_of(
+    answer: kube::Result<Wire>,
+    verb: &'static str,
+    kind: &KindInfo,
+    key: &Key,
+) -> Result<Value> {
+    match answer {
+        Ok(wire) => Ok(wire.value),
+        Err(error) => Err(Error::api(verb, format!("{kind} {key}"), error)),
+    }
+}

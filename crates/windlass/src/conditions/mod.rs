@@ -1,0 +1,186 @@
+//! Conditions: what the framework derives about every object of a kind that has them.
+//!
+//! | condition | True when |
+//! | --- | --- |
+//! | Available | the reconcile worked and everything the object owns is ready |
+//! | Progressing | something it owns is not there yet |
+//! | Degraded | the reconcile waits for something, or fails; its reason says why |
+//!
+//! The author adds only domain conditions, in the status's own list. A transition time changes
+//! only on a transition.
+
+mod readiness;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub(crate) use self::readiness::{Readiness, readiness};
+use crate::{
+    Class, Error, Result,
+    controller::{Next, Step},
+};
+
+/// The three derived conditions: (type, holds, reason, message).
+pub(crate) type Derived = [(&'static str, bool, String, String); 3];
+
+/// Derives the conditions from how a reconcile ended and what the owned objects look like.
+pub(crate) fn derive(result: Result<&Next, &Error>, owned: &[Readiness]) -> Derived {
+    let unready: Vec<&str> = owned.iter().filter_map(Readiness::why_not).collect();
+    let (degraded, reason, message) = match result {
+        Ok(Next(Step::Waiting { reason, message })) => (true, reason.clone(), message.clone()),
+        Ok(_) => (false, "AsExpected".to_owned(), String::new()),
+        Err(error) => (true, reason_of(error).to_owned(), error.to_string()),
+    };
+    let ready = unready.is_empty();
+    let why = unready.join("; ");
+    let available = match (degraded, ready) {
+        (false, true) => (true, "Ready".to_owned(), String::new()),
+        (false, false) => (false, "NotReady".to_owned(), why.clone()),
+        (true, _) => (false, reason.clone(), message.clone()),
+    };
+    let progressing = match (degraded, ready) {
+        (_, false) => (true, "NotReady".to_owned(), why),
+        (false, true) => (false, "Settled".to_owned(), String::new()),
+        (true, true) => (false, reason.clone(), message.clone()),
+    };
+    [
+        ("Available", available.0, available.1, available.2),
+        ("Progressing", progressing.0, progressing.1, progressing.2),
+        ("Degraded", degraded, reason, message),
+    ]
+}
+
+fn reason_of(error: &Error) -> &'static str {
+    match error {
+        Error::NotOurs { .. } => "NotOurs",
+        Error::Timeout { .. } => "ReconcileTimeout",
+        Error::Panic { .. } => "ReconcilePanic",
+        _ if error.is_forbidden() => "Forbidden",
+        _ => match error.class() {
+            Class::Terminal => "ReconcileRefused",
+            Class::Conflict => "Conflict",
+            Class::Retry => "ReconcileError",
+        },
+    }
+}
+
+/// Puts the derived conditions beside those the author gave, keeping the transition times of
+/// conditions that were in the same state before.
+pub(crate) fn merge(
+    status: &mut Value,
+    before: &Value,
+    derived: Derived,
+    generation: i64,
+    now: Timestamp,
+) {
+    let Some(status) = status.as_object_mut() else {
+        return;
+    };
+    let mut conditions = match status.remove("conditions") {
+        Some(Value::Array(given)) => given,
+        _ => Vec::new(),
+    };
+    for (kind, holds, reason, message) in derived {
+        conditions.retain(|condition| condition["type"] != kind);
+        conditions.push(json!({
+            "type": kind,
+            "status": if holds { "True" } else { "False" },
+            "reason": reason,
+            "message": message,
+            "observedGeneration": generation,
+        }));
+    }
+    // Kubernetes keeps these times to the second.
+    let now = Timestamp::from_second(now.as_second())
+        .unwrap_or(now)
+        .to_string();
+    for condition in &mut conditions {
+        let known = before
+            .get("conditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .find(|old| old["type"] == condition["type"] && old["status"] == condition["status"]);
+        condition["lastTransitionTime"] = known.map_or_else(
+            || now.clone().into(),
+            |old| old["lastTransitionTime"].clone(),
+        );
+    }
+    status.insert("conditions".to_owned(), Value::Array(conditions));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
+        status["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["type"] == kind)
+            .unwrap()
+    }
+
+    #[test]
+    fn a_transition_time_moves_only_on_a_transition() {
+        let settled = Next::settled();
+        let mut first = json!({});
+        merge(
+            &mut first,
+            &Value::Null,
+            derive(Ok(&settled), &[]),
+            1,
+            at(10),
+        );
+        let mut second = json!({});
+        merge(&mut second, &first, derive(Ok(&settled), &[]), 1, at(20));
+        assert_eq!(first, second);
+        let mut third = json!({});
+        merge(
+            &mut third,
+            &second,
+            derive(Ok(&Next::waiting("Why", "because")), &[]),
+            1,
+            at(30),
+        );
+        assert_eq!(
+            condition(&third, "Degraded")["lastTransitionTime"],
+            "1970-01-01T00:00:30Z"
+        );
+        assert_eq!(condition(&third, "Degraded")["reason"], "Why");
+        assert_eq!(
+            condition(&third, "Progressing")["lastTransitionTime"],
+            "1970-01-01T00:00:10Z"
+        );
+    }
+
+    #[test]
+    fn unready_dependents_are_progress_not_degradation() {
+        let unready = [Readiness::NotYet("deployment a has 1 of 3".into())];
+        let [available, progressing, degraded] = derive(Ok(&Next::settled()), &unready);
+        assert!(!available.1 && progressing.1 && !degraded.1);
+        assert_eq!(progressing.3, "deployment a has 1 of 3");
+    }
+
+    #[test]
+    fn the_authors_conditions_stay() {
+        let mut status = json!({"conditions": [{"type": "Sharded", "status": "True", "reason": "R", "message": ""}]});
+        merge(
+            &mut status,
+            &Value::Null,
+            derive(Ok(&Next::settled()), &[]),
+            1,
+            at(5),
+        );
+        assert_eq!(
+            condition(&status, "Sharded")["lastTransitionTime"],
+            "1970-01-01T00:00:05Z"
+        );
+        assert_eq!(status["conditions"].as_array().unwrap().len(), 4);
+    }
+}

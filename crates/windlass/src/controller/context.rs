@@ -1,0 +1,55 @@
+//! [`Context`]: what a reconcile knows about itself.
+
+use std::marker::PhantomData;
+
+use serde::Serialize;
+
+use super::session::{Session, encode};
+use crate::{Clock, Environment, Event, Key, Kind, Result};
+
+/// The reconcile under way: which object, why, and the way to report about it.
+pub struct Context<K> {
+    pub(crate) session: Session,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Kind> Context<K> {
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            session,
+            kind: PhantomData,
+        }
+    }
+
+    /// The key of the object being reconciled.
+    pub fn key(&self) -> &Key {
+        self.session.key()
+    }
+
+    /// What woke this reconcile, for people.
+    pub fn cause(&self) -> &str {
+        &self.session.cause
+    }
+
+    /// Wall time.
+    pub fn clock(&self) -> &Clock {
+        &self.session.shared.environment.clock
+    }
+
+    /// Clock, randomness and activity.
+    pub fn environment(&self) -> &Environment {
+        &self.session.shared.environment
+    }
+
+    /// Makes the object's status be as given; sends nothing when it is already. Conditions that
+    /// the framework derives (Available, Progressing, Degraded) are added to those given.
+    pub async fn status(&self, status: impl Serialize + Send) -> Result<()> {
+        let status = encode(&self.session.controller.kind, &status)?;
+        self.session.give_status(status).await
+    }
+
+    /// Reports an event about the object; best effort, never fails the reconcile.
+    pub fn event(&self, event: Event) {
+        self.session.event(event);
+    }
+}

@@ -1,0 +1,225 @@
+//! [`Engine`]: takes keys from the queue and runs the reconciler on them.
+//!
+//! One reconcile of one key: wait until the cache shows what was written before, read the object,
+//! keep the finalizer in step with the cleanup, run the author's code under a time limit and with
+//! panics contained, derive the conditions, and tell the queue how it ended.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, error, info_span, warn};
+
+use super::{
+    context::Context,
+    next::{Next, Step},
+    session::{ControllerInfo, Session, Shared},
+    steps::Steps,
+};
+use crate::{
+    Class, Error, Key, Kind, Result,
+    cache::{CachedObject, Store},
+    finalizer,
+    queue::{Causes, Outcome, Queue},
+};
+
+/// How long a controller waits for its caches before it says what is missing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A controller ready to run.
+pub(crate) struct Engine<K> {
+    pub(crate) info: Arc<ControllerInfo>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) queue: Arc<Queue>,
+    /// The store of the reconciled kind.
+    pub(crate) store: Arc<Store>,
+    /// All stores the controller reads; synced before it starts.
+    pub(crate) stores: Vec<Arc<Store>>,
+    pub(crate) steps: Box<dyn Steps<K>>,
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: Duration,
+    /// Whether the operator may change metadata of the kind, and so can remove a finalizer that an
+    /// earlier version left.
+    pub(crate) keeps_finalizers: bool,
+}
+
+impl<K: Kind> Engine<K> {
+    /// Runs until told to stop, then lets the reconciles under way finish.
+    pub(crate) async fn run(self: Arc<Self>, stopping: CancellationToken) {
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => return,
+            () = self.synced() => {}
+        }
+        debug!(controller = %self.info.name, "caches are synced, reconciling");
+        let mut running = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => break,
+                Some(_) = running.join_next(), if !running.is_empty() => {}
+                (key, causes) = self.queue.next(), if running.len() < self.concurrency => {
+                    running.spawn(Arc::clone(&self).process(key, causes));
+                }
+            }
+        }
+        while running.join_next().await.is_some() {}
+    }
+
+    /// Waits for the first list of everything the controller reads, naming what keeps it waiting.
+    async fn synced(&self) {
+        for store in &self.stores {
+            while tokio::time::timeout(PATIENCE, store.synced())
+                .await
+                .is_err()
+            {
+                let (controller, kind) = (&self.info.name, &store.kind);
+                warn!(%controller, "still waiting for the first list of {kind}");
+            }
+        }
+    }
+
+    async fn process(self: Arc<Self>, key: Key, causes: Causes) {
+        let cause = causes.to_string();
+        let span = info_span!("reconcile", controller = %self.info.name, object = %key, %cause);
+        let outcome = async {
+            match self.reconcile(&key, cause).await {
+                Ok(outcome) => outcome,
+                Err(error) => after(&error),
+            }
+        };
+        let outcome = outcome.instrument(span).await;
+        self.queue.finish(&key, outcome);
+    }
+
+    async fn reconcile(&self, key: &Key, cause: String) -> Result<Outcome> {
+        self.store.shows_writes_to(key).await?;
+        let Some(cached) = self.store.get(key) else {
+            debug!("object is gone");
+            self.guard(self.steps.gone(key)).await?;
+            return Ok(Outcome::Settled);
+        };
+        let shared = Arc::clone(&self.shared);
+        let session = Session::new(shared, Arc::clone(&self.info), &cached, cause);
+        let ctx = Context::new(session);
+        let result = self.guard(self.visit(&cached, &ctx)).await;
+        // A conflict is no news for people, and an object on its way out needs no conditions.
+        let failure = result.as_ref().err().map(Error::class);
+        if failure != Some(Class::Conflict) && !cached.terminating {
+            let concluded = self.guard(ctx.session.conclude(result.as_ref())).await;
+            // The first thing that went wrong is the one to report.
+            if failure.is_none() {
+                concluded?;
+            }
+        }
+        Ok(match result? {
+            Next(Step::Settled) => {
+                debug!("settled");
+                Outcome::Settled
+            }
+            Next(Step::After(delay)) => Outcome::After(delay),
+            Next(Step::Waiting { reason, message }) => {
+                debug!(reason, message, "waiting");
+                Outcome::Settled
+            }
+        })
+    }
+
+    /// Runs the author's code under the time limit, with panics contained.
+    async fn guard<T>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let contained = AssertUnwindSafe(work).catch_unwind();
+        match tokio::time::timeout(self.timeout, contained).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(Error::Panic {
+                message: message_of(&*panic),
+            }),
+            Err(_) => Err(Error::Timeout {
+                seconds: self.timeout.as_secs(),
+            }),
+        }
+    }
+
+    /// Runs the step that is due for the object's stage of life.
+    async fn visit(&self, cached: &CachedObject, ctx: &Context<K>) -> Result<Next> {
+        let finalizer = finalizer::name(&self.info.kind, &self.shared.operator);
+        let present = ctx
+            .session
+            .current(|value| finalizer::present(value, &finalizer));
+        let object: K = cached.decode(&self.info.kind)?;
+        if cached.terminating {
+            if !present {
+                return self.steps.terminating(&object, ctx).await;
+            }
+            if let Some(cleanup) = self.steps.cleanup(&object, ctx) {
+                let next = cleanup.await?;
+                if next != Next::settled() {
+                    return Ok(next);
+                }
+            }
+            let patch = ctx
+                .session
+                .current(|value| finalizer::remove(value, &finalizer));
+            self.patch(ctx, patch).await?;
+            return Ok(Next::settled());
+        }
+        let patch = match (self.steps.has_cleanup(), present) {
+            (true, false) => ctx
+                .session
+                .current(|value| finalizer::add(value, &finalizer)),
+            (false, true) if self.keeps_finalizers => ctx
+                .session
+                .current(|value| finalizer::remove(value, &finalizer)),
+            _ => return self.steps.reconcile(&object, ctx).await,
+        };
+        let Some(value) = self.patch(ctx, patch).await? else {
+            return Ok(Next::settled());
+        };
+        let object = super::session::decode(&self.info.kind, value)?;
+        self.steps.reconcile(&object, ctx).await
+    }
+
+    /// Patches the reconciled object itself; none if it is gone.
+    async fn patch(&self, ctx: &Context<K>, patch: Value) -> Result<Option<Value>> {
+        let kind = &self.info.kind;
+        match self
+            .shared
+            .requests
+            .merge(kind, ctx.key(), None, &patch)
+            .await
+        {
+            Ok(answer) => {
+                ctx.session.wrote(kind, &answer);
+                ctx.session.replace_current(answer.clone());
+                Ok(Some(answer))
+            }
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What happens to a key after an error.
+fn after(error: &Error) -> Outcome {
+    match error.class() {
+        Class::Conflict => {
+            debug!(%error, "somebody else wrote first, trying again");
+            Outcome::Failed
+        }
+        Class::Terminal => {
+            error!(%error, "refused; waiting until something changes");
+            Outcome::Settled
+        }
+        Class::Retry => {
+            warn!(%error, "failed, trying again");
+            Outcome::Failed
+        }
+    }
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}

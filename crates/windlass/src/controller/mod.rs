@@ -1,0 +1,219 @@
+//! Controllers: one per kind, in one of two forms.
+//!
+//! The short form has no reconcile function: [`dependents`](Controller::dependent) are pure
+//! functions of the object, [`status`](Controller::status) is a pure function of the object and
+//! what was [`Observed`]. The long form is a [`Reconciler`].
+
+mod any;
+mod context;
+mod dependent;
+mod dependents;
+mod engine;
+mod next;
+mod observed;
+mod reconciler;
+mod session;
+mod steps;
+
+use std::{marker::PhantomData, sync::Arc, time::Duration};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde::Serialize;
+
+pub use self::{
+    any::AnyController,
+    context::Context,
+    dependent::{Dependent, DependentExt, When},
+    dependents::Dependents,
+    next::Next,
+    observed::Observed,
+    reconciler::{Cleanup, Reconciler},
+};
+use self::{
+    dependents::{DependentPart, Part, ReadPart},
+    steps::{Plain, Steps, WithCleanup},
+};
+pub(crate) use self::{
+    next::Step,
+    session::{Session, Shared, decode, encode, key_of},
+};
+use crate::{
+    Declare, Kind, KindInfo,
+    declare::{Scope, Watch},
+};
+
+/// The form of a controller that has not been given one yet.
+#[derive(Debug)]
+pub struct Undecided;
+
+/// The long form: a reconciler.
+pub struct Reconciled<K> {
+    declare: DeclareSteps<K>,
+    cleanup: bool,
+}
+
+type DeclareSteps<K> = Box<dyn Fn(&mut Declare<K>) -> Box<dyn Steps<K>> + Send + Sync>;
+
+/// The controller of the objects of kind `K`.
+pub struct Controller<K, F = Undecided> {
+    settings: Settings,
+    form: F,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// What every controller has, whatever its form.
+#[derive(Clone, Debug)]
+struct Settings {
+    name: String,
+    scope: Scope,
+    concurrency: usize,
+    timeout: Duration,
+    crd: Option<CustomResourceDefinition>,
+}
+
+impl Controller<Undecided> {
+    /// A controller of a kind that this operator defines: its CRD is part of the operator.
+    ///
+    /// If the kind's status has `conditions`, the framework keeps Available, Progressing and
+    /// Degraded in it, also before the first status is written: give the other fields of the
+    /// status a serde default.
+    pub fn of<K: Kind + CustomResourceExt>() -> Controller<K> {
+        let mut controller = Self::of_existing::<K>();
+        controller.settings.crd = Some(K::crd());
+        controller
+    }
+
+    /// A controller of a kind that is defined elsewhere, such as Pod.
+    pub fn of_existing<K: Kind>() -> Controller<K> {
+        let settings = Settings {
+            name: KindInfo::of::<K>().kind.to_lowercase(),
+            scope: Scope::all(),
+            concurrency: 10,
+            timeout: Duration::from_mins(1),
+            crd: None,
+        };
+        Controller {
+            settings,
+            form: Undecided,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K: Kind> Controller<K> {
+    /// Gives the controller steps of its own. `declare` makes the reconciler from its handles.
+    pub fn reconciler<R>(
+        self,
+        declare: impl Fn(&mut Declare<K>) -> R + Send + Sync + 'static,
+    ) -> Controller<K, Reconciled<K>>
+    where
+        R: Reconciler<Object = K>,
+    {
+        self.with_form(Reconciled {
+            declare: Box::new(move |handles| Box::new(Plain(declare(handles)))),
+            cleanup: false,
+        })
+    }
+
+    /// Gives the controller steps of its own, and a finalizer on every object for the cleanup.
+    pub fn reconciler_with_cleanup<R>(
+        self,
+        declare: impl Fn(&mut Declare<K>) -> R + Send + Sync + 'static,
+    ) -> Controller<K, Reconciled<K>>
+    where
+        R: Cleanup<Object = K>,
+    {
+        self.with_form(Reconciled {
+            declare: Box::new(move |handles| Box::new(WithCleanup(declare(handles)))),
+            cleanup: true,
+        })
+    }
+}
+
+impl<K: Kind, F> Controller<K, F> {
+    /// The controller's name in logs; by default the kind in lower case.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// Only objects in this scope are reconciled.
+    #[must_use]
+    pub fn scoped(mut self, scope: Scope) -> Self {
+        self.settings.scope = scope;
+        self
+    }
+
+    /// How many objects are reconciled at once; 10 unless told.
+    #[must_use]
+    pub fn concurrency(mut self, limit: usize) -> Self {
+        self.settings.concurrency = limit.max(1);
+        self
+    }
+
+    /// How long one reconcile may take; a minute unless told.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.timeout = limit;
+        self
+    }
+
+    fn with_form<G>(self, form: G) -> Controller<K, G> {
+        Controller {
+            settings: self.settings,
+            form,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K: Kind, F: Into<Dependents<K>>> Controller<K, F> {
+    /// An object that belongs to each `K`, as a function of it: applied, owned, repaired when it
+    /// drifts, created again when it is deleted, deleted when it is not wanted any more. With
+    /// [`when`](DependentExt::when) it is wanted only under a condition.
+    pub fn dependent(self, dependent: impl Dependent<K> + 'static) -> Controller<K, Dependents<K>> {
+        self.with_part(DependentPart(Arc::new(dependent)))
+    }
+
+    /// Objects of another kind that the status is computed from.
+    pub fn reads<T: Kind>(self, watch: Watch<K, T>) -> Controller<K, Dependents<K>> {
+        self.with_part(ReadPart(watch))
+    }
+
+    /// The status, as a function of the object and of what was observed.
+    pub fn status<S: Serialize>(
+        self,
+        status: impl Fn(&K, &Observed) -> S + Send + Sync + 'static,
+    ) -> Controller<K, Dependents<K>> {
+        let mut controller = self.decided();
+        controller.form.status = Some(Arc::new(move |object, observed| {
+            encode(&KindInfo::of::<K>(), &status(object, observed))
+        }));
+        controller
+    }
+
+    fn with_part(self, part: impl Part<K> + 'static) -> Controller<K, Dependents<K>> {
+        let mut controller = self.decided();
+        controller.form.parts.push(Box::new(part));
+        controller
+    }
+
+    fn decided(self) -> Controller<K, Dependents<K>> {
+        Controller {
+            settings: self.settings,
+            form: self.form.into(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K> From<Undecided> for Dependents<K> {
+    fn from(_: Undecided) -> Self {
+        Self {
+            parts: Vec::new(),
+            status: None,
+        }
+    }
+}

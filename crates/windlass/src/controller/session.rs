@@ -1,0 +1,254 @@
+//! [`Session`]: one reconcile of one object, without its type.
+//!
+//! What handles need from a [`Context`](crate::Context): who reconciles, for which object, how to
+//! send, where to note what was written.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::next::Next;
+use crate::{
+    Environment, Error, Key, KindInfo, Result,
+    cache::{CachedObject, Caches, Writer},
+    client::{Requests, merge},
+    conditions::{self, Readiness},
+    event::{Event, Recorder},
+    key::Named,
+};
+
+/// What all controllers of a running operator share.
+pub(crate) struct Shared {
+    pub(crate) operator: Arc<str>,
+    pub(crate) requests: Requests,
+    pub(crate) caches: Arc<Caches>,
+    pub(crate) environment: Environment,
+    pub(crate) recorder: Recorder,
+}
+
+/// Facts about a controller that its reconciles need.
+pub(crate) struct ControllerInfo {
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: KindInfo,
+    /// Whether the status may be written.
+    pub(crate) writes_status: bool,
+    /// Whether the kind's status has conditions that the framework keeps.
+    pub(crate) conditions: bool,
+    /// Whether the kind's status has an observedGeneration that the framework keeps.
+    pub(crate) observed_generation: bool,
+}
+
+/// One reconcile of one object.
+pub(crate) struct Session {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) controller: Arc<ControllerInfo>,
+    pub(crate) writer: Writer,
+    pub(crate) uid: Box<str>,
+    pub(crate) cause: String,
+    object: Mutex<Object>,
+}
+
+/// The object as this reconcile knows it: as it was read, and then as its own writes left it.
+struct Object {
+    current: Value,
+    /// The status the author gave last.
+    given: Option<Value>,
+    /// How the owned objects that were applied look.
+    owned: BTreeMap<(KindInfo, Key), Readiness>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        controller: Arc<ControllerInfo>,
+        object: &CachedObject,
+        cause: String,
+    ) -> Self {
+        let writer = Writer {
+            controller: Arc::clone(&controller.name),
+            key: object.key.clone(),
+        };
+        Self {
+            shared,
+            controller,
+            writer,
+            uid: object.uid.clone(),
+            cause,
+            object: Mutex::new(Object {
+                current: object.value(),
+                given: None,
+                owned: BTreeMap::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.writer.key
+    }
+
+    /// The key that a name means to this reconcile, for a kind.
+    pub(crate) fn resolve(&self, kind: &KindInfo, name: &impl Named) -> Key {
+        let key = name.key_in(self.key().namespace());
+        if kind.namespaced {
+            key
+        } else {
+            Key::cluster(key.name())
+        }
+    }
+
+    /// A controller reference to the reconciled object.
+    pub(crate) fn owner_reference(&self) -> Value {
+        json!({
+            "apiVersion": self.controller.kind.api_version(),
+            "kind": self.controller.kind.kind,
+            "name": self.key().name(),
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
+    }
+
+    /// Notes an answer to a write, so that reads wait for it.
+    pub(crate) fn wrote(&self, kind: &KindInfo, answer: &Value) -> Key {
+        let key = key_of(answer);
+        self.shared.caches.wrote(kind, &key, answer, &self.writer);
+        key
+    }
+
+    /// Notes how an owned object looks.
+    pub(crate) fn owns(&self, kind: &KindInfo, key: Key, object: &Value) {
+        let readiness = conditions::readiness(kind, object);
+        self.lock().owned.insert((kind.clone(), key), readiness);
+    }
+
+    pub(crate) fn event(&self, event: Event) {
+        let regarding = json!({
+            "apiVersion": self.controller.kind.api_version(),
+            "kind": self.controller.kind.kind,
+            "namespace": self.key().namespace(),
+            "name": self.key().name(),
+            "uid": self.uid,
+        });
+        self.shared.recorder.record(event, regarding);
+    }
+
+    /// Writes the status the author gives, with conditions as if the reconcile goes well.
+    pub(crate) async fn give_status(&self, given: Value) -> Result<()> {
+        if !self.controller.writes_status {
+            return Err(Error::NotDeclared {
+                controller: self.controller.name.to_string(),
+                verb: "patch",
+                resource: format!("{}/status", self.controller.kind),
+            });
+        }
+        self.lock().given = Some(given);
+        self.write_status(Ok(&Next::settled())).await
+    }
+
+    /// Leaves a status to be written at the end of the reconcile.
+    pub(crate) fn suggest_status(&self, given: Value) {
+        self.lock().given = Some(given);
+    }
+
+    /// Brings the derived conditions up to date at the end of a reconcile.
+    pub(crate) async fn conclude(&self, result: Result<&Next, &Error>) -> Result<()> {
+        if self.controller.conditions && self.controller.writes_status {
+            self.write_status(result).await
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn write_status(&self, result: Result<&Next, &Error>) -> Result<()> {
+        let Some(patch) = self.status_patch(result) else {
+            return Ok(());
+        };
+        let (kind, key) = (&self.controller.kind, self.key());
+        let body = json!({"status": patch});
+        match self
+            .shared
+            .requests
+            .merge(kind, key, Some("status"), &body)
+            .await
+        {
+            Ok(answer) => {
+                self.wrote(kind, &answer);
+                self.lock().current = answer;
+                Ok(())
+            }
+            // Deleted meanwhile: nobody is left to read it.
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn status_patch(&self, result: Result<&Next, &Error>) -> Option<Value> {
+        let object = self.lock();
+        let nothing = json!({});
+        let before = object
+            .current
+            .get("status")
+            .filter(|status| status.is_object())
+            .unwrap_or(&nothing);
+        let mut status = merge::without_nulls(object.given.as_ref().unwrap_or(before));
+        let generation = object
+            .current
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64);
+        if self.controller.observed_generation && status.get("observedGeneration").is_none() {
+            status["observedGeneration"] = generation.into();
+        }
+        if self.controller.conditions {
+            let owned: Vec<Readiness> = object.owned.values().cloned().collect();
+            let derived = conditions::derive(result, &owned);
+            let now = self.shared.environment.clock.now();
+            conditions::merge(&mut status, before, derived, generation.unwrap_or(0), now);
+        }
+        merge::diff(before, &status)
+    }
+
+    /// Looks at the object as it was read, or as our own writes left it.
+    pub(crate) fn current<R>(&self, look: impl FnOnce(&Value) -> R) -> R {
+        look(&self.lock().current)
+    }
+
+    pub(crate) fn replace_current(&self, current: Value) {
+        self.lock().current = current;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Object> {
+        self.object.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The key of an object in JSON.
+pub(crate) fn key_of(object: &Value) -> Key {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+    Key::from_parts(
+        text("/metadata/namespace"),
+        text("/metadata/name").unwrap_or_default(),
+    )
+}
+
+/// An object as JSON.
+pub(crate) fn encode<T: Serialize>(kind: &KindInfo, object: &T) -> Result<Value> {
+    serde_json::to_value(object).map_err(|source| Error::Codec {
+        verb: "encode",
+        object: kind.to_string(),
+        source,
+    })
+}
+
+/// An object from JSON.
+pub(crate) fn decode<T: DeserializeOwned>(kind: &KindInfo, object: Value) -> Result<T> {
+    let key = key_of(&object);
+    serde_json::from_value(object).map_err(|source| Error::Codec {
+        verb: "decode",
+        object: format!("{kind} {key}"),
+        source,
+    })
+}

@@ -1,0 +1,155 @@
+//! [`Declare`]: what a controller owns, reads and writes, said once.
+//!
+//! From the declaration come the handles the reconciler works with, the watches that wake it
+//! ([`wiring`]), and the operator's role.
+
+mod access;
+mod scope;
+mod watch;
+pub(crate) mod wiring;
+
+use std::{marker::PhantomData, sync::Arc};
+
+use windlass_manifests::{Rule, Watched as WatchedFact};
+
+use self::wiring::{Refusals, Wiring};
+pub use self::{
+    access::{Access, Grant, Verb},
+    scope::{IntoSelector, Scope, Select},
+    watch::{Watch, Watched},
+};
+pub(crate) use self::{scope::Within, watch::Wakes};
+use crate::{
+    Kind, KindInfo,
+    cache::{Caches, Store},
+    handle::{Owned, Raw, Reads, Writes},
+};
+
+/// Collects what the controller of kind `K` does, and hands out the handles to do it.
+pub struct Declare<K> {
+    caches: Arc<Caches>,
+    controller: Arc<str>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) watches: Vec<WatchedFact>,
+    pub(crate) wiring: Vec<Wiring>,
+    pub(crate) stores: Vec<Arc<Store>>,
+    pub(crate) writes_status: bool,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Kind> Declare<K> {
+    pub(crate) fn new(caches: Arc<Caches>, controller: Arc<str>) -> Self {
+        Self {
+            caches,
+            controller,
+            rules: Vec::new(),
+            watches: Vec::new(),
+            wiring: Vec::new(),
+            stores: Vec::new(),
+            writes_status: false,
+            kind: PhantomData,
+        }
+    }
+
+    /// The controller creates objects of kind `T` that belong to the reconciled object. Their
+    /// changes wake the object that controls them.
+    pub fn owns<T: Kind>(&mut self) -> Owned<T> {
+        self.grant(Grant::of::<T>([Verb::Update]), "owns them");
+        self.applies()
+    }
+
+    /// As [`owns`](Self::owns), for objects that are only ever applied and deleted.
+    pub(crate) fn applies<T: Kind>(&mut self) -> Owned<T> {
+        self.grant(Grant::of::<T>(Verb::READ), "owns them");
+        self.grant(
+            Grant::of::<T>([Verb::Create, Verb::Patch, Verb::Delete]),
+            "owns them",
+        );
+        // An owner reference that blocks the owner's deletion needs this on the owner.
+        let owner = KindInfo::of::<K>();
+        let finalizers = format!("{}/finalizers", owner.plural);
+        let why = "owns objects on their behalf";
+        self.grant(Grant::new(owner.group, finalizers, [Verb::Update]), why);
+        let kind = KindInfo::of::<T>();
+        let store = self.watch(
+            &kind,
+            &Scope::all(),
+            "changes wake the object that controls it",
+        );
+        let refusals = Arc::new(Refusals::default());
+        self.wiring.push(wiring::owned::<K>(&store, &refusals));
+        Owned::new(store, refusals)
+    }
+
+    /// The controller reads objects of kind `T`; the [`Watch`] says whom their changes wake.
+    pub fn reads<T: Kind>(&mut self, watch: Watch<K, T>) -> Reads<T> {
+        let kind = KindInfo::of::<T>();
+        self.grant(Grant::of::<T>(Verb::READ), "reads them");
+        let store = self.watch(&kind, &watch.scope, watch.wakes.describe());
+        self.wiring.extend(wiring::read(&store, watch.wakes));
+        Reads::new(store)
+    }
+
+    /// The controller writes objects of kind `T` that it does not own (or of its own kind).
+    pub fn writes<T: Kind>(&mut self, access: Access) -> Writes<T> {
+        let kind = KindInfo::of::<T>();
+        for grant in access.grants(&kind) {
+            self.grant(grant, "writes them");
+        }
+        Writes::new(kind, access, Arc::clone(&self.controller))
+    }
+
+    /// The controller writes the status of its own kind, though the kind is defined by another.
+    /// (For kinds that the operator defines itself this goes without saying.)
+    pub fn writes_status(&mut self) {
+        self.writes_status = true;
+        let kind = KindInfo::of::<K>();
+        let status = format!("{}/status", kind.plural);
+        self.grant(
+            Grant::new(kind.group, status, [Verb::Patch]),
+            "reports their status",
+        );
+    }
+
+    /// The controller needs the client itself, for these requests.
+    pub fn raw(&mut self, grants: impl IntoIterator<Item = Grant>) -> Raw {
+        for grant in grants {
+            self.grant(grant, "raw client access");
+        }
+        Raw::new()
+    }
+
+    pub(crate) fn grant(&mut self, grant: Grant, why: &str) {
+        let Grant {
+            group,
+            resource,
+            verbs,
+        } = grant;
+        let same =
+            |rule: &&mut Rule| rule.group == group && rule.resource == resource && rule.why == why;
+        match self.rules.iter_mut().find(same) {
+            Some(rule) => rule.verbs.extend(verbs),
+            None => self.rules.push(Rule {
+                group,
+                resource,
+                verbs,
+                why: why.to_owned(),
+            }),
+        }
+    }
+
+    /// The store of a kind, to be synced before the controller starts.
+    pub(crate) fn watch(&mut self, kind: &KindInfo, scope: &Scope, why: &str) -> Arc<Store> {
+        let store = self.caches.store(kind, scope);
+        let fact = WatchedFact {
+            resource: kind.to_string(),
+            scope: scope.describe(),
+            why: why.to_owned(),
+        };
+        if !self.watches.contains(&fact) {
+            self.watches.push(fact);
+        }
+        self.stores.push(Arc::clone(&store));
+        store
+    }
+}

@@ -1,0 +1,349 @@
+//! Wiring: from a change of one object to the keys it wakes.
+//!
+//! Owned objects name their controller. For references and selectors the other direction is kept
+//! in an index that follows the reconciled objects: it is brought up to date before the change of
+//! a reconciled object is enqueued, and it is asked with the old and the new state of what changed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use kube::core::Expression;
+use tracing::error;
+
+use super::watch::Wakes;
+use crate::{
+    Key, Kind, KindInfo,
+    cache::{CachedObject, Change, Labels, Store},
+    queue::{Cause, Priority, Queue},
+};
+
+/// Connects a store to a controller's queue, once the queue exists.
+pub(crate) type Wiring = Box<dyn FnOnce(&Wires) + Send>;
+
+/// What a wiring connects to.
+pub(crate) struct Wires {
+    pub(crate) queue: Arc<Queue>,
+    /// The store of the reconciled kind.
+    pub(crate) primary: Arc<Store>,
+}
+
+/// Changes of the reconciled kind itself.
+pub(crate) fn primary(wires: &Wires) {
+    let queue = Arc::clone(&wires.queue);
+    wires.primary.subscribe(move |change| {
+        wake(&queue, change, change.key().cloned());
+    });
+}
+
+/// Changes of an owned kind wake the controller named in its owner reference, and whoever was
+/// refused that name before.
+pub(crate) fn owned<K: Kind>(store: &Arc<Store>, refusals: &Arc<Refusals>) -> Wiring {
+    let (store, refusals) = (Arc::clone(store), Arc::clone(refusals));
+    Box::new(move |wires| {
+        let queue = Arc::clone(&wires.queue);
+        let owner = KindInfo::of::<K>();
+        store.subscribe(move |change| {
+            let owners = change
+                .sides()
+                .filter_map(|object| owner_key(&owner, object));
+            let refused = change
+                .key()
+                .map(|key| refusals.take(key))
+                .unwrap_or_default();
+            wake(
+                &queue,
+                change,
+                owners.chain(refused).collect::<BTreeSet<_>>(),
+            );
+        });
+    })
+}
+
+/// Who wanted a name that another's object has: they are woken when that object changes.
+#[derive(Default)]
+pub(crate) struct Refusals(Mutex<BTreeMap<Key, BTreeSet<Key>>>);
+
+impl Refusals {
+    pub(crate) fn add(&self, name: Key, refused: Key) {
+        lock(&self.0).entry(name).or_default().insert(refused);
+    }
+
+    fn take(&self, name: &Key) -> BTreeSet<Key> {
+        lock(&self.0).remove(name).unwrap_or_default()
+    }
+}
+
+fn owner_key(kind: &KindInfo, object: &CachedObject) -> Option<Key> {
+    let owner = object.controller.as_ref()?;
+    let group = owner
+        .api_version
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    let matches = *owner.kind == *kind.kind && group == kind.group;
+    let namespace = object.key.namespace().filter(|_| kind.namespaced);
+    matches.then(|| Key::from_parts(namespace, &owner.name))
+}
+
+/// Changes of a kind that is read.
+pub(crate) fn read<K: Kind, T: Kind>(store: &Arc<Store>, wakes: Wakes<K, T>) -> Option<Wiring> {
+    let store = Arc::clone(store);
+    match wakes {
+        Wakes::Nobody(_) => None,
+        Wakes::Everyone => Some(Box::new(move |wires| {
+            // Weak, because a controller may watch its own kind: a store must not hold itself.
+            let (queue, primary) = (Arc::clone(&wires.queue), Arc::downgrade(&wires.primary));
+            store.subscribe(move |change| {
+                let keys = primary.upgrade().map(|primary| primary.keys());
+                wake(&queue, change, keys.unwrap_or_default());
+            });
+        })),
+        Wakes::Mapped(keys) => Some(Box::new(move |wires| {
+            let queue = Arc::clone(&wires.queue);
+            store.subscribe(move |change| {
+                let of =
+                    |object: &CachedObject| computed(change.kind, object, |typed: &T| keys(typed));
+                wake(
+                    &queue,
+                    change,
+                    change
+                        .sides()
+                        .filter_map(of)
+                        .flatten()
+                        .collect::<BTreeSet<_>>(),
+                );
+            });
+        })),
+        Wakes::Referrers(names) => Some(Box::new(move |wires| {
+            let index = Arc::new(Mutex::new(References::default()));
+            let follow = Arc::clone(&index);
+            wires.primary.subscribe(move |change| {
+                let Some(key) = change.key() else { return };
+                let now = change
+                    .new
+                    .and_then(|object| computed(change.kind, object, |typed: &K| names(typed)));
+                lock(&follow).set(key, now.unwrap_or_default());
+            });
+            let queue = Arc::clone(&wires.queue);
+            store.subscribe(move |change| {
+                let referrers = change
+                    .key()
+                    .map(|key| lock(&index).to(key))
+                    .unwrap_or_default();
+                wake(&queue, change, referrers);
+            });
+        })),
+        Wakes::Selectors(selector) => Some(Box::new(move |wires| {
+            let index = Arc::new(Mutex::new(Selections::default()));
+            let follow = Arc::clone(&index);
+            wires.primary.subscribe(move |change| {
+                let Some(key) = change.key() else { return };
+                let now = change
+                    .new
+                    .and_then(|object| computed(change.kind, object, |typed: &K| selector(typed)));
+                lock(&follow).set(
+                    key,
+                    now.flatten().map(|selector| selector.into_iter().collect()),
+                );
+            });
+            let queue = Arc::clone(&wires.queue);
+            store.subscribe(move |change| {
+                let index = lock(&index);
+                let of = |object: &CachedObject| index.of(object.key.namespace(), &object.labels);
+                let keys: BTreeSet<Key> = change.sides().flat_map(of).collect();
+                drop(index);
+                wake(&queue, change, keys);
+            });
+        })),
+    }
+}
+
+fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<Item = Key>) {
+    let Some(key) = change.key() else { return };
+    let what = match (change.old, change.new) {
+        (None, _) if change.initial => "listed",
+        (None, _) => "created",
+        (_, Some(_)) => "changed",
+        (_, None) => "deleted",
+    };
+    let priority = if change.initial {
+        Priority::Low
+    } else {
+        Priority::High
+    };
+    let mut keys = keys.into_iter().peekable();
+    if keys.peek().is_none() {
+        return;
+    }
+    let kind: Arc<str> = change.kind.to_string().into();
+    for woken in keys {
+        let cause = Cause::Changed {
+            kind: Arc::clone(&kind),
+            key: key.clone(),
+            change: what,
+        };
+        queue.add(woken, priority, cause);
+    }
+}
+
+/// What the author's function says about an object; nothing if it cannot be decoded or panics,
+/// because the watch must go on.
+fn computed<T: Kind, R>(kind: &KindInfo, object: &CachedObject, of: impl Fn(&T) -> R) -> Option<R> {
+    let typed: T = match object.decode(kind) {
+        Ok(typed) => typed,
+        Err(error) => {
+            error!(%error, "cannot tell what this object refers to");
+            return None;
+        }
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| of(&typed)));
+    if result.is_err() {
+        error!(%kind, key = %object.key, "a reference or selector function panicked");
+    }
+    result.ok()
+}
+
+fn lock<T>(index: &Mutex<T>) -> MutexGuard<'_, T> {
+    index.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which objects name which, in both directions.
+#[derive(Default)]
+struct References {
+    from: BTreeMap<Key, Vec<Key>>,
+    to: BTreeMap<Key, BTreeSet<Key>>,
+}
+
+impl References {
+    fn set(&mut self, referrer: &Key, names: Vec<Key>) {
+        for name in self.from.remove(referrer).unwrap_or_default() {
+            if let Some(referrers) = self.to.get_mut(&name) {
+                referrers.remove(referrer);
+                if referrers.is_empty() {
+                    self.to.remove(&name);
+                }
+            }
+        }
+        for name in &names {
+            self.to
+                .entry(name.clone())
+                .or_default()
+                .insert(referrer.clone());
+        }
+        if !names.is_empty() {
+            self.from.insert(referrer.clone(), names);
+        }
+    }
+
+    fn to(&self, name: &Key) -> Vec<Key> {
+        self.to.get(name).into_iter().flatten().cloned().collect()
+    }
+}
+
+/// Which objects select by which labels. Most selectors require some label to have some value;
+/// those are found by it, the others are tried one by one.
+#[derive(Default)]
+struct Selections {
+    from: BTreeMap<Key, (Bucket, Vec<Expression>)>,
+    buckets: BTreeMap<Bucket, BTreeSet<Key>>,
+}
+
+/// A namespace (none: all) and a required label (none: no required label).
+type Bucket = (Option<Box<str>>, Option<(Box<str>, Box<str>)>);
+
+impl Selections {
+    fn set(&mut self, selecting: &Key, selector: Option<Vec<Expression>>) {
+        if let Some((bucket, _)) = self.from.remove(selecting)
+            && let Some(keys) = self.buckets.get_mut(&bucket)
+        {
+            keys.remove(selecting);
+            if keys.is_empty() {
+                self.buckets.remove(&bucket);
+            }
+        }
+        let Some(selector) = selector else { return };
+        let required = selector
+            .iter()
+            .rev()
+            .find_map(|expression| match expression {
+                Expression::Equal(key, value) => Some((key.as_str().into(), value.as_str().into())),
+                _ => None,
+            });
+        let bucket: Bucket = (selecting.namespace().map(Into::into), required);
+        self.buckets
+            .entry(bucket.clone())
+            .or_default()
+            .insert(selecting.clone());
+        self.from.insert(selecting.clone(), (bucket, selector));
+    }
+
+    /// The objects whose selector matches these labels.
+    fn of(&self, namespace: Option<&str>, labels: &Labels) -> Vec<Key> {
+        let namespaces = [namespace.map(Into::into), None];
+        let namespaces = &namespaces[usize::from(namespace.is_none())..];
+        let required = labels
+            .iter()
+            .map(|(key, value)| Some((key.into(), value.into())));
+        let required: Vec<Option<(Box<str>, Box<str>)>> = required.chain([None]).collect();
+        let mut found = Vec::new();
+        for namespace in namespaces {
+            for label in &required {
+                let bucket: Bucket = (namespace.clone(), label.clone());
+                let keys = self.buckets.get(&bucket).into_iter().flatten();
+                found.extend(keys.filter(|key| self.selects(key, labels)).cloned());
+            }
+        }
+        found
+    }
+
+    fn selects(&self, key: &Key, labels: &Labels) -> bool {
+        self.from
+            .get(key)
+            .is_some_and(|(_, selector)| labels.match_all(selector))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn references_are_followed_in_both_directions() {
+        let mut index = References::default();
+        let (a, b, map) = (
+            Key::namespaced("n", "a"),
+            Key::namespaced("n", "b"),
+            Key::namespaced("n", "m"),
+        );
+        index.set(&a, vec![map.clone()]);
+        index.set(&b, vec![map.clone()]);
+        assert_eq!(index.to(&map), [a.clone(), b.clone()]);
+        index.set(&a, vec![Key::namespaced("n", "other")]);
+        assert_eq!(index.to(&map), std::slice::from_ref(&b));
+        index.set(&b, Vec::new());
+        assert!(index.to(&map).is_empty() && index.from.len() == 1);
+    }
+
+    #[test]
+    fn selectors_are_found_by_a_label_they_require() {
+        let mut index = Selections::default();
+        let (a, b, c) = (
+            Key::namespaced("n", "a"),
+            Key::namespaced("n", "b"),
+            Key::namespaced("m", "c"),
+        );
+        let equal = |key: &str, value: &str| Expression::Equal(key.into(), value.into());
+        index.set(&a, Some(vec![equal("app", "x"), equal("instance", "a")]));
+        index.set(&b, Some(vec![Expression::Exists("app".into())]));
+        index.set(&c, Some(vec![equal("app", "x")]));
+        let labels = Labels::of(&json!({"labels": {"app": "x", "instance": "a"}}));
+        assert_eq!(index.of(Some("n"), &labels), [a.clone(), b.clone()]);
+        index.set(&a, None);
+        assert_eq!(index.of(Some("n"), &labels), [b]);
+        assert_eq!(index.of(Some("m"), &labels), [c]);
+    }
+}

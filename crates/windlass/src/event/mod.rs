@@ -1,0 +1,46 @@
+//! [`Event`]: something worth telling a person about an object.
+//!
+//! Events are written to `events.k8s.io` beside the reconcile, best effort: a lost event never
+//! fails anything, and the same event about the same object is not repeated within minutes.
+
+mod recorder;
+
+pub(crate) use self::recorder::{Recorder, grant};
+
+/// An event about the object being reconciled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub(crate) warning: bool,
+    pub(crate) reason: String,
+    pub(crate) action: String,
+    pub(crate) note: String,
+}
+
+impl Event {
+    /// Something happened as it should.
+    ///
+    /// `reason` says why in CamelCase (`ScaledUp`), `note` in a sentence.
+    pub fn normal(reason: impl Into<String>, note: impl Into<String>) -> Self {
+        Self {
+            warning: false,
+            reason: reason.into(),
+            action: "Reconcile".to_owned(),
+            note: note.into(),
+        }
+    }
+
+    /// Something a person should look at.
+    pub fn warning(reason: impl Into<String>, note: impl Into<String>) -> Self {
+        Self {
+            warning: true,
+            ..Self::normal(reason, note)
+        }
+    }
+
+    /// What was done, in CamelCase, when it is more than a reconcile.
+    #[must_use]
+    pub fn action(mut self, action: impl Into<String>) -> Self {
+        self.action = action.into();
+        self
+    }
+}

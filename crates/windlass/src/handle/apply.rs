@@ -1,0 +1,187 @@
+//! Applying an owned object: never another's, never needlessly.
+
+use serde_json::Value;
+use tracing::debug;
+
+use crate::{
+    Error, Key, KindInfo, Result,
+    cache::{CachedObject, Memo, Store, take_managed},
+    client::{managed, merge},
+    controller::{Session, key_of},
+    declare::wiring::Refusals,
+    event::Event,
+};
+
+/// Fields of metadata that identify an object or belong to the server; never part of an intent.
+const IDENTITY: [&str; 9] = [
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+];
+
+/// Completes an object that the session's object shall control: namespace and owner reference.
+pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: &Value) -> Result<Value> {
+    let mut body = merge::without_nulls(object);
+    let own = session.key().namespace();
+    let given = body.pointer("/metadata/namespace").and_then(Value::as_str);
+    let reachable = match (kind.namespaced, own) {
+        // A namespaced owner can only own within its namespace.
+        (true, Some(own)) => given.is_none_or(|given| given == own),
+        (true, None) => given.is_some(),
+        (false, own) => own.is_none(),
+    };
+    if !reachable {
+        let key = key_of(&body);
+        let owner = format!("{} {}", session.controller.kind, session.key());
+        return Err(Error::terminal(format!(
+            "{owner} cannot own {kind} {key}: not in its namespace"
+        )));
+    }
+    let metadata = &mut body["metadata"];
+    if let (true, Some(own)) = (kind.namespaced, own) {
+        metadata["namespace"] = own.into();
+    }
+    let mut references = match metadata["ownerReferences"].take() {
+        Value::Array(references) => references,
+        _ => Vec::new(),
+    };
+    references.retain(|reference| reference["uid"] != *session.uid);
+    references.push(session.owner_reference());
+    metadata["ownerReferences"] = Value::Array(references);
+    Ok(body)
+}
+
+/// Applies an intent made by [`owned_body`] and returns the object as it is then.
+pub(crate) async fn apply(
+    session: &Session,
+    store: &Store,
+    refusals: &Refusals,
+    body: Value,
+) -> Result<Value> {
+    let kind = &store.kind;
+    let key = key_of(&body);
+    store.shows_writes_to(&key).await?;
+    let cached = store.get(&key);
+    if let Some(cached) = &cached {
+        refuse_anothers(session, kind, cached)
+            .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
+    }
+    let intent = intent_of(&body);
+    let fingerprint = managed::fingerprint(&intent);
+    let idle = cached.as_deref().filter(|cached| {
+        // What is on its way out cannot be repaired; its end wakes us to create it again.
+        cached.terminating || is_idle(store, cached, &intent, fingerprint)
+    });
+    if let Some(cached) = idle {
+        let live = cached.value();
+        session.owns(kind, key, &live);
+        return Ok(live);
+    }
+
+    let mut request = intent;
+    request["apiVersion"] = kind.api_version().into();
+    request["kind"] = kind.kind.as_str().into();
+    request["metadata"]["name"] = key.name().into();
+    if let Some(namespace) = key.namespace() {
+        request["metadata"]["namespace"] = namespace.into();
+    }
+    if let Some(cached) = &cached {
+        // Not another object of that name that came in between.
+        request["metadata"]["uid"] = (*cached.uid).into();
+    }
+    debug!(%kind, %key, "applying");
+    let mut live = session.shared.requests.apply(kind, &key, &request).await?;
+    session.wrote(kind, &live);
+    if let Some(fields) = take_managed(&mut live, &session.shared.operator) {
+        let outcome = managed::outcome(&fields, &live);
+        store.remember(
+            key.clone(),
+            Memo {
+                intent: fingerprint,
+                outcome,
+            },
+        );
+    }
+    session.owns(kind, key, &live);
+    Ok(live)
+}
+
+/// Whether the cached object already is what the intent asks for.
+fn is_idle(store: &Store, cached: &CachedObject, intent: &Value, fingerprint: u64) -> bool {
+    let fields = cached
+        .managed
+        .as_deref()
+        .and_then(|fields| serde_json::from_str::<Value>(fields).ok());
+    let Some(fields) = fields else { return false };
+    let live = cached.value();
+    let memo = store
+        .memo(&cached.key)
+        .filter(|memo| memo.intent == fingerprint);
+    memo.is_some_and(|memo| memo.outcome == managed::outcome(&fields, &live))
+        || managed::unchanged(&fields, intent, &live)
+}
+
+fn refuse_anothers(session: &Session, kind: &KindInfo, cached: &CachedObject) -> Result<()> {
+    let owner = match &cached.controller {
+        Some(owner) if *owner.uid == *session.uid => return Ok(()),
+        Some(owner) => format!("{} {}", owner.kind, owner.name),
+        None => "nobody".to_owned(),
+    };
+    let error = Error::NotOurs {
+        object: format!("{kind} {}", cached.key),
+        owner,
+    };
+    session.event(Event::warning("NotOurs", error.to_string()).action("Apply"));
+    Err(error)
+}
+
+/// The fields an apply is about: the object without its identity and status.
+fn intent_of(body: &Value) -> Value {
+    let mut intent = body.clone();
+    if let Some(fields) = intent.as_object_mut() {
+        for field in ["apiVersion", "kind", "status"] {
+            fields.remove(field);
+        }
+    }
+    if let Some(metadata) = intent["metadata"].as_object_mut() {
+        for field in IDENTITY {
+            metadata.remove(field);
+        }
+    }
+    intent
+}
+
+/// Deletes what the session's object controls, this operator applied, and nobody wants any more.
+pub(crate) async fn prune(
+    session: &Session,
+    store: &Store,
+    wanted: impl Fn(&Key) -> bool + Send,
+) -> Result<Vec<Key>> {
+    store.shows_writes_of(&session.writer).await?;
+    let owned = store.controlled_by(&session.uid);
+    let superfluous: Vec<_> = owned
+        .into_iter()
+        .filter(|object| object.managed.is_some() && !object.terminating && !wanted(&object.key))
+        .collect();
+    let mut pruned = Vec::new();
+    for object in superfluous {
+        let params = super::Delete::background().params_for(&object.uid, None);
+        session
+            .shared
+            .requests
+            .delete(&store.kind, &object.key, &params)
+            .await?;
+        session
+            .shared
+            .caches
+            .deleted(&store.kind, &object.key, &object.uid, &session.writer);
+        pruned.push(object.key.clone());
+    }
+    Ok(pruned)
+}

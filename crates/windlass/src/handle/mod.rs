@@ -1,0 +1,22 @@
+//! Handles: the only way from a reconciler to the API server.
+//!
+//! A handle is made by a [`Declare`](crate::Declare) and can do what was declared, no more; the
+//! operator's role is the sum of its handles. Reads come from the cache and see the operator's
+//! own writes; writes are sent with the operator's name as field manager.
+//!
+//! | handle | reads | writes |
+//! | --- | --- | --- |
+//! | [`Owned`] | the objects the reconciled object controls | applies, creates, patches, deletes, adopts |
+//! | [`Reads`] | any object of a watched kind | nothing |
+//! | [`Writes`] | nothing | what its [`Access`](crate::Access) lists, on objects it does not own |
+//! | [`Raw`] | everything granted | everything granted |
+
+mod apply;
+mod delete;
+mod owned;
+mod raw;
+mod reads;
+mod writes;
+
+pub(crate) use self::apply::prune;
+pub use self::{delete::Delete, owned::Owned, raw::Raw, reads::Reads, writes::Writes};

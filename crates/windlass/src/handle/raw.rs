@@ -1,0 +1,19 @@
+//! [`Raw`]: the client itself, by explicit grant.
+
+use crate::{Context, Kind};
+
+/// Access to the client itself, for what no other handle can do. The grants it was declared with
+/// are shown by `explain`, and the operator's role holds nothing else.
+#[derive(Debug)]
+pub struct Raw(());
+
+impl Raw {
+    pub(crate) fn new() -> Self {
+        Self(())
+    }
+
+    /// The client.
+    pub fn client<K: Kind>(&self, ctx: &Context<K>) -> kube::Client {
+        ctx.session.shared.requests.client.clone()
+    }
+}

@@ -1,0 +1,69 @@
+//! [`Reads`]: objects of a watched kind, from the cache.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use crate::{
+    Context, Kind, Result,
+    cache::Store,
+    controller::Session,
+    declare::{Select, Within},
+    key::Named,
+};
+
+/// Reads objects of kind `T` from the cache; sees what this operator wrote before.
+pub struct Reads<T> {
+    store: Arc<Store>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T: Kind> Reads<T> {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        Self {
+            store,
+            kind: PhantomData,
+        }
+    }
+
+    /// The object of that name, if it exists.
+    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<T>> {
+        let key = ctx.session.resolve(&self.store.kind, &name);
+        self.store.shows_writes_to(&key).await?;
+        self.store
+            .get(&key)
+            .map(|object| object.decode(&self.store.kind))
+            .transpose()
+    }
+
+    /// All objects that match, in the order of namespace and name.
+    pub async fn list<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        select: impl Into<Select> + Send,
+    ) -> Result<Vec<T>> {
+        let select = select.into();
+        list(&self.store, &ctx.session, select).await
+    }
+}
+
+/// The objects of a store that match, once it shows what the session wrote.
+pub(crate) async fn list<T: Kind>(
+    store: &Store,
+    session: &Session,
+    select: Select,
+) -> Result<Vec<T>> {
+    store.shows_writes_of(&session.writer).await?;
+    let Some((selector, within)) = select.expressions() else {
+        return Ok(Vec::new());
+    };
+    let namespace = match &within {
+        Within::Own => session.key().namespace(),
+        Within::Everywhere => None,
+        Within::Namespace(namespace) => Some(namespace.as_str()),
+    };
+    let namespace = namespace.filter(|_| store.kind.namespaced);
+    store
+        .select(namespace, &selector)
+        .iter()
+        .map(|object| object.decode(&store.kind))
+        .collect()
+}

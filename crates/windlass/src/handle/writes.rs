@@ -1,0 +1,216 @@
+//! [`Writes`]: declared writes to objects that are not owned, and to the own kind.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::delete::Delete;
+use crate::{
+    Access, Context, Error, Key, Kind, KindInfo, Result, Verb,
+    client::merge,
+    controller::{Session, decode, encode, key_of},
+    key::Named,
+};
+
+/// Writes objects of kind `T` as its [`Access`] allows: a scheduler binding pods, a node reporting
+/// on them, a controller changing labels or finalizers of its own kind.
+pub struct Writes<T> {
+    info: KindInfo,
+    access: Access,
+    controller: Arc<str>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T: Kind> Writes<T> {
+    pub(crate) fn new(info: KindInfo, access: Access, controller: Arc<str>) -> Self {
+        Self {
+            info,
+            access,
+            controller,
+            kind: PhantomData,
+        }
+    }
+
+    /// Creates an object (verb `create`).
+    pub async fn create<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+        self.check("", Verb::Create)?;
+        let mut body = merge::without_nulls(&encode(&self.info, object)?);
+        if let (true, None) = (self.info.namespaced, body.pointer("/metadata/namespace")) {
+            body["metadata"]["namespace"] = ctx.key().namespace().into();
+        }
+        decode(&self.info, create(&ctx.session, &self.info, body).await?)
+    }
+
+    /// Changes parts of an object by a merge patch (verb `patch`); sends nothing when nothing
+    /// would change.
+    pub async fn patch<K: Kind>(&self, ctx: &Context<K>, object: &T, patch: Value) -> Result<T> {
+        self.check("", Verb::Patch)?;
+        let current = encode(&self.info, object)?;
+        decode(
+            &self.info,
+            self::patch(&ctx.session, &self.info, current, patch).await?,
+        )
+    }
+
+    /// Replaces an object as it was read (verb `update`).
+    pub async fn update<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+        self.check("", Verb::Update)?;
+        let body = encode(&self.info, object)?;
+        decode(&self.info, update(&ctx.session, &self.info, body).await?)
+    }
+
+    /// Deletes an object (verb `delete`); done already if it is gone.
+    pub async fn delete<K: Kind>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
+        self.check("", Verb::Delete)?;
+        delete(&ctx.session, &self.info, object, &how).await
+    }
+
+    /// Makes the status of an object be as given (verb `patch` on `status`); sends nothing when it
+    /// is already.
+    pub async fn status<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        object: &T,
+        status: impl Serialize + Send,
+    ) -> Result<T> {
+        self.check("status", Verb::Patch)?;
+        let current = encode(&self.info, object)?;
+        let wanted = merge::without_nulls(&encode(&self.info, &status)?);
+        let nothing = json!({});
+        let before = current
+            .get("status")
+            .filter(|status| status.is_object())
+            .unwrap_or(&nothing);
+        let Some(patch) = merge::diff(before, &wanted) else {
+            return decode(&self.info, current);
+        };
+        let key = key_of(&current);
+        let body = json!({"status": patch, "metadata": {"uid": current["metadata"]["uid"]}});
+        let answer = ctx
+            .session
+            .shared
+            .requests
+            .merge(&self.info, &key, Some("status"), &body)
+            .await?;
+        ctx.session.wrote(&self.info, &answer);
+        decode(&self.info, answer)
+    }
+
+    /// Posts to a subresource (verb `create` on it), as in binding a pod.
+    pub async fn post<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        name: impl Named,
+        subresource: &str,
+        body: impl Serialize + Send,
+    ) -> Result<Value> {
+        self.check(subresource, Verb::Create)?;
+        let key = ctx.session.resolve(&self.info, &name);
+        let body = encode(&self.info, &body)?;
+        ctx.session
+            .shared
+            .requests
+            .post_to(&self.info, &key, subresource, &body)
+            .await
+    }
+
+    /// Replaces a subresource (verb `update` on it), as in finalizing a namespace.
+    pub async fn put<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        name: impl Named,
+        subresource: &str,
+        body: impl Serialize + Send,
+    ) -> Result<Value> {
+        self.check(subresource, Verb::Update)?;
+        let key = ctx.session.resolve(&self.info, &name);
+        let body = encode(&self.info, &body)?;
+        let answer = ctx
+            .session
+            .shared
+            .requests
+            .replace(&self.info, &key, Some(subresource), body)
+            .await?;
+        if answer["kind"] == *self.info.kind {
+            ctx.session.wrote(&self.info, &answer);
+        }
+        Ok(answer)
+    }
+
+    fn check(&self, subresource: &str, verb: Verb) -> Result<()> {
+        if self.access.allows(subresource, verb) {
+            return Ok(());
+        }
+        let mut resource = self.info.to_string();
+        if !subresource.is_empty() {
+            resource = format!("{resource}/{subresource}");
+        }
+        let controller = self.controller.to_string();
+        Err(Error::NotDeclared {
+            controller,
+            verb: verb.as_str(),
+            resource,
+        })
+    }
+}
+
+pub(crate) async fn create(session: &Session, kind: &KindInfo, body: Value) -> Result<Value> {
+    let answer = session
+        .shared
+        .requests
+        .create(kind, &key_of(&body), body)
+        .await?;
+    session.wrote(kind, &answer);
+    Ok(answer)
+}
+
+pub(crate) async fn patch(
+    session: &Session,
+    kind: &KindInfo,
+    current: Value,
+    patch: Value,
+) -> Result<Value> {
+    if !merge::changes(&current, &patch) {
+        return Ok(current);
+    }
+    let answer = session
+        .shared
+        .requests
+        .merge(kind, &key_of(&current), None, &patch)
+        .await?;
+    session.wrote(kind, &answer);
+    Ok(answer)
+}
+
+pub(crate) async fn update(session: &Session, kind: &KindInfo, body: Value) -> Result<Value> {
+    let answer = session
+        .shared
+        .requests
+        .replace(kind, &key_of(&body), None, body)
+        .await?;
+    session.wrote(kind, &answer);
+    Ok(answer)
+}
+
+pub(crate) async fn delete<T: Kind>(
+    session: &Session,
+    kind: &KindInfo,
+    object: &T,
+    how: &Delete,
+) -> Result<()> {
+    let key = Key::of(object);
+    if session
+        .shared
+        .requests
+        .delete(kind, &key, &how.params(object))
+        .await?
+    {
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        session
+            .shared
+            .caches
+            .deleted(kind, &key, uid, &session.writer);
+    }
+    Ok(())
+}

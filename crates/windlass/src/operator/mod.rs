@@ -1,0 +1,128 @@
+//! [`Operator`]: one value that says everything about an operator.
+//!
+//! From it come the running process ([`Operator::start`], [`main`](crate::main)), the custom
+//! resource definitions, the role, and the manifests.
+
+mod running;
+mod task;
+
+use std::{collections::BTreeMap, future::Future, sync::Arc};
+
+use futures::FutureExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
+use windlass_manifests::{Description, Part};
+
+use self::task::Task;
+pub use self::{running::Running, task::TaskContext};
+use crate::{AnyController, Environment, Grant, Result};
+
+/// An operator: its controllers and background tasks under one name.
+///
+/// The name is the operator's field manager, the name of its role, and the name of its
+/// deployment, so it should be a DNS label such as `memcached-operator`.
+pub struct Operator {
+    name: Arc<str>,
+    version: String,
+    controllers: Vec<AnyController>,
+    tasks: Vec<Arc<Task>>,
+}
+
+impl Operator {
+    /// An operator without controllers.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            controllers: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    /// The operator's own version; that of the framework unless told.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Adds a controller.
+    #[must_use]
+    pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
+        self.controllers.push(controller.into());
+        self
+    }
+
+    /// Adds a background task: code that runs beside the controllers with access to the client
+    /// itself, and with exactly the permissions granted. A task that fails is started again with
+    /// backoff; one that returns `Ok` is done.
+    #[must_use]
+    pub fn task<F, Fut>(
+        mut self,
+        name: impl Into<String>,
+        grants: impl IntoIterator<Item = Grant>,
+        run: F,
+    ) -> Self
+    where
+        F: Fn(TaskContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.tasks.push(Arc::new(Task {
+            name: name.into(),
+            grants: grants.into_iter().collect(),
+            run: Box::new(move |ctx| run(ctx).boxed()),
+        }));
+        self
+    }
+
+    /// The operator's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The definitions of the kinds this operator defines, in the order of their names.
+    pub fn crds(&self) -> Vec<CustomResourceDefinition> {
+        let crds = self.controllers.iter().filter_map(AnyController::crd);
+        let by_name: BTreeMap<String, &CustomResourceDefinition> =
+            crds.map(|crd| (crd.name_any(), crd)).collect();
+        by_name.into_values().cloned().collect()
+    }
+
+    /// What the operator is, as plain facts: kinds, rules with their reasons.
+    pub fn description(&self) -> Description {
+        let tasks = self.tasks.iter().map(|task| Part {
+            name: task.name.clone(),
+            purpose: "background task with raw client access".to_owned(),
+            watches: Vec::new(),
+            rules: task
+                .grants
+                .iter()
+                .map(|grant| grant.clone().rule("raw client access"))
+                .collect(),
+        });
+        Description {
+            name: self.name.to_string(),
+            version: self.version.clone(),
+            crds: self.crds(),
+            controllers: self
+                .controllers
+                .iter()
+                .map(AnyController::describe)
+                .collect(),
+            tasks: tasks.collect(),
+        }
+    }
+
+    /// Starts caches, queues, controllers and tasks on the current tokio runtime.
+    ///
+    /// May be called again, for a second start after the first was stopped or dropped.
+    pub fn start(&self, client: kube::Client, environment: Environment) -> Running {
+        Running::start(
+            &self.name,
+            &self.controllers,
+            &self.tasks,
+            client,
+            environment,
+        )
+    }
+}

@@ -1,0 +1,121 @@
+//! [`Running`]: a started operator.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::task::{self, Task, TaskContext};
+use crate::{
+    AnyController, Environment,
+    cache::{Caches, informer},
+    client::{Alive, Requests},
+    controller::Shared,
+    event::Recorder,
+};
+
+/// How long a stop waits for the reconciles under way.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A started operator. Dropping it ends everything at once, as a crash would: not another request
+/// is sent through its handles. [`Running::stop`] lets the reconciles under way finish.
+#[must_use = "dropping a running operator ends it at once"]
+pub struct Running {
+    name: Arc<str>,
+    alive: Alive,
+    stopping: CancellationToken,
+    caches: Arc<Caches>,
+    /// Controllers and background tasks: what a stop waits for.
+    work: JoinSet<()>,
+    /// The event recorder: ends by itself when no work is left to report events.
+    events: JoinSet<()>,
+    /// Watches: what work depends on.
+    watches: JoinSet<()>,
+}
+
+impl Running {
+    pub(super) fn start(
+        name: &Arc<str>,
+        controllers: &[AnyController],
+        tasks: &[Arc<Task>],
+        client: kube::Client,
+        environment: Environment,
+    ) -> Self {
+        let alive = Alive::new();
+        let requests = Requests::new(client.clone(), Arc::clone(name), alive.clone());
+        let caches = Arc::new(Caches::new(Arc::clone(name)));
+        let (recorder, record) =
+            Recorder::new(Arc::clone(name), requests.clone(), environment.clone());
+        let shared = Arc::new(Shared {
+            operator: Arc::clone(name),
+            requests,
+            caches: Arc::clone(&caches),
+            environment: environment.clone(),
+            recorder,
+        });
+        let stopping = CancellationToken::new();
+        let (mut work, mut events, mut watches) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
+        // Every controller has subscribed before the first watch starts.
+        let runs: Vec<_> = controllers
+            .iter()
+            .map(|controller| controller.bind(&shared))
+            .collect();
+        drop(shared);
+        events.spawn(record);
+        for store in caches.all() {
+            watches.spawn(informer::run(store, client.clone(), environment.clone()));
+        }
+        for run in runs {
+            work.spawn(run(stopping.clone()));
+        }
+        let ctx = TaskContext {
+            client,
+            environment,
+            stopping: stopping.clone(),
+        };
+        for task in tasks {
+            work.spawn(task::supervise(Arc::clone(task), ctx.clone()));
+        }
+        info!(operator = %name, "started");
+        Self {
+            name: Arc::clone(name),
+            alive,
+            stopping,
+            caches,
+            work,
+            events,
+            watches,
+        }
+    }
+
+    /// Waits until every cache holds the first full list of its kind.
+    pub async fn synced(&self) {
+        for store in self.caches.all() {
+            store.synced().await;
+        }
+    }
+
+    /// Takes no new work, lets the reconciles under way finish (within 30 s), and ends.
+    pub async fn stop(mut self) {
+        self.stopping.cancel();
+        let finish = async {
+            while self.work.join_next().await.is_some() {}
+            while self.events.join_next().await.is_some() {}
+        };
+        if tokio::time::timeout(GRACE, finish).await.is_err() {
+            warn!(operator = %self.name, "some work did not finish in time and is cut off");
+        }
+        info!(operator = %self.name, "stopped");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.alive.end();
+        self.stopping.cancel();
+        self.work.abort_all();
+        self.events.abort_all();
+        self.watches.abort_all();
+    }
+}

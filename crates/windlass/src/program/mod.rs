@@ -1,0 +1,155 @@
+//! The program every operator binary is.
+//!
+//! `main` parses the command line and does what it says. Everything it prints or installs is
+//! derived from the operator value.
+
+mod install;
+mod run;
+
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+use windlass_manifests::{Installation, Manifest, explain, manifests, role, to_yaml};
+
+use crate::{Operator, Result};
+
+/// The command line of an operator.
+#[derive(Debug, Parser)]
+#[command(about = "A Kubernetes operator built with Windlass.")]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the operator against the current kubeconfig, or in the cluster it is deployed to.
+    Run(Run),
+    /// Print every manifest: CRDs, namespace, service account, role, deployment.
+    Manifests(Manifests),
+    /// Install the operator's CRDs into the cluster of the current kubeconfig.
+    Install,
+    /// Remove the operator's CRDs, and with them every object of these kinds.
+    Uninstall,
+    /// Print the operator's role: exactly what it may do.
+    Rbac,
+    /// Say what the operator watches and may do, and why.
+    Explain,
+    /// Print the operator's version.
+    Version,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Write logs as JSON, one object per line.
+    #[arg(long)]
+    log_json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Manifests {
+    /// The namespace the operator shall run in.
+    #[arg(long)]
+    namespace: Option<String>,
+    /// The image of the operator's program.
+    #[arg(long)]
+    image: Option<String>,
+}
+
+/// Runs an operator binary: parses the command line and does what it says (`run`, `manifests`,
+/// `install`, `uninstall`, `rbac`, `explain`, `version`).
+///
+/// ```no_run
+/// fn main() -> std::process::ExitCode {
+///     windlass::main(operator)
+/// }
+/// # fn operator() -> windlass::Operator { windlass::Operator::new("example") }
+/// ```
+pub fn main(operator: impl FnOnce() -> Operator) -> ExitCode {
+    let operator = operator();
+    let name = operator.name().to_owned();
+    let example = format!(
+        "Example:\n  {name} install && {name} run      # on this machine, against the current kubeconfig\n  \
+         {name} manifests | kubectl apply -f -"
+    );
+    let command = Line::command()
+        .display_name(name.clone())
+        .bin_name(name.clone())
+        .after_help(example);
+    let line = command
+        .try_get_matches()
+        .and_then(|matches| Line::from_arg_matches(&matches));
+    let line = match line {
+        Ok(line) => line,
+        Err(error) => error.exit(),
+    };
+    match obey(&operator, line.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn obey(operator: &Operator, command: Command) -> Result<()> {
+    let description = operator.description();
+    match command {
+        Command::Run(options) => {
+            log(options.log_json);
+            block_on(run::run(operator))
+        }
+        Command::Install => block_on(install::install(operator)),
+        Command::Uninstall => block_on(install::uninstall(operator)),
+        Command::Manifests(options) => {
+            let mut installation = Installation::of(&description);
+            if let Some(namespace) = options.namespace {
+                installation.namespace = namespace;
+            }
+            if let Some(image) = options.image {
+                installation.image = image;
+            }
+            let manifests = manifests(&description, &installation).map_err(crate::Error::other)?;
+            print(&to_yaml(&manifests).map_err(crate::Error::other)?)
+        }
+        Command::Rbac => {
+            let role =
+                Manifest::of(&role::cluster_role(&description)).map_err(crate::Error::other)?;
+            print(&to_yaml(&[role]).map_err(crate::Error::other)?)
+        }
+        Command::Explain => print(&explain(&description)),
+        Command::Version => print(&format!("{} {}\n", description.name, description.version)),
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(crate::Error::other),
+    }
+}
+
+fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime.map_err(crate::Error::other)?.block_on(work)
+}
+
+fn log(json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr);
+    // A second subscriber is refused when the program has set up its own: that one stays.
+    let _ = if json {
+        logs.json().try_init()
+    } else {
+        logs.with_ansi(io::stderr().is_terminal()).try_init()
+    };
+}

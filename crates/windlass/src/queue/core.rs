@@ -1,0 +1,233 @@
+//! The queue's rules as a plain data structure: no locks, no timers, time is an argument.
+//!
+//! A key is in exactly one stage: idle, ready (with a priority and a place in the line), or
+//! running (perhaps to be run again). Beside that it may have one wake-up in the future: a retry
+//! after a failure, or the time its reconciler asked for. Whoever starts a key takes its wake-up
+//! with it, because the reconcile decides anew what comes next.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::Instant;
+
+use super::cause::{Cause, Causes};
+use crate::{
+    Key,
+    environment::{Activity, BusyGuard, DueGuard},
+};
+
+/// The first delay after a failure; doubled by every further one.
+const FIRST_BACKOFF: Duration = Duration::from_millis(5);
+/// No retry is later than this.
+const LAST_BACKOFF: Duration = Duration::from_secs(1000);
+
+/// The line a ready key waits in: what happened goes before what was there from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Priority {
+    /// Something changed.
+    High,
+    /// Part of the first list.
+    Low,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Nothing more to do.
+    Settled,
+    /// To be run again after this time.
+    After(Duration),
+    /// Failed: to be run again with backoff.
+    Failed,
+}
+
+/// The state of a queue.
+pub(crate) struct Core {
+    name: Box<str>,
+    activity: Activity,
+    items: BTreeMap<Key, Item>,
+    ready: BTreeMap<(Priority, u64), Key>,
+    wakes: BTreeMap<(Instant, u64), Key>,
+    tickets: u64,
+}
+
+#[derive(Default)]
+struct Item {
+    stage: Stage,
+    wake: Option<Wake>,
+    failures: u32,
+    causes: Causes,
+    /// Held while the key is ready or running.
+    busy: Option<BusyGuard>,
+}
+
+#[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Idle,
+    Ready(Priority, u64),
+    Running {
+        again: Option<Priority>,
+    },
+}
+
+struct Wake {
+    at: Instant,
+    ticket: u64,
+    cause: Cause,
+    /// Held for retries: a settled cluster would still do them.
+    _due: Option<DueGuard>,
+}
+
+impl Core {
+    pub(crate) fn new(name: impl Into<Box<str>>, activity: Activity) -> Self {
+        Self {
+            name: name.into(),
+            activity,
+            items: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            wakes: BTreeMap::new(),
+            tickets: 0,
+        }
+    }
+
+    /// Adds a key to the line; one that waits already keeps its place or moves to the better line.
+    pub(crate) fn add(&mut self, key: Key, priority: Priority, cause: Cause) {
+        let ticket = self.ticket();
+        let item = self.items.entry(key.clone()).or_default();
+        item.causes.push(cause);
+        match &mut item.stage {
+            Stage::Running { again } => {
+                *again = Some(again.map_or(priority, |already| already.min(priority)));
+                return;
+            }
+            Stage::Ready(already, _) if *already <= priority => return,
+            Stage::Ready(already, place) => {
+                self.ready.remove(&(*already, *place));
+            }
+            Stage::Idle => {}
+        }
+        item.stage = Stage::Ready(priority, ticket);
+        if item.busy.is_none() {
+            item.busy = Some(
+                self.activity
+                    .busy(format!("{} has {key} to reconcile", self.name)),
+            );
+        }
+        self.ready.insert((priority, ticket), key);
+    }
+
+    /// Takes the next key to run, if there is one. It is not handed out again before
+    /// [`finish`](Self::finish).
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(Key, Causes)> {
+        self.wake(now);
+        let (_, key) = self.ready.pop_first()?;
+        let item = self.items.get_mut(&key)?;
+        item.stage = Stage::Running { again: None };
+        if let Some(wake) = item.wake.take() {
+            self.wakes.remove(&(wake.at, wake.ticket));
+        }
+        Some((key, std::mem::take(&mut item.causes)))
+    }
+
+    /// A run is over.
+    pub(crate) fn finish(&mut self, key: &Key, outcome: Outcome, now: Instant) {
+        let ticket = self.ticket();
+        let Some(item) = self.items.get_mut(key) else {
+            return;
+        };
+        let Stage::Running { again } = item.stage else {
+            return;
+        };
+        item.stage = Stage::Idle;
+        item.busy = None;
+        let wake = match outcome {
+            Outcome::Settled => {
+                item.failures = 0;
+                None
+            }
+            Outcome::After(delay) => {
+                item.failures = 0;
+                Some((now + delay, Cause::Timer))
+            }
+            Outcome::Failed => {
+                let delay = backoff(item.failures);
+                item.failures = item.failures.saturating_add(1);
+                Some((
+                    now + delay,
+                    Cause::Retry {
+                        failures: item.failures,
+                    },
+                ))
+            }
+        };
+        if let Some((at, cause)) = wake {
+            let due = (outcome == Outcome::Failed).then(|| {
+                self.activity
+                    .due(at, format!("{} will try {key} again", self.name))
+            });
+            item.wake = Some(Wake {
+                at,
+                ticket,
+                cause,
+                _due: due,
+            });
+            self.wakes.insert((at, ticket), key.clone());
+        }
+        match again {
+            Some(priority) => {
+                let item_causes = std::mem::take(&mut item.causes);
+                self.add_again(key, priority, item_causes);
+            }
+            None if item.wake.is_none() && item.failures == 0 => {
+                self.items.remove(key);
+            }
+            None => {}
+        }
+    }
+
+    /// When the next wake-up is due, if nothing is ready before.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        self.wakes.keys().next().map(|(at, _)| *at)
+    }
+
+    fn add_again(&mut self, key: &Key, priority: Priority, causes: Causes) {
+        let mut causes = causes.into_iter();
+        if let Some(first) = causes.next() {
+            self.add(key.clone(), priority, first);
+        }
+        if let Some(item) = self.items.get_mut(key) {
+            item.causes.extend(causes);
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        while let Some(entry) = self
+            .wakes
+            .first_entry()
+            .filter(|entry| entry.key().0 <= now)
+        {
+            let key = entry.remove();
+            // The guard of a retry is dropped after the key is ready, so that the work is never
+            // unaccounted for.
+            if let Some(wake) = self.items.get_mut(&key).and_then(|item| item.wake.take()) {
+                self.add(key, Priority::High, wake.cause.clone());
+            }
+        }
+    }
+
+    fn ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
+    }
+}
+
+/// 5 ms, 10 ms, 20 ms, … up to 1000 s.
+fn backoff(failures: u32) -> Duration {
+    2_u32.checked_pow(failures).map_or(LAST_BACKOFF, |factor| {
+        FIRST_BACKOFF.saturating_mul(factor).min(LAST_BACKOFF)
+    })
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

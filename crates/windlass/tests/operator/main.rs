@@ -1,0 +1,7 @@
+//! Operators against a fake API server: what they write, and what they do not.
+
+mod cleanup;
+mod dependents;
+mod fake;
+mod lifecycle;
+mod reconciler;

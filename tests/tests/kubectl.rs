@@ -1,0 +1,136 @@
+//! What people type: `kubectl` against the embedded cluster.
+
+use windlass_tests::Folder;
+
+const TALKER: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "talker"}, "spec": {
+    "terminationGracePeriodSeconds": 1,
+    "containers": [{"name": "talk", "image": "busybox", "command": ["sh", "-c", "echo hello; echo goodbye; sleep 600"]}]}}"#;
+
+const WEB: &str = r#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+    "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+    "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "web", "image": "busybox:1", "command": ["sleep", "600"]}]}}}}"#;
+
+fn write(folder: &Folder, name: &str, text: &str) {
+    std::fs::write(folder.path().join(name), text).expect("a file can be written");
+}
+
+#[test]
+fn apply_get_describe_wait_logs_and_delete() {
+    let folder = Folder::new("kubectl");
+    folder.windlass_ok(&["up", "--with", "memcached", "--detach"]);
+    write(&folder, "talker.json", TALKER);
+    assert!(
+        folder
+            .kubectl(&["apply", "-f", "talker.json"])
+            .contains("pod/talker created")
+    );
+    folder.kubectl(&[
+        "wait",
+        "--for=condition=Ready",
+        "pod/talker",
+        "--timeout=30s",
+    ]);
+    assert_eq!(folder.kubectl(&["logs", "talker"]), "hello\ngoodbye\n");
+    assert_eq!(folder.kubectl(&["logs", "talker", "--tail=1"]), "goodbye\n");
+    let described = folder.kubectl(&["describe", "pod", "talker"]);
+    assert!(
+        described.contains("Status:           Running"),
+        "{described}"
+    );
+    assert!(
+        described.contains("Started container talk"),
+        "events are told: {described}"
+    );
+    assert!(
+        folder
+            .kubectl(&["apply", "-f", "talker.json"])
+            .contains("unchanged")
+    );
+    assert!(
+        folder
+            .kubectl(&["get", "pods", "-o", "wide"])
+            .contains("127.")
+    );
+    assert!(
+        folder
+            .kubectl(&["delete", "pod", "talker"])
+            .contains("deleted")
+    );
+}
+
+#[test]
+fn a_deployment_is_applied_changed_and_rolled_out() {
+    let folder = Folder::new("rollout");
+    folder.windlass_ok(&["up", "--detach"]);
+    write(&folder, "web.json", WEB);
+    folder.kubectl(&["apply", "-f", "web.json"]);
+    folder.kubectl(&["rollout", "status", "deployment/web", "--timeout=30s"]);
+    write(
+        &folder,
+        "web.json",
+        &WEB.replace("busybox:1", "busybox:2")
+            .replace("\"replicas\": 2", "\"replicas\": 3"),
+    );
+    assert!(
+        folder
+            .kubectl(&["apply", "-f", "web.json"])
+            .contains("configured")
+    );
+    folder.kubectl(&["rollout", "status", "deployment/web", "--timeout=30s"]);
+    let images = folder.kubectl(&[
+        "get",
+        "pods",
+        "-l",
+        "app=web",
+        "-o",
+        "jsonpath={.items[*].spec.containers[0].image}",
+    ]);
+    assert_eq!(images, "busybox:2 busybox:2 busybox:2");
+    // An unknown field is refused by name, before anything is stored.
+    write(
+        &folder,
+        "web.json",
+        &WEB.replace("\"replicas\"", "\"replicaz\""),
+    );
+    let refused = std::panic::catch_unwind(|| folder.kubectl(&["apply", "-f", "web.json"]));
+    let message = *refused
+        .expect_err("it is refused")
+        .downcast::<String>()
+        .expect("a message");
+    assert!(message.contains("spec.replicaz"), "{message}");
+    folder.kubectl(&["delete", "deployment", "web"]);
+    folder.until("the end of its pods", |status| {
+        status["pods"].as_array()?.is_empty().then_some(())
+    });
+}
+
+#[test]
+fn a_custom_resource_is_explained_and_checked() {
+    let folder = Folder::new("custom");
+    folder.windlass_ok(&["up", "--no-node", "--with", "memcached", "--detach"]);
+    assert!(
+        folder
+            .kubectl(&["explain", "memcached.spec"])
+            .contains("size")
+    );
+    assert!(
+        folder
+            .kubectl(&["api-resources", "--api-group=cache.example.com"])
+            .contains("memcacheds")
+    );
+    write(
+        &folder,
+        "bad.json",
+        r#"{"apiVersion": "cache.example.com/v1", "kind": "Memcached", "metadata": {"name": "bad"}, "spec": {"size": -1}}"#,
+    );
+    let refused = std::panic::catch_unwind(|| folder.kubectl(&["apply", "-f", "bad.json"]));
+    let message = *refused
+        .expect_err("it is refused")
+        .downcast::<String>()
+        .expect("a message");
+    assert!(
+        message.contains("spec.size") && message.contains("greater than or equal to 0"),
+        "{message}"
+    );
+}
