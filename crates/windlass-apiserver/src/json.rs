@@ -5,6 +5,10 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+/// How deep a body may be nested. What is stored adds some levels of its own, and must still be
+/// readable by everybody: most JSON readers stop at 128.
+pub(crate) const MAX_DEPTH: usize = 100;
+
 /// A body that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
@@ -43,6 +47,9 @@ pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
+    if error.is_data() {
+        return error.to_string();
+    }
     let line = bytes
         .split(|byte| *byte == b'\n')
         .nth(error.line().saturating_sub(1));
@@ -57,9 +64,19 @@ pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
     format!("invalid character '{found}' looking for beginning of value")
 }
 
+/// How deep a tree is nested.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
 /// Builds a tree, knowing where in it it is.
 struct Tree<'a> {
     path: String,
+    depth: usize,
     duplicates: &'a mut Vec<String>,
 }
 
@@ -67,6 +84,7 @@ impl<'a> Tree<'a> {
     fn root(duplicates: &'a mut Vec<String>) -> Self {
         Self {
             path: String::new(),
+            depth: 0,
             duplicates,
         }
     }
@@ -76,6 +94,9 @@ impl<'de> DeserializeSeed<'de> for Tree<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth > MAX_DEPTH {
+            return Err(de::Error::custom("exceeded max depth"));
+        }
         deserializer.deserialize_any(self)
     }
 }
@@ -128,6 +149,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
         loop {
             let item = Tree {
                 path: format!("{}[{}]", self.path, list.len()),
+                depth: self.depth + 1,
                 duplicates: self.duplicates,
             };
             match items.next_element_seed(item)? {
@@ -150,6 +172,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
             }
             let value = entries.next_value_seed(Tree {
                 path,
+                depth: self.depth + 1,
                 duplicates: self.duplicates,
             })?;
             map.insert(key, value);
@@ -215,6 +238,17 @@ mod tests {
         assert_eq!(read.value, json!({"a": 3, "b": [{"c": 2}]}));
         assert_eq!(read.duplicates, ["b[0].c", "a"]);
         assert!(from_json(b"{} {}").is_err());
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_refused() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let read = from_json(nested(MAX_DEPTH).as_bytes()).unwrap();
+        assert_eq!(depth(&read.value), MAX_DEPTH);
+        for levels in [MAX_DEPTH + 2, 10_000] {
+            assert!(from_json(nested(levels).as_bytes()).is_err());
+            assert!(from_yaml(&nested(levels)).is_err());
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::facts;
+use crate::http::ResourceRequest;
 use crate::resource::Resource;
 
 type Address = (String, String, String);
@@ -139,6 +140,17 @@ impl Known {
         }
         groups.retain(|group| !group.versions.is_empty());
         groups
+    }
+
+    /// The resource a request is about, where its path has the form the resource's scope asks for.
+    pub(crate) fn find(&self, request: &ResourceRequest) -> Option<Arc<Resource>> {
+        let key = (
+            request.group.clone(),
+            request.version.clone(),
+            request.resource.clone(),
+        );
+        let found = self.by_address.get(&key)?;
+        (found.namespaced || request.namespace.is_none()).then(|| found.clone())
     }
 
     /// Whether the path of a version leads anywhere: every version of a built-in group does, if only

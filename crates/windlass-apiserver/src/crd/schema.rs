@@ -1,7 +1,9 @@
 //! The schema of a custom resource: how it is read, and what it makes of an object.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -36,6 +38,9 @@ pub(crate) struct Schema {
     pub(crate) min_length: Option<u64>,
     pub(crate) max_length: Option<u64>,
     pub(crate) pattern: Option<String>,
+    /// The pattern, compiled when it is first needed.
+    #[serde(skip)]
+    compiled: OnceLock<Option<Regex>>,
     pub(crate) min_items: Option<u64>,
     pub(crate) max_items: Option<u64>,
     pub(crate) unique_items: bool,
@@ -70,6 +75,17 @@ pub(crate) enum AdditionalProperties {
 }
 
 impl Schema {
+    /// Whether a text is as the pattern asks, if there is one. A pattern that cannot be read fits nothing.
+    pub(crate) fn pattern_fits(&self, text: &str) -> bool {
+        let Some(pattern) = &self.pattern else {
+            return true;
+        };
+        let compiled = self.compiled.get_or_init(|| Regex::new(pattern).ok());
+        compiled
+            .as_ref()
+            .is_some_and(|compiled| compiled.is_match(text))
+    }
+
     fn values(&self) -> Option<&Schema> {
         match &self.additional_properties {
             Some(AdditionalProperties::Of(schema)) => Some(schema),

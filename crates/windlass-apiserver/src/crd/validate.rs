@@ -76,7 +76,7 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec
             } else if let Some(min) = schema.min_length.filter(|min| length < *min) {
                 wrong(causes, format!("should be at least {min} chars long"));
             } else if let Some(pattern) = &schema.pattern
-                && !regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
+                && !schema.pattern_fits(text)
             {
                 wrong(causes, format!("should match '{pattern}'"));
             }

@@ -68,19 +68,29 @@ impl ApiServer {
             return self.answer_path(path, &parts.headers);
         };
         auth::authorize_resource(&identity, &asked)?;
-        if !self
-            .registry()
-            .known()
-            .is_path(&asked.group, &asked.version)
-        {
-            return Ok(Answer::no_such_path());
-        }
+        let known = self.registry().known();
+        let Some(resource) = known.find(&asked) else {
+            return if known.is_path(&asked.group, &asked.version) {
+                Err(ApiError::resource_not_found())
+            } else {
+                Ok(Answer::no_such_path())
+            };
+        };
         let wanted = wanted?;
         let body = read_body(body).await?;
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
         }
-        let call = verbs::Call::new(self, &identity, &asked, query, &parts.headers, body, wanted)?;
+        let call = verbs::Call::new(
+            self,
+            &identity,
+            &asked,
+            resource,
+            query,
+            &parts.headers,
+            body,
+            wanted,
+        )?;
         let result = call.run().await;
         let outcome = match &result {
             Ok(answer) => Outcome {

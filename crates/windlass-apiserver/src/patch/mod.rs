@@ -1,10 +1,13 @@
 //! Patches: JSON patch, JSON merge patch and strategic merge patch. (Apply has a module of its own.)
 
 mod merge;
+mod operations;
 mod strategic;
 
 use http::StatusCode;
 use serde_json::{Value, json as tree};
+
+use operations::Refusal;
 
 use crate::go;
 use crate::json;
@@ -59,13 +62,13 @@ pub(crate) enum Patch {
 
 impl Patch {
     pub(crate) fn parse(kind: PatchKind, body: &[u8]) -> Result<Self> {
-        let document: Value = serde_json::from_slice(body).map_err(|error| {
+        let document = json::from_json(body).map_err(|error| {
             ApiError::bad_request(format!(
                 "error decoding patch: {}",
                 json::go_error(&error, body)
             ))
         })?;
-        match (kind, document) {
+        match (kind, document.value) {
             (PatchKind::Json, Value::Array(operations)) => {
                 if operations.len() > MAX_JSON_PATCH_OPERATIONS {
                     return Err(ApiError::new(
@@ -94,7 +97,14 @@ impl Patch {
         match self {
             Self::Json(patch) => {
                 let mut object = object.clone();
-                json_patch::patch(&mut object, patch).map_err(|_| rejected())?;
+                operations::apply(&mut object, patch).map_err(|refusal| match refusal {
+                    Refusal::Failed => rejected(),
+                    Refusal::TooLarge => ApiError::new(
+                        StatusCode::PAYLOAD_TOO_LARGE,
+                        "RequestEntityTooLarge",
+                        "Request entity too large: what the patch makes is too large",
+                    ),
+                })?;
                 Ok(object)
             }
             Self::Merge(patch) => {

@@ -66,6 +66,13 @@ impl Changes {
         self.kept.is_empty()
     }
 
+    /// The revision of the latest change.
+    pub(crate) fn latest(&self) -> u64 {
+        self.kept
+            .back()
+            .map_or(self.dropped_through, |change| change.revision)
+    }
+
     /// Counts everything up to `revision` as dropped.
     pub(crate) fn forget_through(&mut self, revision: u64) {
         self.dropped_through = self.dropped_through.max(revision);

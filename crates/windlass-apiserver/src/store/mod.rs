@@ -172,7 +172,7 @@ impl Store {
         };
         let past;
         let objects = match revision {
-            Some(revision) if revision < inner.revision => {
+            Some(revision) if revision < table.changes.latest() => {
                 past = table.at(revision)?;
                 &past
             }

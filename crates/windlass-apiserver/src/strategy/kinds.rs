@@ -52,7 +52,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
     } else if resource.is("apps", "daemonsets") {
         let generation = template_generation(old);
         let changed = new["spec"]["template"] != old["spec"]["template"];
-        set_template_generation(new, generation + i64::from(changed));
+        set_template_generation(new, generation.saturating_add(i64::from(changed)));
     }
 }
 

@@ -153,8 +153,8 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
         && has_generation(resource)
         && generation_changes(new, old, resource)
     {
-        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
-        set_meta(new, "generation", Some(generation.into()));
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        set_meta(new, "generation", Some(generation.saturating_add(1).into()));
     }
 }
 

@@ -352,7 +352,11 @@ impl Call<'_> {
         set_meta(object, "deletionTimestamp", Some(at.into()));
         set_meta(object, "deletionGracePeriodSeconds", Some(grace.into()));
         if let (Some(generation), false) = (old["metadata"]["generation"].as_i64(), going) {
-            set_meta(object, "generation", Some((generation + 1).into()));
+            set_meta(
+                object,
+                "generation",
+                Some(generation.saturating_add(1).into()),
+            );
         }
     }
 

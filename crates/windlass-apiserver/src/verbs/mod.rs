@@ -43,20 +43,17 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    #[allow(clippy::too_many_arguments, reason = "each is one part of the request")]
     pub(crate) fn new(
         server: &'a ApiServer,
         who: &'a Identity,
         request: &'a ResourceRequest,
+        resource: Arc<Resource>,
         query: Query,
         headers: &'a HeaderMap,
         body: Bytes,
         wanted: Wanted,
     ) -> Result<Self> {
-        let resource = server
-            .registry()
-            .find(&request.group, &request.version, &request.resource)
-            .filter(|resource| resource.namespaced || request.namespace.is_none())
-            .ok_or_else(ApiError::resource_not_found)?;
         let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
         let dry_run = parse_dry_run(&asked, options_kind(request.verb))?;
         let field_validation = FieldValidation::from_query(&query).map_err(|other| {

@@ -43,14 +43,9 @@ impl Call<'_> {
                     now: (subresource != "scale").then_some(now.as_str()),
                 };
                 let managers = Self::managers(object, old, subresource);
-                let bare = |object: &Value| {
-                    let mut object = object.clone();
-                    set_meta(&mut object, "managedFields", None);
-                    object
-                };
                 apply::record_update(
-                    &bare(old),
-                    &bare(object),
+                    old,
+                    object,
                     &self.resource.ty,
                     managers,
                     &writer,

@@ -29,6 +29,8 @@ use crate::table;
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// Watches without a limit of their own end after this long, to twice as long.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
+/// No watch lasts longer than a year, whatever it asks for.
+const MAX_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 /// A watch from a future version that is never reached is not told so: it waits.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -40,7 +42,7 @@ impl Call<'_> {
         let bookmarks = self.query.flag("allowWatchBookmarks");
         let asked = self.query.get("timeoutSeconds");
         let seconds = match asked.map(super::parse_int).transpose()? {
-            Some(seconds) if seconds > 0 => seconds.unsigned_abs(),
+            Some(seconds) if seconds > 0 => seconds.unsigned_abs().min(MAX_TIMEOUT_SECONDS),
             _ => self
                 .server
                 .random()
