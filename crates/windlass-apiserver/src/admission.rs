@@ -34,7 +34,6 @@ pub(crate) fn admit(
         }
         ("", "persistentvolumeclaims") => add_finalizer(object, "kubernetes.io/pvc-protection"),
         ("", "persistentvolumes") => add_finalizer(object, "kubernetes.io/pv-protection"),
-        ("", "nodes") => taint_until_ready(object),
         _ => {}
     }
     Ok(())
@@ -178,24 +177,5 @@ fn add_finalizer(object: &mut Value, name: &str) {
         && finalizers.iter().all(|known| known != name)
     {
         finalizers.push(name.into());
-    }
-}
-
-/// Nothing is put on a new node before somebody has seen it ready.
-fn taint_until_ready(node: &mut Value) {
-    let Some(spec) = node["spec"].as_object_mut() else {
-        return;
-    };
-    let taints = spec.entry("taints").or_insert_with(|| json!([]));
-    if let Some(taints) = taints.as_array_mut() {
-        let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
-        let known = |taints: &[Value]| {
-            taints
-                .iter()
-                .any(|known| known["key"] == taint["key"] && known["effect"] == taint["effect"])
-        };
-        if !known(taints) {
-            taints.push(taint);
-        }
     }
 }
