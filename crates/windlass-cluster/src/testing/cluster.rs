@@ -30,7 +30,7 @@ pub(super) const CONTROLLERS: &str = "system:kube-controller-manager";
 /// What pods would know the API server by. In one process there is no TLS, and so no certificate.
 const ROOT_CA: &str = "in process: no certificate\n";
 /// A cluster that is still at work after this much virtual time never settles.
-const SETTLE_LIMIT: Duration = Duration::from_secs(3600);
+const SETTLE_LIMIT: Duration = Duration::from_hours(1);
 
 /// A namespaced object that can be read and written.
 pub trait TestObject:
@@ -156,7 +156,10 @@ impl TestCluster {
     /// The operators that were started, in that order.
     pub(super) fn operators(&self) -> Vec<Arc<Operator>> {
         let started = self.lock_operators();
-        started.iter().map(|started| started.operator()).collect()
+        started
+            .iter()
+            .map(super::started::Started::operator)
+            .collect()
     }
 
     /// What kills whoever acts as `user`.

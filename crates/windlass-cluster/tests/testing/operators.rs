@@ -1,4 +1,4 @@
-//! Operators small enough to see what they do: a Secret is a wish, ConfigMaps are what comes of it.
+//! Operators small enough to see what they do: a Secret is a wish, `ConfigMaps` are what comes of it.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ObjectMeta;
@@ -29,7 +29,7 @@ fn map(ctx: &Context<Secret>, suffix: &str) -> ConfigMap {
     }
 }
 
-/// Applies two ConfigMaps per Secret, whatever has happened before.
+/// Applies two `ConfigMaps` per Secret, whatever has happened before.
 pub(crate) fn diligent() -> Operator {
     struct Diligent(Owned<ConfigMap>);
 
@@ -47,7 +47,7 @@ pub(crate) fn diligent() -> Operator {
     Operator::new("diligent").controller(Controller::of_existing().reconciler(declare))
 }
 
-/// Creates two ConfigMaps per Secret, and takes the first one for the sign that both are there.
+/// Creates two `ConfigMaps` per Secret, and takes the first one for the sign that both are there.
 pub(crate) fn hasty() -> Operator {
     struct Hasty(Owned<ConfigMap>);
 

@@ -13,7 +13,7 @@ use crate::stage::play;
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
-/// A ConfigMap with these owners.
+/// A `ConfigMap` with these owners.
 fn map(name: &str, owners: &[Value]) -> Value {
     json!({ "metadata": { "name": name, "ownerReferences": owners } })
 }
@@ -30,7 +30,7 @@ fn blocking<K: Resource<DynamicType = ()>>(owner: &K) -> Value {
     reference
 }
 
-/// A reference to a ConfigMap that does not exist, or is another one.
+/// A reference to a `ConfigMap` that does not exist, or is another one.
 fn to(name: &str, uid: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid })
 }
@@ -220,7 +220,7 @@ fn an_orphan_loses_its_owner_and_stays() {
     });
 }
 
-/// Two ConfigMaps that own each other.
+/// Two `ConfigMaps` that own each other.
 async fn circle(scene: &Scene) {
     let one = scene.create::<ConfigMap>(map("one", &[])).await;
     let two = scene

@@ -1,4 +1,4 @@
-//! A Deployment is deleted: what becomes of its ReplicaSets and pods.
+//! A Deployment is deleted: what becomes of its `ReplicaSets` and pods.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;

@@ -1,4 +1,4 @@
-//! ReplicaSets of their own.
+//! `ReplicaSets` of their own.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 /// Pods of this image never become ready.
 pub(crate) const BROKEN: &str = "broken";
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What can be waited for.
 pub(crate) trait Object:
@@ -178,10 +178,10 @@ pub(crate) async fn until<K: Object>(
     is: impl Fn(Option<&K>) -> bool,
 ) -> Option<K> {
     let wait = tokio::time::timeout(PATIENCE, await_condition(api.clone(), name, is));
-    match wait.await {
-        Ok(found) => found.expect("a watch"),
-        Err(_) => panic!("{name} not {what} in time: {:#?}", api.get_opt(name).await),
-    }
+    let Ok(found) = wait.await else {
+        panic!("{name} not {what} in time: {:#?}", api.get_opt(name).await)
+    };
+    found.expect("a watch")
 }
 
 /// A Deployment of `replicas` pods of one image.
