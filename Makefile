@@ -47,6 +47,10 @@ kubectl: ## print the path of a usable kubectl, fetching one when there is none
 record: ## send the recorded suite to a real control plane and store its answers
 	@scripts/record
 
+.PHONY: real-workloads
+real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
+	@scripts/real-workloads
+
 .PHONY: facts
 facts: ## write the table of facts about kinds anew, from the real control plane
 	@$(REAL) start >/dev/null

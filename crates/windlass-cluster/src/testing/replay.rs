@@ -107,14 +107,31 @@ impl TestCluster {
     }
 }
 
+/// The lines that are not in both, each as often as it is missing: pods look alike here.
 fn difference(expected: &[String], found: &[String]) -> String {
-    let gone = expected
-        .iter()
-        .filter(|line| !found.contains(line))
-        .map(|line| format!("- {line}"));
-    let new = found
-        .iter()
-        .filter(|line| !expected.contains(line))
-        .map(|line| format!("+ {line}"));
-    gone.chain(new).collect::<Vec<_>>().join("\n")
+    let mut surplus: Vec<&String> = found.iter().collect();
+    let mut lines = Vec::new();
+    for line in expected {
+        match surplus.iter().position(|other| *other == line) {
+            Some(same) => {
+                surplus.swap_remove(same);
+            }
+            None => lines.push(format!("- {line}")),
+        }
+    }
+    lines.extend(surplus.into_iter().map(|line| format!("+ {line}")));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_counts_lines_that_look_alike() {
+        let lines = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (one, two) = (lines(&["pod", "set"]), lines(&["pod", "pod"]));
+        assert_eq!(difference(&one, &two), "- set\n+ pod");
+        assert_eq!(difference(&one, &one), "");
+    }
 }

@@ -56,11 +56,11 @@ async fn there_has_to_be_somebody_to_kill(cluster: TestCluster) {
         .await;
 }
 
-fn web(replicas: i32) -> Deployment {
+fn web() -> Deployment {
     let web = json!({
         "metadata": { "name": "web" },
         "spec": {
-            "replicas": replicas,
+            "replicas": 1,
             "selector": { "matchLabels": { "app": "web" } },
             "template": {
                 "metadata": { "labels": { "app": "web" } },
@@ -79,7 +79,7 @@ fn image(image: &str) -> Value {
 async fn controllers_killed_in_a_roll_out_complete_it(cluster: TestCluster) {
     let replays = cluster
         .crash_controllers_after_every_write(|cluster| async move {
-            cluster.create(web(2)).await;
+            cluster.create(web()).await;
             cluster.settle().await;
             cluster.patch::<Deployment>("web", image("b")).await;
             cluster.settle().await;
@@ -92,7 +92,7 @@ async fn controllers_killed_in_a_roll_out_complete_it(cluster: TestCluster) {
 async fn controllers_killed_in_a_deletion_leave_nothing_behind(cluster: TestCluster) {
     let replays = cluster
         .crash_controllers_after_every_write(|cluster| async move {
-            cluster.create(web(2)).await;
+            cluster.create(web()).await;
             cluster.settle().await;
             let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
             let foreground = DeleteParams::foreground();
@@ -114,7 +114,7 @@ async fn controllers_killed_while_a_namespace_goes_empty_it(cluster: TestCluster
             let params = PostParams::default();
             namespaces.create(&params, &doomed).await.unwrap();
             let deployments: Api<Deployment> = Api::namespaced(cluster.client(), "doomed");
-            deployments.create(&params, &web(1)).await.unwrap();
+            deployments.create(&params, &web()).await.unwrap();
             let secrets: Api<Secret> = Api::namespaced(cluster.client(), "doomed");
             secrets.create(&params, &wish("one")).await.unwrap();
             cluster.settle().await;

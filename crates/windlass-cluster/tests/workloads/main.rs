@@ -1,8 +1,9 @@
 //! What the workload controllers do, one test per behaviour.
 //!
 //! Each scenario is plain requests and waits, and so can be played on two stages: on a
-//! `TestCluster`, as every `cargo test` does, and on the real kube-apiserver with our controllers
-//! beside it, which is what `make real-workloads` does. What holds on both is not made up.
+//! `TestCluster`, as every `cargo test` does, and on the real kube-apiserver, as
+//! `make real-workloads` does: with our controllers beside it, and with Kubernetes' own. What holds
+//! with those is not made up.
 
 mod account;
 mod collection;

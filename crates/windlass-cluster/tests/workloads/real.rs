@@ -1,7 +1,8 @@
-//! The real kube-apiserver as a stage: our controllers and a stand-in for a node beside it.
+//! The real kube-apiserver as a stage: controllers and a stand-in for a node beside it.
 //!
-//! Tests run side by side, and two of the same controllers would fight, so one thread of this
-//! process runs them for all tests.
+//! The controllers are ours, unless [`CONTROLLERS`] says that Kubernetes' own run already. Tests
+//! run side by side, and two of the same controllers would fight, so one thread of this process
+//! runs ours for all tests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, ResourceExt as _};
@@ -20,6 +21,8 @@ use windlass_workloads::WorkloadsConfig;
 
 use crate::scene::{BROKEN, Scene};
 
+/// The environment variable that says, by `theirs`, that kube-controller-manager runs.
+const CONTROLLERS: &str = "WINDLASS_REAL_CONTROLLERS";
 /// The name of the only node.
 const NODE: &str = "only";
 
@@ -55,14 +58,20 @@ fn attend(kubeconfig: PathBuf) {
         let runtime = Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let client = connect(&kubeconfig).await;
-            let workloads = windlass_workloads::operator(WorkloadsConfig {
-                root_ca: Some("a certificate".to_owned()),
+            let theirs = std::env::var_os(CONTROLLERS).is_some_and(|whose| whose == "theirs");
+            let ours = (!theirs).then(|| {
+                let workloads = windlass_workloads::operator(WorkloadsConfig {
+                    root_ca: Some("a certificate".to_owned()),
+                });
+                workloads.start(client.clone(), Environment::default())
             });
-            let running = workloads.start(client.clone(), Environment::default());
-            running.synced().await;
+            if let Some(ours) = &ours {
+                ours.synced().await;
+            }
             register(&client).await;
             begun.send(()).expect("somebody waits");
-            report(client).await;
+            // There is no scheduler among their controllers.
+            run_pods(client, theirs).await;
         });
     });
     has_begun.recv().expect("controllers and node");
@@ -95,43 +104,66 @@ async fn register(client: &Client) {
 }
 
 /// Does nothing but report: bound pods become ready, unless they are broken, and deleted ones go.
-async fn report(client: Client) {
+async fn run_pods(client: Client, binds: bool) {
     let pods: Api<Pod> = Api::all(client.clone());
     let events = watcher(pods, watcher::Config::default()).default_backoff();
     let mut events = std::pin::pin!(events.applied_objects());
     while let Some(pod) = events.next().await {
         let Ok(pod) = pod else { continue };
         let spec = pod.spec.as_ref();
-        if spec.and_then(|spec| spec.node_name.as_deref()) != Some(NODE) {
-            continue;
+        match spec.and_then(|spec| spec.node_name.as_deref()) {
+            Some(NODE) => report(&client, &pod).await,
+            None if binds && pod.metadata.deletion_timestamp.is_none() => bind(&client, &pod).await,
+            _ => {}
         }
-        let name = pod.name_any();
-        let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-        if pod.metadata.deletion_timestamp.is_some() {
-            // It may be gone already: there is nothing else to do then.
-            let now = DeleteParams::default().grace_period(0);
-            let _ = pods.delete(&name, &now).await;
-            continue;
-        }
-        let is_broken = spec
-            .iter()
-            .flat_map(|spec| &spec.containers)
-            .any(|container| container.image.as_deref() == Some(BROKEN));
-        let status = if is_broken { "False" } else { "True" };
-        let is_known = pod
-            .status
-            .iter()
-            .flat_map(|status| status.conditions.iter().flatten())
-            .any(|condition| condition.type_ == "Ready" && condition.status == status);
-        if !is_known {
-            let now = jiff::Timestamp::now().to_string();
-            let ready = json!({ "status": { "phase": "Running", "conditions": [
+    }
+}
+
+async fn bind(client: &Client, pod: &Pod) {
+    let name = pod.name_any();
+    let namespace = pod.namespace().unwrap_or_default();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    let binding = json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": { "name": name },
+        "target": { "apiVersion": "v1", "kind": "Node", "name": NODE },
+    });
+    // It may be gone or bound already: its next change tells.
+    let bound: kube::Result<kube::core::Status> = pods
+        .create_subresource("binding", &name, &PostParams::default(), &binding)
+        .await;
+    drop(bound);
+}
+
+async fn report(client: &Client, pod: &Pod) {
+    let name = pod.name_any();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+    if pod.metadata.deletion_timestamp.is_some() {
+        // It may be gone already: there is nothing else to do then.
+        let now = DeleteParams::default().grace_period(0);
+        let _ = pods.delete(&name, &now).await;
+        return;
+    }
+    let is_broken = pod
+        .spec
+        .iter()
+        .flat_map(|spec| &spec.containers)
+        .any(|container| container.image.as_deref() == Some(BROKEN));
+    let status = if is_broken { "False" } else { "True" };
+    let is_known = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "Ready" && condition.status == status);
+    if !is_known {
+        let now = jiff::Timestamp::now().to_string();
+        let ready = json!({ "status": { "phase": "Running", "conditions": [
                 { "type": "Ready", "status": status, "lastTransitionTime": now },
             ] } });
-            let ready = Patch::Strategic(ready);
-            let _ = pods
-                .patch_status(&name, &PatchParams::default(), &ready)
-                .await;
-        }
+        let ready = Patch::Strategic(ready);
+        let _ = pods
+            .patch_status(&name, &PatchParams::default(), &ready)
+            .await;
     }
 }

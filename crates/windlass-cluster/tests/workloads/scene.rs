@@ -178,10 +178,10 @@ pub(crate) async fn until<K: Object>(
     is: impl Fn(Option<&K>) -> bool,
 ) -> Option<K> {
     let wait = tokio::time::timeout(PATIENCE, await_condition(api.clone(), name, is));
-    match wait.await {
-        Ok(found) => found.expect("a watch"),
-        Err(late) => panic!("{name} not {what}: {late}; {:#?}", api.get_opt(name).await),
-    }
+    let Ok(found) = wait.await else {
+        panic!("{name} not {what} in time: {:#?}", api.get_opt(name).await)
+    };
+    found.expect("a watch")
 }
 
 /// A Deployment of `replicas` pods of one image.
