@@ -53,5 +53,6 @@ real-workloads: ## play the workload controllers' scenarios on the real kube-api
 
 .PHONY: facts
 facts: ## write the table of facts about kinds anew, from the real control plane
-	@$(REAL) start >/dev/null
+	@$(REAL) start --no-controllers >/dev/null
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
+	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json

@@ -1,34 +1,75 @@
-//! What every cluster starts with.
+//! What every cluster starts with: its namespaces, and the roles and bindings without which nobody
+//! but the administrator could do anything.
+//!
+//! The roles are `facts/roles.json`, read off the real server by `scripts/roles`. What they mean is
+//! worked out once per process: a test starts many servers.
 
-use serde_json::json;
+use std::sync::LazyLock;
 
+use serde_json::{Value, json};
+
+use crate::auth::rbac;
+use crate::object::{meta, set_meta};
 use crate::server::ApiServer;
 use crate::store::{Key, TableName};
 
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Stores the namespaces every cluster has.
+/// The roles and bindings, with the rules of aggregated roles filled in.
+static ROLES: LazyLock<Vec<(TableName, Value)>> = LazyLock::new(|| {
+    let roles: Vec<Value> = serde_json::from_str(include_str!("../facts/roles.json"))
+        .expect("facts/roles.json is generated and checked in: it parses");
+    rbac::aggregated(roles)
+        .into_iter()
+        .map(|object| (table_of(&object), object))
+        .collect()
+});
+
+/// What they say.
+static POLICY: LazyLock<rbac::Policy> =
+    LazyLock::new(|| rbac::Policy::of(ROLES.iter().map(|(_, object)| object)));
+
+fn table_of(object: &Value) -> TableName {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    TableName::new(rbac::GROUP, &format!("{}s", kind.to_lowercase()))
+}
+
+/// What roles and bindings say in a server that has those of every cluster.
+pub(crate) fn policy() -> rbac::Policy {
+    POLICY.clone()
+}
+
+/// Stores what every cluster has.
 pub(crate) fn run(server: &ApiServer) {
-    let table = TableName::new("", "namespaces");
+    let selectable = ["status.phase".to_owned()];
     for name in NAMESPACES {
         let namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {
                 "name": name,
-                "uid": server.random().uid(),
-                "creationTimestamp": server.clock().now_seconds(),
                 "labels": {"kubernetes.io/metadata.name": name},
             },
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         });
-        // The store is new, so the name is free.
-        let _ = server.store().create(
-            &table,
-            Key::new("", name),
+        store(
+            server,
+            &TableName::new("", "namespaces"),
             namespace,
-            &["status.phase".to_owned()],
+            &selectable,
         );
     }
+    for (table, object) in ROLES.iter() {
+        store(server, table, object.clone(), &[]);
+    }
+}
+
+fn store(server: &ApiServer, table: &TableName, mut object: Value, selectable: &[String]) {
+    set_meta(&mut object, "uid", Some(server.random().uid().into()));
+    let now = server.clock().now_seconds();
+    set_meta(&mut object, "creationTimestamp", Some(now.into()));
+    let key = Key::new(meta(&object, "namespace"), meta(&object, "name"));
+    // The store is new, so the name is free.
+    let _ = server.store().create(table, key, object, selectable);
 }

@@ -138,7 +138,9 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
         if !resource.categories.is_empty() {
             row["categories"] = json!(resource.categories);
         }
-        row["storageVersionHash"] = resource.storage_version_hash().into();
+        if resource.is_stored() {
+            row["storageVersionHash"] = resource.storage_version_hash().into();
+        }
         rows.push(row);
         for sub in &resource.subresources {
             let mut row = json!({

@@ -128,7 +128,8 @@ pub(crate) fn owners_json(owners: &[Value]) -> String {
     list_json(owners, OWNER_REFERENCE)
 }
 
-fn metadata_json(metadata: &Map<String, Value>) -> String {
+/// `metadata` as JSON, in Go's order.
+pub(crate) fn metadata_json(metadata: &Map<String, Value>) -> String {
     ordered(metadata, METADATA, |key, value| match (key, value) {
         ("managedFields", Value::Array(entries)) => list_json(entries, MANAGED_FIELDS),
         ("ownerReferences", Value::Array(owners)) => list_json(owners, OWNER_REFERENCE),

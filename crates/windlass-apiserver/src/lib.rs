@@ -47,7 +47,7 @@ mod types;
 mod validation;
 mod verbs;
 
-pub use auth::Identity;
+pub use auth::{Identity, SigningKey};
 pub use clock::Clock;
 pub use node::NodeClient;
 pub use random::Random;

@@ -32,6 +32,9 @@ pub enum PkiError {
     /// Making or reading a certificate failed.
     #[error("certificate: {0}")]
     Certificate(#[from] rcgen::Error),
+    /// A key is not of the kind it must be.
+    #[error("key: {0}")]
+    Key(String),
 }
 
 /// A certificate authority.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::auth::review::is_review;
 use crate::facts;
 use crate::http::ResourceRequest;
 use crate::resource::Resource;
@@ -31,12 +32,12 @@ pub(crate) struct Known {
 }
 
 impl Registry {
-    /// The built-in kinds that can be stored.
+    /// The built-in kinds that can be stored, and the reviews, which are answered.
     pub(crate) fn built_in() -> Self {
         let mut known = Known::default();
         for facts in facts::get().resources.iter().filter(|facts| {
-            facts.verbs.iter().any(|verb| verb == "create")
-                && facts.verbs.iter().any(|verb| verb == "list")
+            let has = |wanted: &str| facts.verbs.iter().any(|verb| verb == wanted);
+            has("create") && (has("list") || is_review(&facts.group, &facts.plural))
         }) {
             let resource = Arc::new(Resource::from_facts(facts));
             let address = address(&resource);

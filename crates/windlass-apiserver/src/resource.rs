@@ -12,7 +12,8 @@ use crate::store::TableName;
 use crate::types::Type;
 
 /// Subresources this server implements; others are not advertised.
-pub(crate) const SERVED_SUBRESOURCES: &[&str] = &["status", "scale", "binding", "finalize", "log"];
+pub(crate) const SERVED_SUBRESOURCES: &[&str] =
+    &["status", "scale", "binding", "finalize", "log", "token"];
 
 /// A subresource and what its body is.
 #[derive(Clone, Debug)]
@@ -102,6 +103,11 @@ impl Resource {
         } else {
             stored_field(&self.group, &self.plural, field)
         }
+    }
+
+    /// Whether objects of it are kept, rather than answered.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.is_custom() || !crate::auth::review::is_review(&self.group, &self.plural)
     }
 
     pub(crate) fn is_custom(&self) -> bool {

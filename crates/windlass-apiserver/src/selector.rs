@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::http::Query;
 use crate::names;
 use crate::resource::Resource;
@@ -55,8 +57,38 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
+    /// A `LabelSelector` object; a requirement it states in an unknown way matches nothing.
+    pub(crate) fn from_object(selector: &Value) -> Self {
+        let mut labels = Vec::new();
+        let equal = selector["matchLabels"].as_object().into_iter().flatten();
+        for (key, value) in equal {
+            let value = value.as_str().unwrap_or_default().to_owned();
+            labels.push(Requirement::In(key.clone(), vec![value]));
+        }
+        let expressions = selector["matchExpressions"].as_array();
+        for expression in expressions.into_iter().flatten() {
+            let key = expression["key"].as_str().unwrap_or_default().to_owned();
+            let values = expression["values"].as_array().into_iter().flatten();
+            let values = values.filter_map(|value| value.as_str().map(str::to_owned));
+            labels.push(match expression["operator"].as_str() {
+                Some("In") => Requirement::In(key, values.collect()),
+                Some("NotIn") => Requirement::NotIn(key, values.collect()),
+                Some("Exists") => Requirement::Exists(key),
+                Some("DoesNotExist") => Requirement::Absent(key),
+                _ => Requirement::In(key, Vec::new()),
+            });
+        }
+        let fields = Vec::new();
+        Self { labels, fields }
+    }
+
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether labels are as this asks.
+    pub(crate) fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        labels_match(&self.labels, labels)
     }
 
     pub(crate) fn matches(&self, object: &Stored) -> bool {
@@ -303,6 +335,13 @@ fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
             Ok((field.to_owned(), value.to_owned(), equal))
         })
         .collect()
+}
+
+/// The one name that a field selector leaves possible, if it is one that an object can have.
+pub(crate) fn exact_name(fields: &str) -> Option<String> {
+    let mut fields = parse_fields(fields).ok()?.into_iter();
+    let (_, name, _) = fields.find(|(field, _, equal)| field == "metadata.name" && *equal)?;
+    names::segment_errors(&name).is_empty().then_some(name)
 }
 
 #[cfg(test)]

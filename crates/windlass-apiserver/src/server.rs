@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
-use crate::auth::{Identity, Tokens};
+use crate::auth::rbac::Rbac;
+use crate::auth::{Accounts, Identity, SigningKey, Tokens};
 use crate::clock::Clock;
 use crate::http::{Body, ResourceRequest};
 use crate::node::NodeClient;
@@ -79,6 +80,8 @@ pub struct Config {
     pub service_range: ServiceRange,
     /// How nodes are reached for logs; `None` answers that they are not.
     pub nodes: Option<NodeClient>,
+    /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
+    pub service_account_key: Option<SigningKey>,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
 }
@@ -90,6 +93,7 @@ impl Default for Config {
             random: Random::from_system(),
             service_range: ServiceRange::default(),
             nodes: None,
+            service_account_key: None,
             hooks: None,
         }
     }
@@ -103,16 +107,20 @@ struct Inner {
     store: Store,
     registry: Registry,
     tokens: Tokens,
+    accounts: Accounts,
+    rbac: Rbac,
     config: Config,
 }
 
 impl ApiServer {
-    /// A server with nothing stored but the namespaces every cluster has.
+    /// A server with nothing stored but the namespaces and roles every cluster has.
     pub fn new(config: Config) -> Self {
         let server = Self(Arc::new(Inner {
             store: Store::new(),
             registry: Registry::built_in(),
             tokens: Tokens::default(),
+            accounts: Accounts::new(config.service_account_key.clone()),
+            rbac: Rbac::new(crate::bootstrap::policy()),
             config,
         }));
         crate::bootstrap::run(&server);
@@ -155,6 +163,14 @@ impl ApiServer {
 
     pub(crate) fn tokens(&self) -> &Tokens {
         &self.0.tokens
+    }
+
+    pub(crate) fn accounts(&self) -> &Accounts {
+        &self.0.accounts
+    }
+
+    pub(crate) fn rbac(&self) -> &Rbac {
+        &self.0.rbac
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -15,8 +15,8 @@ use windlass_node::process::{self, ProcessNodeConfig};
 use windlass_workloads::WorkloadsConfig;
 
 use crate::credentials::{self, CredentialsError};
-use crate::kubeconfig::kubeconfig;
-use crate::operators;
+use crate::kubeconfig::{Credential, kubeconfig};
+use crate::operators::{self, Account};
 
 /// Where the node keeps its state, in the data folder.
 const NODE_FOLDER: &str = "node";
@@ -108,6 +108,7 @@ impl Cluster {
             .map_err(CredentialsError::from)?;
         let server = ApiServer::new(windlass_apiserver::Config {
             nodes: Some(NodeClient::new(&to_nodes, &ca).map_err(ClusterError::Tls)?),
+            service_account_key: Some(credentials::signing_key(&folder)?),
             ..windlass_apiserver::Config::default()
         });
         let tls = TlsConfig {
@@ -122,7 +123,11 @@ impl Cluster {
             "kubernetes-admin",
             "system:masters",
         )?;
-        let admin = kubeconfig(&format!("https://{address}"), &ca, &admin_identity);
+        let admin = kubeconfig(
+            &format!("https://{address}"),
+            &ca,
+            Credential::Certificate(&admin_identity),
+        );
         let mut cluster = Self {
             serving,
             folder,
@@ -133,13 +138,8 @@ impl Cluster {
         let workloads = windlass_workloads::operator(WorkloadsConfig {
             root_ca: Some(ca.clone()),
         });
-        cluster
-            .run(
-                &workloads,
-                "system:kube-controller-manager",
-                "system:masters",
-            )
-            .await?;
+        let account = Account::of_system(&workloads);
+        cluster.run_as(&workloads, &account).await?;
         if let Some(name) = config.node {
             let serving = cluster
                 .authority
@@ -157,14 +157,12 @@ impl Cluster {
                 client_ca: node_clients.pem().certificate.clone(),
             });
             node.api_server = Some((address.ip().to_string(), address.port()));
-            cluster
-                .run(&process::operator(node)?, &user, "system:nodes")
-                .await?;
+            cluster.run_node(&process::operator(node)?, &user).await?;
         }
         Ok(cluster)
     }
 
-    /// Installs an operator's kinds and runs it, as its own user.
+    /// Installs an operator's kinds and runs it, as its own `ServiceAccount` with its own role.
     pub async fn run_operator(&mut self, operator: &Operator) -> Result<(), ClusterError> {
         let client = self.client().await?;
         operators::install(&client, operator)
@@ -173,27 +171,49 @@ impl Cluster {
                 what: format!("install the kinds of {}", operator.name()),
                 source: source.into(),
             })?;
-        self.run(
-            operator,
-            &operators::user_of(operator),
-            "system:serviceaccounts",
-        )
-        .await
+        self.run_as(operator, &Account::of(operator)).await
+    }
+
+    /// Runs an operator with a token of its account.
+    async fn run_as(&mut self, operator: &Operator, account: &Account) -> Result<(), ClusterError> {
+        let client = self.client().await?;
+        let refused = |source: kube::Error| ClusterError::Api {
+            what: format!("give {} its role and token", operator.name()),
+            source: source.into(),
+        };
+        operators::admit(&client, operator, account)
+            .await
+            .map_err(refused)?;
+        let token = operators::token(&client, account).await.map_err(refused)?;
+        self.run(operator, Credential::Token(token)).await
+    }
+
+    /// Runs the node, which is known by its certificate.
+    async fn run_node(&mut self, operator: &Operator, user: &str) -> Result<(), ClusterError> {
+        let client = self.client().await?;
+        operators::admit_user(&client, operator, user)
+            .await
+            .map_err(|source| ClusterError::Api {
+                what: format!("give {user} its role"),
+                source: source.into(),
+            })?;
+        let identity = credentials::client(
+            &self.folder,
+            &self.authority,
+            operator.name(),
+            user,
+            "system:nodes",
+        )?;
+        self.run(operator, Credential::Certificate(&identity)).await
     }
 
     async fn run(
         &mut self,
         operator: &Operator,
-        user: &str,
-        group: &str,
+        credential: Credential<'_>,
     ) -> Result<(), ClusterError> {
-        let identity =
-            credentials::client(&self.folder, &self.authority, operator.name(), user, group)?;
-        let config = kubeconfig(
-            &self.address(),
-            &self.authority.pem().certificate,
-            &identity,
-        );
+        let ca = &self.authority.pem().certificate;
+        let config = kubeconfig(&self.address(), ca, credential);
         let running = operator.start(connect(config).await?, Environment::default());
         running.synced().await;
         self.running.push(running);

@@ -1,10 +1,11 @@
-//! The cluster's certificates, kept in its data folder so that an old kubeconfig works after a restart.
+//! The cluster's certificates and keys, kept in its data folder so that an old kubeconfig works after a restart.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use windlass_apiserver::SigningKey;
 use windlass_apiserver::pki::{Authority, KeyedCertificate, PkiError};
 
 /// Why the certificates cannot be had.
@@ -37,6 +38,17 @@ pub(crate) fn authority(folder: &Path) -> Result<Authority, CredentialsError> {
     // The key last: a crash in between leaves a folder that is made anew.
     write_private(&key, &authority.pem().key)?;
     Ok(authority)
+}
+
+/// The key in `folder` that signs tokens, made if it is not there.
+pub(crate) fn signing_key(folder: &Path) -> Result<SigningKey, CredentialsError> {
+    let path = folder.join("sa.key");
+    if path.exists() {
+        return Ok(SigningKey::from_pem(&read(&path)?)?);
+    }
+    let key = SigningKey::generate()?;
+    write_private(&path, key.pem())?;
+    Ok(key)
 }
 
 /// A client certificate kept under `name`, made if it is not there.

@@ -1,23 +1,66 @@
-//! Bringing an operator's kinds into a cluster before the operator starts.
+//! Bringing an operator into a cluster before it starts: its kinds, who it is, and what it may do.
+//!
+//! An operator runs as a `ServiceAccount` of its own with the role that follows from its
+//! declaration, and nothing else: what it did not declare it is refused, here as anywhere.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Subject};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, ResourceExt};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use windlass::Operator;
+use windlass::manifests::{Installation, install, role};
 
 /// How long a definition may take to be served.
 const ESTABLISH_LIMIT: Duration = Duration::from_secs(30);
 
+/// How long tokens of operators live: as long as the cluster's certificates, a year.
+const TOKEN_SECONDS: i64 = 365 * 86_400;
+
+/// The namespace of what belongs to the cluster itself.
+pub(crate) const SYSTEM_NAMESPACE: &str = "kube-system";
+
+/// A `ServiceAccount`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl Account {
+    /// The one that an operator's manifests give it.
+    pub(crate) fn of(operator: &Operator) -> Self {
+        Self {
+            namespace: Installation::of(&operator.description()).namespace,
+            name: operator.name().to_owned(),
+        }
+    }
+
+    /// The one of an operator that is a part of the cluster.
+    pub(crate) fn of_system(operator: &Operator) -> Self {
+        Self {
+            namespace: SYSTEM_NAMESPACE.to_owned(),
+            name: operator.name().to_owned(),
+        }
+    }
+
+    /// The user it is to the API server.
+    pub(crate) fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
 /// Applies the operator's definitions and waits until each is served.
 pub(crate) async fn install(client: &Client, operator: &Operator) -> kube::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let params = PatchParams::apply("windlass").force();
     for definition in operator.crds() {
-        definitions
-            .patch(&definition.name_any(), &params, &Patch::Apply(&definition))
-            .await?;
+        apply(&definitions, &definition).await?;
     }
     for definition in operator.crds() {
         let name = definition.name_any();
@@ -38,8 +81,73 @@ pub(crate) async fn install(client: &Client, operator: &Operator) -> kube::Resul
     Ok(())
 }
 
-/// The user an operator is: the `ServiceAccount` its manifests give it.
-pub(crate) fn user_of(operator: &Operator) -> String {
-    let name = operator.name();
-    format!("system:serviceaccount:{name}-system:{name}")
+/// Makes the account, and gives it the operator's role.
+pub(crate) async fn admit(
+    client: &Client,
+    operator: &Operator,
+    account: &Account,
+) -> kube::Result<()> {
+    let description = operator.description();
+    let namespace = &account.namespace;
+    if namespace != SYSTEM_NAMESPACE {
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        apply(&namespaces, &install::namespace_of(&description, namespace)).await?;
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    apply(&accounts, &role::service_account(&description, namespace)).await?;
+    let binding = role::cluster_role_binding(&description, namespace);
+    give_role(client, operator, &binding).await
+}
+
+/// A token of an account, for a client that lives as long as the cluster runs.
+pub(crate) async fn token(client: &Client, account: &Account) -> kube::Result<String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &account.namespace);
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec {
+            expiration_seconds: Some(TOKEN_SECONDS),
+            ..TokenRequestSpec::default()
+        }),
+        ..TokenRequest::default()
+    };
+    let made = accounts
+        .create_token_request(&account.name, &PostParams::default(), &request)
+        .await?;
+    let token = made.status.and_then(|status| status.token);
+    Ok(token.unwrap_or_default())
+}
+
+/// Gives a user the operator's role.
+pub(crate) async fn admit_user(
+    client: &Client,
+    operator: &Operator,
+    user: &str,
+) -> kube::Result<()> {
+    let mut binding = role::cluster_role_binding(&operator.description(), SYSTEM_NAMESPACE);
+    binding.subjects = Some(vec![Subject {
+        api_group: Some("rbac.authorization.k8s.io".to_owned()),
+        kind: "User".to_owned(),
+        name: user.to_owned(),
+        ..Subject::default()
+    }]);
+    give_role(client, operator, &binding).await
+}
+
+async fn give_role(
+    client: &Client,
+    operator: &Operator,
+    binding: &ClusterRoleBinding,
+) -> kube::Result<()> {
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    apply(&roles, &role::cluster_role(&operator.description())).await?;
+    apply(&Api::all(client.clone()), binding).await
+}
+
+async fn apply<K>(api: &Api<K>, object: &K) -> kube::Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let params = PatchParams::apply("windlass").force();
+    api.patch(&object.name_any(), &params, &Patch::Apply(object))
+        .await
+        .map(|_| ())
 }

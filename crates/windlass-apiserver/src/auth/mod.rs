@@ -1,39 +1,61 @@
-//! Who is asking.
+//! Who is asking, and what they may do.
 //!
-//! A client is known by its certificate (CN is the user, each O a group) or by a bearer token.
-//! Without either it is `system:anonymous`, who may see health and version and nothing else. A
-//! credential that is not known is 401, never anonymous.
+//! A request is known by its client certificate (CN is the user, each O a group) or by a bearer
+//! token: one the server was told of, or one it gave to a `ServiceAccount` (`account`). Without
+//! either it is `system:anonymous`. A credential that is not known is 401, never anonymous. Who may
+//! `impersonate` somebody can act as them by headers.
+//!
+//! What they may do is decided by roles (`rbac`); [`review`] lets clients ask for such decisions.
 
+pub(crate) mod account;
+mod action;
+mod authenticate;
 mod certificate;
+mod impersonate;
+pub(crate) mod rbac;
+pub(crate) mod review;
 
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::collections::BTreeMap;
 
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
-
-use crate::http::ResourceRequest;
-use crate::status::{ApiError, Result, Subject};
-
+pub(crate) use account::Accounts;
+pub use account::SigningKey;
+pub(crate) use action::{Action, ResourceAction};
+pub(crate) use authenticate::Tokens;
 pub(crate) use certificate::identity_of;
 
+use crate::http::{Query, ResourceRequest};
+use crate::server::ApiServer;
+use crate::status::Result;
+
+/// The group of everybody who is known.
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const ANONYMOUS: &str = "system:anonymous";
+/// What tells one credential of a user from another, among a user's extra values.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 /// Somebody.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// User name.
     pub user: String,
+    /// What tells this user from an earlier one of that name; empty where nothing does.
+    pub uid: String,
     /// Groups the user is in.
     pub groups: Vec<String>,
+    /// What else is known of the user, such as the pod a token was given to.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Identity {
     /// A user, who is also authenticated.
     pub fn new(user: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
         let mut groups: Vec<String> = groups.into_iter().collect();
-        groups.push("system:authenticated".into());
+        groups.push(AUTHENTICATED.into());
         Self {
             user: user.into(),
             groups,
+            ..Self::default()
         }
     }
 
@@ -42,104 +64,50 @@ impl Identity {
         Self::new("kubernetes-admin", ["system:masters".to_owned()])
     }
 
+    /// A `ServiceAccount`, as its tokens make it known.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self::new(
+            account::user_name(namespace, name),
+            account::group_names(namespace),
+        )
+    }
+
     fn anonymous() -> Self {
         Self {
-            user: "system:anonymous".into(),
-            groups: vec!["system:unauthenticated".into()],
+            user: ANONYMOUS.into(),
+            groups: vec![UNAUTHENTICATED.into()],
+            ..Self::default()
         }
-    }
-
-    pub(crate) fn is_anonymous(&self) -> bool {
-        self.user == "system:anonymous"
     }
 }
 
-/// Bearer tokens and whose they are.
-#[derive(Debug, Default)]
-pub(crate) struct Tokens(RwLock<HashMap<String, Identity>>);
-
-impl Tokens {
-    pub(crate) fn insert(&self, token: String, identity: Identity) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(token, identity);
+impl ApiServer {
+    /// Passes what `who` may do, and answers 403 to the rest.
+    pub(crate) fn authorize(&self, who: &Identity, action: &Action<'_>) -> Result<()> {
+        let judgement = self.rbac().judge(who, action);
+        if judgement.is_allowed() {
+            Ok(())
+        } else {
+            Err(action.refusal(who, &judgement.reason()))
+        }
     }
 
-    fn find(&self, token: &str) -> Option<Identity> {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(token)
-            .cloned()
-    }
-
-    /// Finds out who sent a request: `connection` is who the connection belongs to, if anybody.
-    pub(crate) fn authenticate(
+    /// The same for a request about a resource.
+    pub(crate) fn authorize_resource(
         &self,
-        headers: &HeaderMap,
-        connection: Option<&Identity>,
-    ) -> Result<Identity> {
-        if let Some(identity) = connection {
-            return Ok(identity.clone());
-        }
-        let Some(header) = headers.get(AUTHORIZATION) else {
-            return Ok(Identity::anonymous());
-        };
-        let token = header
-            .to_str()
-            .ok()
-            .and_then(|text| text.strip_prefix("Bearer "));
-        token
-            .and_then(|token| self.find(token.trim()))
-            .ok_or_else(ApiError::unauthorized)
+        who: &Identity,
+        request: &ResourceRequest,
+        query: &Query,
+    ) -> Result<()> {
+        let selected = action::selected_name(request, query);
+        let action = ResourceAction::of(request, selected.as_deref());
+        self.authorize(who, &Action::Resource(action))
     }
-}
 
-/// Paths that need no credentials.
-const PUBLIC_PATHS: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
-
-/// Whether `identity` may do this. Authenticated users may do everything: RBAC is not enforced yet.
-pub(crate) fn authorize_resource(identity: &Identity, request: &ResourceRequest) -> Result<()> {
-    if !identity.is_anonymous() {
-        return Ok(());
+    /// The same for a path that is no resource.
+    pub(crate) fn authorize_path(&self, who: &Identity, method: &str, path: &str) -> Result<()> {
+        let verb = method.to_ascii_lowercase();
+        let verb = verb.as_str();
+        self.authorize(who, &Action::Path { verb, path })
     }
-    let resource = match &request.subresource {
-        Some(sub) => format!("{}/{sub}", request.resource),
-        None => request.resource.clone(),
-    };
-    let place = match &request.namespace {
-        Some(namespace) => format!(" in the namespace \"{namespace}\""),
-        None => " at the cluster scope".to_owned(),
-    };
-    let why = format!(
-        "User \"{}\" cannot {} resource \"{resource}\" in API group \"{}\"{place}",
-        identity.user,
-        request.verb.as_str(),
-        request.group
-    );
-    let subject = Subject {
-        group: &request.group,
-        kind: &request.resource,
-    };
-    Err(ApiError::forbidden(
-        subject,
-        request.name.as_deref().unwrap_or_default(),
-        &why,
-    ))
-}
-
-/// The same for paths that are not resources.
-pub(crate) fn authorize_path(identity: &Identity, method: &str, path: &str) -> Result<()> {
-    if !identity.is_anonymous() || PUBLIC_PATHS.contains(&path) {
-        return Ok(());
-    }
-    let message = format!(
-        "forbidden: User \"{}\" cannot {} path \"{path}\"",
-        identity.user,
-        method.to_lowercase()
-    );
-    let mut error = ApiError::new(http::StatusCode::FORBIDDEN, "Forbidden", message);
-    error.details = Some(serde_json::json!({}));
-    Err(error)
 }

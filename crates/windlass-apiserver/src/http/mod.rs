@@ -9,7 +9,7 @@ mod serve;
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
 pub(crate) use negotiate::{Encoding, Shape, Wanted, decode_object, decode_yaml, media_type};
-pub(crate) use request::{Query, parse};
+pub(crate) use request::{Query, parse, percent_decode};
 pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use crate::auth::{self, Identity};
+use crate::auth::Identity;
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
 use crate::{discovery, openapi, verbs};
@@ -60,14 +60,22 @@ impl ApiServer {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let identity = self.tokens().authenticate(&parts.headers, connection)?;
+        let identity = self.authenticate(&parts.headers, connection)?;
+        let identity = self.impersonate(identity, &parts.headers)?;
         let path = parts.uri.path();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let Some(asked) = parse(&parts.method, path, &query) else {
-            auth::authorize_path(&identity, parts.method.as_str(), path)?;
+            self.authorize_path(&identity, parts.method.as_str(), path)?;
             return self.answer_path(path, &parts.headers);
         };
-        auth::authorize_resource(&identity, &asked)?;
+        if let Err(refusal) = self.authorize_resource(&identity, &asked, &query) {
+            let outcome = Outcome {
+                code: refusal.code,
+                wrote: false,
+            };
+            self.after(&identity, &asked, outcome).await;
+            return Err(refusal);
+        }
         let known = self.registry().known();
         let Some(resource) = known.find(&asked) else {
             return if known.is_path(&asked.group, &asked.version) {

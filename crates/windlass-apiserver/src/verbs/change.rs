@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Call;
 use super::write::{WriteOr, Written};
 use crate::apply::{self, Managers};
+use crate::auth::rbac::escalation;
 use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
@@ -66,6 +67,14 @@ impl Call<'_> {
         self.check_identity(&new, old)?;
         self.place(&mut new)?;
         set_meta(&mut new, "name", Some(self.name().into()));
+        escalation::check(
+            self.server,
+            self.who,
+            resource,
+            self.namespace(),
+            &new,
+            Some(old),
+        )?;
         self.record(&mut new, old, subresource, update.managers);
         strategy::prepare_update(&mut new, old, resource, subresource);
         set_meta(

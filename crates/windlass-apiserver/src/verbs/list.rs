@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::present::{is_stored_form, list_item, metadata_only, object_bytes};
+use super::present::{is_stored_form, list_item, object_bytes, stored_metadata_only};
 use super::write::to_requested;
 use crate::http::{Answer, Shape};
 use crate::json::go_error;
@@ -220,7 +220,7 @@ impl Call<'_> {
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,
-                "items": values().map(|object| metadata_only(&object)).collect::<Vec<_>>(),
+                "items": page.iter().map(|object| stored_metadata_only(&object.json)).collect::<Vec<_>>(),
             })),
             Shape::Table => Answer::value(table::of(
                 &self.resource,

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 
-use crate::auth::Identity;
+use crate::auth::{Identity, account, review};
 use crate::decode::FieldValidation;
 use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
 use crate::json::Document;
@@ -81,6 +81,9 @@ impl<'a> Call<'a> {
             return self.run_subresource(name).await;
         }
         let named = self.request.name.is_some();
+        if !self.resource.is_stored() {
+            return review::run(self);
+        }
         if self.resource.namespaced
             && self.request.namespace.is_none()
             && (named || self.request.verb.writes())
@@ -116,6 +119,7 @@ impl<'a> Call<'a> {
         match (name, self.request.verb) {
             ("log", Verb::Get) => crate::node::logs(self).await,
             ("binding", Verb::Create) => self.bind(),
+            ("token", Verb::Create) => account::create_token(self),
             ("scale", Verb::Get) => self.get_scale(),
             ("scale", Verb::Update) => self.update_scale(),
             ("scale", Verb::Patch) => self.patch_scale(),
@@ -136,7 +140,7 @@ impl<'a> Call<'a> {
         self.request.name.as_deref().unwrap_or_default()
     }
 
-    fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.request.namespace.as_deref().unwrap_or_default()
     }
 
@@ -157,12 +161,12 @@ impl<'a> Call<'a> {
     }
 
     /// The body as an object of some kind.
-    fn decode_as(&self, kind: &str) -> Result<Document> {
+    pub(crate) fn decode_as(&self, kind: &str) -> Result<Document> {
         decode_object(self.headers, &self.body, kind)
     }
 
     /// Who is recorded as the writer: the name given, or the program's own.
-    fn field_manager(&self) -> String {
+    pub(crate) fn field_manager(&self) -> String {
         if let Some(manager) = self.query.get("fieldManager") {
             manager.to_owned()
         } else {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::apply::{self, Managers, Writer};
 use crate::object::set_meta;
-use crate::strategy;
+use crate::{defaults, strategy};
 
 impl Call<'_> {
     /// Ownership as the object tells it; a client that sends none keeps what there is, and one
@@ -18,6 +18,16 @@ impl Call<'_> {
             }
         }
         Managers::read(&old["metadata"]["managedFields"])
+    }
+
+    /// Records who made a new object.
+    pub(crate) fn record_new(&self, object: &mut Value, decided: Option<Managers>) {
+        let untouched = if self.resource.is_custom() {
+            json!({})
+        } else {
+            defaults::zero(&self.resource.ty)
+        };
+        self.record(object, &untouched, "", decided);
     }
 
     /// Records that `old` (an untouched object for a create) became `object`, before the server

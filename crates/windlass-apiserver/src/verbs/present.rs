@@ -1,6 +1,7 @@
 //! One object in the form the client wants.
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Call;
@@ -23,7 +24,7 @@ impl Call<'_> {
     pub(super) fn present_value(&self, object: Value) -> Answer {
         Answer::value(match self.wanted.shape {
             Shape::Object => object,
-            Shape::Metadata => metadata_only(&object),
+            Shape::Metadata => metadata_only(&object["metadata"]),
             Shape::Table => {
                 let revision = object["metadata"]["resourceVersion"]
                     .as_str()
@@ -76,6 +77,16 @@ pub(super) fn list_item(mut object: Value, resource: &Resource) -> Value {
     object
 }
 
-pub(super) fn metadata_only(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+fn metadata_only(metadata: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+}
+
+/// The metadata of a stored object, of which nothing else is looked at: every version has the same.
+pub(super) fn stored_metadata_only(stored_json: &[u8]) -> Value {
+    #[derive(Default, Deserialize)]
+    struct Object {
+        metadata: Value,
+    }
+    let object: Object = serde_json::from_slice(stored_json).unwrap_or_default();
+    metadata_only(&object.metadata)
 }

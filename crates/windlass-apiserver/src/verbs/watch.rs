@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Call;
 use super::list::too_large;
-use super::present::{metadata_only, object_bytes};
+use super::present::{object_bytes, stored_metadata_only};
 use super::write::to_requested;
 use crate::auth::Identity;
 use crate::http::{Answer, Body, ResourceRequest, Shape, Wanted};
@@ -262,7 +262,7 @@ impl Cursor {
                 frame.extend_from_slice(b"}\n");
                 self.ready.push_back(frame.into());
             }
-            Shape::Metadata => self.push(kind, &metadata_only(&self.value(json))),
+            Shape::Metadata => self.push(kind, &stored_metadata_only(json)),
             Shape::Table => {
                 let object = self.value(json);
                 let revision = object["metadata"]["resourceVersion"].clone();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Call;
 use crate::apply::Managers;
+use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
 use crate::http::Answer;
 use crate::object::{meta, set_meta};
@@ -29,7 +30,7 @@ pub(super) enum Written {
 
 impl Call<'_> {
     /// Reads the body as an object of this resource, in stored form, and what to warn about.
-    pub(super) fn decode(&self) -> Result<(Value, Vec<String>)> {
+    pub(crate) fn decode(&self) -> Result<(Value, Vec<String>)> {
         let document = self.decode_as(&self.resource.kind)?;
         let mut object = document.value;
         decode::check_kind(&object, &self.resource)?;
@@ -129,13 +130,16 @@ impl Call<'_> {
     ) -> Result<Written> {
         let resource = &self.resource;
         self.place(&mut object)?;
+        escalation::check(
+            self.server,
+            self.who,
+            resource,
+            self.namespace(),
+            &object,
+            None,
+        )?;
         strategy::wipe(&mut object);
-        let untouched = if resource.is_custom() {
-            serde_json::json!({})
-        } else {
-            defaults::zero(&resource.ty)
-        };
-        self.record(&mut object, &untouched, "", decided);
+        self.record_new(&mut object, decided);
         admission::admit(self.server, resource, self.namespace(), &mut object)?;
         if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
             let name = meta(&object, "name").to_owned();
@@ -223,7 +227,7 @@ impl Call<'_> {
     }
 
     /// Puts the object where the path says, or says that it is elsewhere.
-    pub(super) fn place(&self, object: &mut Value) -> Result<()> {
+    pub(crate) fn place(&self, object: &mut Value) -> Result<()> {
         let given = meta(object, "namespace").to_owned();
         if !self.resource.namespaced {
             set_meta(object, "namespace", None);
@@ -264,9 +268,10 @@ impl Call<'_> {
         to_requested(object, &self.resource)
     }
 
-    /// What follows from a write: CRDs start and stop being served.
+    /// What follows from a write: CRDs start and stop being served, roles take effect.
     pub(super) fn after_write(&self, stored: &Stored, deleted: bool) {
         crate::custom::after_write(self.server, &self.resource, stored, deleted);
+        rbac::after_write(self.server, &self.resource, &stored.key);
     }
 
     /// The answer to a write.

@@ -36,6 +36,7 @@ cases!(
     apply_custom_resource,
     apply_deployment,
     authentication,
+    authorization,
     configmap_life,
     custom_resource,
     custom_resource_schema,

@@ -9,6 +9,7 @@
 //! | random endings of generated names | `<random:step>` |
 //! | addresses and node ports that the server chose | `<ip:step>`, `<nodePort:step>` |
 //! | continue tokens | `<continue>` |
+//! | tokens of service accounts | `<token>` |
 //! | ages in tables | `<age>` |
 //! | the server's own address, the hash of a client's certificate | `<address>`, `<hash>` |
 //!
@@ -187,6 +188,7 @@ impl Seen {
                 _ => text.to_owned(),
             },
             "continue" if !text.is_empty() => "<continue>".into(),
+            "token" if text.split('.').count() == 3 => "<token>".into(),
             "serverAddress" => "<address>".into(),
             "authentication.kubernetes.io/credential-id" => {
                 format!("{}=<hash>", text.split('=').next().unwrap_or_default())

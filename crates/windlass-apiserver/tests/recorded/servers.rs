@@ -45,8 +45,14 @@ impl Servers {
             random: Random::seeded(1),
             ..ServerConfig::default()
         });
+        // The real one's administrator is known by a certificate.
+        let mut admin = ServerIdentity::admin();
+        admin.extra.insert(
+            "authentication.kubernetes.io/credential-id".into(),
+            vec!["X509SHA256=00".into()],
+        );
         Self {
-            admin: Client::new(server.in_process(ServerIdentity::admin()), "default"),
+            admin: Client::new(server.in_process(admin), "default"),
             anonymous: Client::new(server.in_process_unauthenticated(), "default"),
         }
     }

@@ -19,14 +19,14 @@ use windlass_workloads::WorkloadsConfig;
 
 use super::faults::{Faults, Request};
 use super::started::Started;
-use crate::operators;
+use crate::operators::{self, Account};
 
 /// Where virtual time starts.
 const START: &str = "2030-01-01T00:00:00Z";
 /// The namespace the short forms work in.
 const NAMESPACE: &str = "default";
-/// Who the controllers are that every cluster has.
-pub(super) const CONTROLLERS: &str = "system:kube-controller-manager";
+/// The name of the node.
+const NODE: &str = "simulated";
 /// What pods would know the API server by. In one process there is no TLS, and so no certificate.
 const ROOT_CA: &str = "in process: no certificate\n";
 /// A cluster that is still at work after this much virtual time never settles.
@@ -86,21 +86,26 @@ impl TestCluster {
             random: windlass::Random::seeded(seed),
             activity: Activity::default(),
         };
-        let client =
-            |user: &str| Client::new(server.in_process(Identity::new(user, [])), NAMESPACE);
+        let client = |identity| Client::new(server.in_process(identity), NAMESPACE);
+        let admin = client(Identity::admin());
         let workloads = windlass_workloads::operator(WorkloadsConfig {
             root_ca: Some(ROOT_CA.to_owned()),
         });
+        let account = Account::of_system(&workloads);
+        let admitted = operators::admit(&admin, &workloads, &account).await;
+        answer(admitted, "admit", workloads.name());
         let controllers = Started::new(
             Arc::new(workloads),
-            CONTROLLERS.to_owned(),
-            client(CONTROLLERS),
+            account.user(),
+            client(identity_of(&account)),
             environment.clone(),
             faults.clone(),
         );
-        let (node_operator, node) = simulated::operator(SimulatedNodeConfig::new("simulated"));
-        let node_running =
-            node_operator.start(client("system:node:simulated"), environment.clone());
+        let (node_operator, node) = simulated::operator(SimulatedNodeConfig::new(NODE));
+        let node_user = Identity::new(format!("system:node:{NODE}"), ["system:nodes".to_owned()]);
+        let admitted = operators::admit_user(&admin, &node_operator, &node_user.user).await;
+        answer(admitted, "admit", &node_user.user);
+        let node_running = node_operator.start(client(node_user), environment.clone());
         let cluster = Self(Arc::new(Inner {
             seed,
             server,
@@ -115,7 +120,7 @@ impl TestCluster {
         cluster
     }
 
-    /// Installs an operator's kinds and runs it, as its own user.
+    /// Installs an operator's kinds and runs it, as its own `ServiceAccount` with its own role.
     pub async fn start(&self, operator: Operator) {
         self.start_shared(Arc::new(operator)).await;
     }
@@ -124,13 +129,13 @@ impl TestCluster {
         if let Err(error) = operators::install(&self.client(), &operator).await {
             panic!("cannot install the kinds of {}: {error}", operator.name());
         }
-        let user = operators::user_of(&operator);
-        let identity = Identity::new(user.clone(), []);
-        let client = Client::new(self.0.server.in_process(identity), NAMESPACE);
+        let account = Account::of(&operator);
+        let admitted = operators::admit(&self.client(), &operator, &account).await;
+        answer(admitted, "admit", operator.name());
         let started = Started::new(
             operator,
-            user,
-            client,
+            account.user(),
+            self.client_of(identity_of(&account)),
             self.0.environment.clone(),
             self.0.faults.clone(),
         );
@@ -160,6 +165,11 @@ impl TestCluster {
             .iter()
             .map(super::started::Started::operator)
             .collect()
+    }
+
+    /// Who the controllers are that every cluster has.
+    pub(super) fn controllers_user(&self) -> &str {
+        self.0.controllers.user()
     }
 
     /// What kills whoever acts as `user`.
@@ -215,7 +225,19 @@ impl TestCluster {
 
     /// A client with the administrator's rights, for whatever the short forms do not cover.
     pub fn client(&self) -> Client {
-        Client::new(self.0.server.in_process(Identity::admin()), NAMESPACE)
+        self.client_of(Identity::admin())
+    }
+
+    /// A client with the rights of an operator that was started, and no others.
+    pub fn client_as(&self, operator: &str) -> Client {
+        self.client_of(Identity::service_account(
+            &format!("{operator}-system"),
+            operator,
+        ))
+    }
+
+    fn client_of(&self, identity: Identity) -> Client {
+        Client::new(self.0.server.in_process(identity), NAMESPACE)
     }
 
     /// The simulated node, to play tricks on.
@@ -290,6 +312,10 @@ impl TestCluster {
             name,
         );
     }
+}
+
+fn identity_of(account: &Account) -> Identity {
+    Identity::service_account(&account.namespace, &account.name)
 }
 
 /// Ends a test with a sentence that says what was done to which object.

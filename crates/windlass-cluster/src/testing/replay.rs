@@ -7,9 +7,9 @@
 
 use std::future::Future;
 
-use super::cluster::{CONTROLLERS, TestCluster};
+use super::cluster::TestCluster;
 use super::state;
-use crate::operators;
+use crate::operators::Account;
 
 impl TestCluster {
     /// Replays `scenario` once per write that this cluster's operators make in it; panics on a different end.
@@ -23,7 +23,7 @@ impl TestCluster {
         let users: Vec<String> = self
             .operators()
             .iter()
-            .map(|operator| operators::user_of(operator))
+            .map(|operator| Account::of(operator).user())
             .collect();
         assert!(
             !users.is_empty(),
@@ -38,7 +38,8 @@ impl TestCluster {
         F: Fn(TestCluster) -> Fut,
         Fut: Future<Output = ()>,
     {
-        self.replay(&[CONTROLLERS.to_owned()], scenario).await
+        let user = self.controllers_user().to_owned();
+        self.replay(&[user], scenario).await
     }
 
     /// Replays `scenario` once per write of each of these users.

@@ -1,0 +1,161 @@
+//! Tokens of `ServiceAccount`s.
+//!
+//! A token says which account of which uid it is for, until when, for whom (its audiences), and
+//! which object it goes with; the server's key signs it. It is good while the signature and the
+//! times are, and the account and that object are still there with those uids. A signature is
+//! checked once: tokens that passed are remembered, the rest is looked at every time.
+
+mod claims;
+mod key;
+mod request;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use key::SigningKey;
+
+use claims::{Claims, Reference};
+pub(crate) use request::create as create_token;
+
+use super::{CREDENTIAL_ID, Identity};
+use crate::server::ApiServer;
+use crate::store::{Key, TableName};
+
+/// Who signs tokens, and who they are for when nobody else is named.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// How far the clocks of a client and the server may be apart, in seconds.
+const LEEWAY: i64 = 60;
+/// How many tokens are remembered.
+const REMEMBERED: usize = 1024;
+const PREFIX: &str = "system:serviceaccount:";
+
+/// The user that a `ServiceAccount` is.
+pub(crate) fn user_name(namespace: &str, name: &str) -> String {
+    format!("{PREFIX}{namespace}:{name}")
+}
+
+/// Namespace and name of the `ServiceAccount` that a user is, if it is one.
+pub(super) fn split_user_name(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(PREFIX)?.split_once(':')?;
+    let is_account = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
+    is_account.then_some((namespace, name))
+}
+
+/// The groups of every `ServiceAccount` in a namespace.
+pub(super) fn group_names(namespace: &str) -> [String; 2] {
+    [
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+    ]
+}
+
+/// Why a token is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    /// It was not made by this server, or changed since.
+    #[error("invalid bearer token")]
+    Invalid,
+    #[error("service account token has expired")]
+    Expired,
+    #[error("service account token is not valid yet")]
+    NotYet,
+    #[error("token audiences {0:?} is invalid for the target audiences {1:?}")]
+    Audience(Vec<String>, Vec<String>),
+    #[error("service account token has been invalidated")]
+    Invalidated,
+}
+
+/// The key, and the tokens that were found to be signed by it.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    key: Option<SigningKey>,
+    verified: Mutex<HashMap<String, Arc<Claims>>>,
+}
+
+impl Accounts {
+    /// Signs by `key`; by one of its own when none is given.
+    pub(crate) fn new(key: Option<SigningKey>) -> Self {
+        Self {
+            key: key.or_else(|| SigningKey::generate().ok()),
+            verified: Mutex::default(),
+        }
+    }
+
+    /// What a token of this server says.
+    fn claims_of(&self, token: &str) -> Result<Arc<Claims>, TokenError> {
+        let lock = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(claims) = lock().get(token) {
+            return Ok(claims.clone());
+        }
+        let key = self.key.as_ref().ok_or(TokenError::Invalid)?;
+        let claims = Arc::new(Claims::read(token, key).ok_or(TokenError::Invalid)?);
+        let mut verified = lock();
+        if verified.len() >= REMEMBERED {
+            verified.clear();
+        }
+        verified.insert(token.to_owned(), claims.clone());
+        Ok(claims)
+    }
+}
+
+/// Whose token this is, and which of `audiences` it is for.
+pub(super) fn authenticate(
+    server: &ApiServer,
+    token: &str,
+    audiences: &[String],
+) -> Result<(Identity, Vec<String>), TokenError> {
+    let claims = server.accounts().claims_of(token)?;
+    let now = server.clock().now().as_second();
+    if claims.iss != ISSUER {
+        return Err(TokenError::Invalid);
+    }
+    if now.saturating_sub(LEEWAY) > claims.exp {
+        return Err(TokenError::Expired);
+    }
+    if now.saturating_add(LEEWAY) < claims.nbf {
+        return Err(TokenError::NotYet);
+    }
+    let shared: Vec<String> = audiences
+        .iter()
+        .filter(|audience| claims.aud.contains(audience))
+        .cloned()
+        .collect();
+    if shared.is_empty() {
+        return Err(TokenError::Audience(claims.aud.clone(), audiences.to_vec()));
+    }
+    let subject = &claims.kubernetes;
+    let exists = |plural: &str, namespace: &str, of: &Reference| {
+        let table = TableName::new("", plural);
+        let found = server.store().get(&table, &Key::new(namespace, &of.name));
+        found.is_some_and(|found| *found.uid == *of.uid)
+    };
+    let namespace = &subject.namespace;
+    let is_there = |plural, namespace, of: Option<&Reference>| {
+        of.is_none_or(|of| exists(plural, namespace, of))
+    };
+    // The node of a pod's token is only told, not asked for.
+    let bound_node = subject.node.as_ref().filter(|_| subject.pod.is_none());
+    if !exists("serviceaccounts", namespace, &subject.serviceaccount)
+        || !is_there("pods", namespace, subject.pod.as_ref())
+        || !is_there("secrets", namespace, subject.secret.as_ref())
+        || !is_there("nodes", "", bound_node)
+    {
+        return Err(TokenError::Invalidated);
+    }
+    let mut identity = Identity::service_account(namespace, &subject.serviceaccount.name);
+    identity.uid.clone_from(&subject.serviceaccount.uid);
+    let mut tell = |key: &str, value: String| {
+        if !value.is_empty() {
+            identity.extra.insert(key.to_owned(), vec![value]);
+        }
+    };
+    tell(CREDENTIAL_ID, format!("JTI={}", claims.jti));
+    for (what, of) in [("pod", &subject.pod), ("node", &subject.node)] {
+        if let Some(of) = of {
+            let key = |part: &str| format!("authentication.kubernetes.io/{what}-{part}");
+            tell(&key("name"), of.name.clone());
+            tell(&key("uid"), of.uid.clone());
+        }
+    }
+    Ok((identity, shared))
+}
