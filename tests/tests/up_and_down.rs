@@ -3,6 +3,11 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use serde_json::{Value, json};
 use windlass_tests::{Folder, exists, memcached_pid, ready_pods, signal};
 
 fn pid_of(folder: &Folder) -> i32 {
@@ -123,11 +128,102 @@ fn without_the_kubeconfigs_credentials_nobody_gets_in() {
     let refused = curl(&folder, &foreign);
     assert!(!refused.contains("PodList"), "{refused}");
     // The kubeconfig is its user's alone, and so is what it was made from.
-    for file in ["kubeconfig", "pki/ca.key", "pki/admin.key"] {
+    for file in ["kubeconfig", "pki/ca.key", "pki/admin.key", "pki/sa.key"] {
         let mode = std::fs::metadata(folder.path().join(".windlass").join(file))
             .expect(file)
             .permissions()
             .mode();
         assert_eq!(mode & 0o077, 0, "{file} can be read by others: {mode:o}");
+    }
+}
+
+/// A token of the ServiceAccount `default`.
+fn token(folder: &Folder) -> String {
+    let request = folder.path().join("token-request.json");
+    std::fs::write(&request, "{}").expect("a file can be written");
+    let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let made = folder.kubectl(&["create", "--raw", path, "-f", "token-request.json"]);
+    let made: Value = serde_json::from_str(&made).expect("a token request is answered in JSON");
+    made["status"]["token"]
+        .as_str()
+        .expect("a token")
+        .to_owned()
+}
+
+/// The token with other claims, signed by the cluster's own key.
+fn signed_again(folder: &Folder, token: &str, claims: &Value) -> String {
+    let pem = folder.path().join(".windlass/pki/sa.key");
+    let pem = std::fs::read_to_string(pem).expect("the key is kept");
+    let key: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let key = STANDARD.decode(key).expect("a key in PEM");
+    let random = SystemRandom::new();
+    let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key, &random)
+        .expect("a P-256 key");
+    let header = token.split('.').next().unwrap_or_default();
+    let message = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let signature = key.sign(&random, message.as_bytes()).expect("a signature");
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+#[test]
+fn a_token_is_good_for_its_account_its_cluster_and_its_time_alone() {
+    let folder = Folder::new("tokens");
+    folder.windlass_ok(&["up", "--no-node", "--detach"]);
+    folder.until("a ServiceAccount", |_| {
+        let accounts = folder.kubectl(&["get", "serviceaccounts", "-o", "name"]);
+        accounts.contains("default").then_some(())
+    });
+    let ask = |token: &str, path: &str| {
+        let header = format!("Authorization: Bearer {token}");
+        curl(&folder, &["--header", &header, path])
+    };
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let good = token(&folder);
+    assert!(ask(&good, "/api").contains("APIVersions"));
+    let refused = ask(&good, secrets);
+    assert!(
+        refused.contains(
+            r#"User \"system:serviceaccount:default:default\" cannot list resource \"secrets\""#
+        ),
+        "{refused}"
+    );
+    let claims = good.split('.').nth(1).unwrap_or_default();
+    let claims = URL_SAFE_NO_PAD.decode(claims).expect("claims");
+    let mut claims: Value = serde_json::from_slice(&claims).expect("claims are JSON");
+    // Signed by the cluster's key, the same claims are as good as the token itself …
+    let again = signed_again(&folder, &good, &claims);
+    assert!(ask(&again, "/api").contains("APIVersions"));
+    // … and an hour after their time they are not.
+    let now = claims["iat"].as_i64().expect("a time");
+    for (claim, time) in [
+        ("iat", now - 7200),
+        ("nbf", now - 7200),
+        ("exp", now - 3600),
+    ] {
+        claims[claim] = json!(time);
+    }
+    let expired = signed_again(&folder, &good, &claims);
+    // Another cluster's token, and one whose claims were changed and not signed again.
+    let other = Folder::new("tokens-other");
+    other.windlass_ok(&["up", "--no-node", "--detach"]);
+    other.until("a ServiceAccount", |_| {
+        let accounts = other.kubectl(&["get", "serviceaccounts", "-o", "name"]);
+        accounts.contains("default").then_some(())
+    });
+    let mut parts: Vec<&str> = good.split('.').collect();
+    let masters = URL_SAFE_NO_PAD.encode(r#"{"sub":"system:masters"}"#);
+    parts[1] = &masters;
+    for (what, token) in [
+        ("expired", expired),
+        ("another cluster's", token(&other)),
+        ("forged", parts.join(".")),
+    ] {
+        for path in ["/api", "/readyz", secrets] {
+            let answer = ask(&token, path);
+            assert!(
+                answer.contains("\"code\":401"),
+                "{what} on {path}: {answer}"
+            );
+        }
     }
 }

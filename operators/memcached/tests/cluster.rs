@@ -1,7 +1,10 @@
 //! The operator in an in-process cluster, under virtual time.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use kube::api::ListParams;
 use memcached_operator::{Memcached, MemcachedSpec, operator};
 use serde_json::json;
 use windlass_cluster::{TestCluster, hours};
@@ -251,5 +254,42 @@ async fn one_seed_gives_one_sequence_of_requests(_cluster: TestCluster) {
         first,
         requests_of_a_life(8).await,
         "pod names follow from the seed"
+    );
+}
+
+#[windlass_cluster::test]
+async fn lives_with_exactly_the_role_it_declares(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster.create(memcached("cache", 2)).await;
+    cluster.settle().await;
+    let exposed = json!({"spec": {"size": 1, "expose": true}});
+    cluster.patch::<Memcached>("cache", exposed).await;
+    cluster.settle().await;
+    let hidden = json!({"spec": {"expose": false}});
+    cluster.patch::<Memcached>("cache", hidden).await;
+    cluster.settle().await;
+    cluster.delete::<Memcached>("cache").await;
+    cluster.settle().await;
+    assert_eq!(cluster.list::<Pod>().await, []);
+    let requests = cluster.requests_of("memcached-operator");
+    let refused: Vec<_> = requests
+        .iter()
+        .filter(|request| request.code == 403)
+        .collect();
+    assert!(!requests.is_empty() && refused.is_empty(), "{refused:#?}");
+    // The role in the cluster is the one its manifests would install, and it is bound to nothing more.
+    let role = Api::<ClusterRole>::all(cluster.client())
+        .get("memcached-operator")
+        .await
+        .unwrap();
+    let declared = windlass::manifests::role::policy_rules(&operator().description());
+    assert_eq!(role.rules, Some(declared));
+    let secrets: Api<Secret> = Api::all(cluster.client_as("memcached-operator"));
+    let denied = secrets.list(&ListParams::default()).await.unwrap_err();
+    assert!(
+        denied.to_string().contains(
+            r#"User "system:serviceaccount:memcached-operator-system:memcached-operator" cannot list resource "secrets""#
+        ),
+        "{denied}"
     );
 }

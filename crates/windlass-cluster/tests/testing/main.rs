@@ -3,4 +3,5 @@
 mod crash;
 mod operators;
 mod requests;
+mod rights;
 mod time;
