@@ -137,7 +137,7 @@ fn without_the_kubeconfigs_credentials_nobody_gets_in() {
     }
 }
 
-/// A token of the ServiceAccount `default`.
+/// A token of the `ServiceAccount` named `default`.
 fn token(folder: &Folder) -> String {
     let request = folder.path().join("token-request.json");
     std::fs::write(&request, "{}").expect("a file can be written");

@@ -246,7 +246,7 @@ where
         Box::pin(async move {
             Ok(client
                 .server
-                .handle(request, client.identity.as_deref())
+                .handle(request, client.identity.as_ref())
                 .await)
         })
     }

@@ -30,7 +30,7 @@ pub(crate) struct ResourceAction<'a> {
 }
 
 /// The name that a list, watch or deletion of a collection is restricted to counts as its name.
-pub(super) fn selected_name(request: &ResourceRequest, query: &Query) -> Option<String> {
+pub(crate) fn selected_name(request: &ResourceRequest, query: &Query) -> Option<String> {
     let collection = matches!(
         request.verb,
         Verb::List | Verb::Watch | Verb::DeleteCollection
@@ -41,7 +41,7 @@ pub(super) fn selected_name(request: &ResourceRequest, query: &Query) -> Option<
 
 impl<'a> ResourceAction<'a> {
     /// What a request asks for. `selected` is the name its selector gives.
-    pub(super) fn of(request: &'a ResourceRequest, selected: Option<&'a str>) -> Self {
+    pub(crate) fn of(request: &'a ResourceRequest, selected: Option<&'a str>) -> Self {
         let name = request.name.as_deref().or(selected).unwrap_or_default();
         // A Namespace is in itself.
         let namespace = if request.group.is_empty() && request.resource == "namespaces" {
@@ -60,7 +60,25 @@ impl<'a> ResourceAction<'a> {
     }
 }
 
-impl Action<'_> {
+impl<'a> Action<'a> {
+    pub(super) fn verb(&self) -> &'a str {
+        match self {
+            Self::Resource(action) => action.verb,
+            Self::Path { verb, .. } => verb,
+        }
+    }
+
+    /// The same with another verb.
+    pub(super) fn with_verb<'b>(&self, verb: &'b str) -> Action<'b>
+    where
+        'a: 'b,
+    {
+        match *self {
+            Self::Resource(action) => Action::Resource(ResourceAction { verb, ..action }),
+            Self::Path { path, .. } => Action::Path { verb, path },
+        }
+    }
+
     /// Where the action is: only roles bound there, or everywhere, count.
     pub(crate) fn namespace(&self) -> &str {
         match self {

@@ -1,6 +1,5 @@
 //! Finding out who sent a request.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -34,16 +33,16 @@ impl Tokens {
 
 impl ApiServer {
     /// Who sent a request: `connection` is who the connection belongs to, if anybody.
-    pub(crate) fn authenticate<'a>(
+    pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
-        connection: Option<&'a Identity>,
-    ) -> Result<Cow<'a, Identity>> {
+        connection: Option<&Arc<Identity>>,
+    ) -> Result<Arc<Identity>> {
         if let Some(identity) = connection {
-            return Ok(Cow::Borrowed(identity));
+            return Ok(identity.clone());
         }
         let Some(header) = headers.get(AUTHORIZATION) else {
-            return Ok(Cow::Owned(Identity::anonymous()));
+            return Ok(Arc::new(Identity::anonymous()));
         };
         let token = header.to_str().ok();
         let token = token.and_then(|text| text.strip_prefix("Bearer "));
@@ -51,11 +50,11 @@ impl ApiServer {
             return Err(ApiError::unauthorized());
         };
         if let Some(identity) = self.tokens().find(token) {
-            return Ok(Cow::Owned(Identity::clone(&identity)));
+            return Ok(identity);
         }
         let audiences = [account::ISSUER.to_owned()];
         match account::authenticate(self, token, &audiences) {
-            Ok((identity, _)) => Ok(Cow::Owned(identity)),
+            Ok((identity, _)) => Ok(identity),
             Err(error) => {
                 tracing::debug!(%error, "a bearer token is refused");
                 Err(ApiError::unauthorized())

@@ -19,11 +19,10 @@ use std::collections::BTreeMap;
 
 pub(crate) use account::Accounts;
 pub use account::SigningKey;
-pub(crate) use action::{Action, ResourceAction};
+pub(crate) use action::{Action, ResourceAction, selected_name};
 pub(crate) use authenticate::Tokens;
 pub(crate) use certificate::identity_of;
 
-use crate::http::{Query, ResourceRequest};
 use crate::server::ApiServer;
 use crate::status::Result;
 
@@ -90,24 +89,5 @@ impl ApiServer {
         } else {
             Err(action.refusal(who, &judgement.reason()))
         }
-    }
-
-    /// The same for a request about a resource.
-    pub(crate) fn authorize_resource(
-        &self,
-        who: &Identity,
-        request: &ResourceRequest,
-        query: &Query,
-    ) -> Result<()> {
-        let selected = action::selected_name(request, query);
-        let action = ResourceAction::of(request, selected.as_deref());
-        self.authorize(who, &Action::Resource(action))
-    }
-
-    /// The same for a path that is no resource.
-    pub(crate) fn authorize_path(&self, who: &Identity, method: &str, path: &str) -> Result<()> {
-        let verb = method.to_ascii_lowercase();
-        let verb = verb.as_str();
-        self.authorize(who, &Action::Path { verb, path })
     }
 }

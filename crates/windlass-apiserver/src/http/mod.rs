@@ -14,12 +14,13 @@ pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use crate::auth::Identity;
+use crate::auth::{Action, Identity, ResourceAction, selected_name};
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
 use crate::{discovery, openapi, verbs};
@@ -32,7 +33,7 @@ impl ApiServer {
     pub(crate) async fn handle<B>(
         &self,
         request: Request<B>,
-        connection: Option<&Identity>,
+        connection: Option<&Arc<Identity>>,
     ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
@@ -52,7 +53,7 @@ impl ApiServer {
     async fn answer<B>(
         &self,
         request: Request<B>,
-        connection: Option<&Identity>,
+        connection: Option<&Arc<Identity>>,
         wanted: Result<Wanted>,
     ) -> Result<Answer>
     where
@@ -61,14 +62,19 @@ impl ApiServer {
     {
         let (parts, body) = request.into_parts();
         let identity = self.authenticate(&parts.headers, connection)?;
-        let identity = self.impersonate(identity, &parts.headers)?;
         let path = parts.uri.path();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let Some(asked) = parse(&parts.method, path, &query) else {
-            self.authorize_path(&identity, parts.method.as_str(), path)?;
+            let verb = parts.method.as_str().to_ascii_lowercase();
+            let action = Action::Path { verb: &verb, path };
+            let identity = self.impersonate(identity, &parts.headers, &action)?;
+            self.authorize(&identity, &action)?;
             return self.answer_path(path, &parts.headers);
         };
-        if let Err(refusal) = self.authorize_resource(&identity, &asked, &query) {
+        let selected = selected_name(&asked, &query);
+        let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
+        let identity = self.impersonate(identity, &parts.headers, &action)?;
+        if let Err(refusal) = self.authorize(&identity, &action) {
             let outcome = Outcome {
                 code: refusal.code,
                 wrote: false,

@@ -109,10 +109,11 @@ async fn connection(
         .1
         .peer_certificates()
         .and_then(|chain| chain.first());
-    let identity = Arc::new(certificate.and_then(|certificate| auth::identity_of(certificate)));
+    let identity = certificate.and_then(|certificate| auth::identity_of(certificate));
+    let identity = identity.map(Arc::new);
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, identity) = (server.clone(), identity.clone());
-        async move { Ok::<_, Infallible>(server.handle(request, identity.as_ref().as_ref()).await) }
+        async move { Ok::<_, Infallible>(server.handle(request, identity.as_ref()).await) }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     let connection = builder.serve_connection(TokioIo::new(stream), service);

@@ -4,6 +4,7 @@
 //! wrong in Kubernetes' words.
 
 mod pod;
+mod role;
 mod service;
 mod update;
 
@@ -31,6 +32,10 @@ pub(crate) fn check(object: &Value, resource: &Resource) -> Vec<Cause> {
             pod::check(template, "spec.template.spec", &mut causes);
             restart_policy(template, &["OnFailure", "Never"], &mut causes);
         }
+        ("rbac.authorization.k8s.io", plural) if plural.ends_with("bindings") => {
+            role::check_binding(object, resource.namespaced, &mut causes);
+        }
+        ("rbac.authorization.k8s.io", _) => role::check(object, resource.namespaced, &mut causes),
         _ => {}
     }
     causes

@@ -50,6 +50,7 @@ cases!(
     lists,
     merge_patch,
     names,
+    roles,
     selectors,
     strategic_merge_patch,
     tables,

@@ -80,10 +80,10 @@ async fn a_raw_client_reaches_no_further_than_its_grants(cluster: TestCluster) {
 }
 
 async fn give(cluster: &TestCluster, rules: serde_json::Value) {
-    let roles: Api<ClusterRole> = Api::all(cluster.client());
     let patch = Patch::Merge(json!({ "rules": rules }));
     let params = PatchParams::default();
-    roles.patch("diligent", &params, &patch).await.unwrap();
+    let api: Api<ClusterRole> = Api::all(cluster.client());
+    api.patch("diligent", &params, &patch).await.unwrap();
 }
 
 #[windlass_cluster::test]

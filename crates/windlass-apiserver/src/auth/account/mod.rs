@@ -69,7 +69,14 @@ pub(crate) enum TokenError {
 #[derive(Debug)]
 pub(crate) struct Accounts {
     key: Option<SigningKey>,
-    verified: Mutex<HashMap<String, Arc<Claims>>>,
+    verified: Mutex<HashMap<String, Arc<Verified>>>,
+}
+
+/// What a token of this server says, and whom it is of.
+#[derive(Debug)]
+struct Verified {
+    claims: Claims,
+    identity: Arc<Identity>,
 }
 
 impl Accounts {
@@ -81,20 +88,22 @@ impl Accounts {
         }
     }
 
-    /// What a token of this server says.
-    fn claims_of(&self, token: &str) -> Result<Arc<Claims>, TokenError> {
+    /// Checks that a token is of this server.
+    fn verify(&self, token: &str) -> Result<Arc<Verified>, TokenError> {
         let lock = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(claims) = lock().get(token) {
-            return Ok(claims.clone());
+        if let Some(verified) = lock().get(token) {
+            return Ok(verified.clone());
         }
         let key = self.key.as_ref().ok_or(TokenError::Invalid)?;
-        let claims = Arc::new(Claims::read(token, key).ok_or(TokenError::Invalid)?);
-        let mut verified = lock();
-        if verified.len() >= REMEMBERED {
-            verified.clear();
+        let claims = Claims::read(token, key).ok_or(TokenError::Invalid)?;
+        let identity = Arc::new(identity_of(&claims));
+        let verified = Arc::new(Verified { claims, identity });
+        let mut known = lock();
+        if known.len() >= REMEMBERED {
+            known.clear();
         }
-        verified.insert(token.to_owned(), claims.clone());
-        Ok(claims)
+        known.insert(token.to_owned(), verified.clone());
+        Ok(verified)
     }
 }
 
@@ -103,8 +112,9 @@ pub(super) fn authenticate(
     server: &ApiServer,
     token: &str,
     audiences: &[String],
-) -> Result<(Identity, Vec<String>), TokenError> {
-    let claims = server.accounts().claims_of(token)?;
+) -> Result<(Arc<Identity>, Vec<String>), TokenError> {
+    let verified = server.accounts().verify(token)?;
+    let claims = &verified.claims;
     let now = server.clock().now().as_second();
     if claims.iss != ISSUER {
         return Err(TokenError::Invalid);
@@ -142,7 +152,13 @@ pub(super) fn authenticate(
     {
         return Err(TokenError::Invalidated);
     }
-    let mut identity = Identity::service_account(namespace, &subject.serviceaccount.name);
+    Ok((verified.identity.clone(), shared))
+}
+
+/// Whom a token is of.
+fn identity_of(claims: &Claims) -> Identity {
+    let subject = &claims.kubernetes;
+    let mut identity = Identity::service_account(&subject.namespace, &subject.serviceaccount.name);
     identity.uid.clone_from(&subject.serviceaccount.uid);
     let mut tell = |key: &str, value: String| {
         if !value.is_empty() {
@@ -157,5 +173,5 @@ pub(super) fn authenticate(
             tell(&key("uid"), of.uid.clone());
         }
     }
-    Ok((identity, shared))
+    identity
 }

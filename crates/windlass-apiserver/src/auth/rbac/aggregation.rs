@@ -4,8 +4,6 @@
 //! done when the write is answered. An aggregated role may be gathered by another (`view` by
 //! `edit` by `admin`): rounds are run until nothing changes.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::{GROUP, Policy, Rule};
@@ -18,14 +16,12 @@ use crate::store::{Key, Stored, TableName};
 /// Roles may gather each other in a circle and never come to rest: a run ends after this many rounds.
 const ROUNDS: usize = 16;
 
-/// The `ClusterRole`s with what one selects others by.
-type Labels = BTreeMap<String, BTreeMap<String, String>>;
-
 /// The rules that a role gathers.
-fn gathered(policy: &Policy, labels: &Labels, name: &str, selectors: &[Selector]) -> Vec<Rule> {
+fn gathered(policy: &Policy, name: &str, selectors: &[Selector]) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     for selector in selectors {
-        let others = labels
+        let others = policy
+            .labels
             .iter()
             .filter(|(other, labels)| *other != name && selector.matches_labels(labels));
         for (other, _) in others {
@@ -41,11 +37,11 @@ fn gathered(policy: &Policy, labels: &Labels, name: &str, selectors: &[Selector]
 }
 
 /// What has to change now: roles and the rules they should have.
-fn due(policy: &Policy, labels: &Labels) -> Vec<(Key, Vec<Rule>)> {
+fn due(policy: &Policy) -> Vec<(Key, Vec<Rule>)> {
     let mut due = Vec::new();
     for (name, selectors) in &policy.aggregations {
         let key = Key::new("", name);
-        let rules = gathered(policy, labels, name, selectors);
+        let rules = gathered(policy, name, selectors);
         if policy.roles.get(&key).is_none_or(|has| **has != *rules) {
             due.push((key, rules));
         }
@@ -56,20 +52,8 @@ fn due(policy: &Policy, labels: &Labels) -> Vec<(Key, Vec<Rule>)> {
 /// These roles and bindings with the rules of aggregated roles filled in.
 pub(crate) fn aggregated(mut objects: Vec<Value>) -> Vec<Value> {
     let is_role = |object: &Value| object["kind"] == "ClusterRole";
-    let labels = |object: &Value| {
-        let labels = object["metadata"]["labels"].as_object();
-        let labels = labels.into_iter().flatten();
-        labels
-            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-            .collect()
-    };
-    let labels: Labels = objects
-        .iter()
-        .filter(|object| is_role(object))
-        .map(|object| (meta(object, "name").to_owned(), labels(object)))
-        .collect();
     for _ in 0..ROUNDS {
-        for (key, rules) in due(&Policy::of(&objects), &labels) {
+        for (key, rules) in due(&Policy::of(&objects)) {
             let role = objects
                 .iter_mut()
                 .find(|object| is_role(object) && meta(object, "name") == key.name());
@@ -89,15 +73,7 @@ fn values(rules: &[Rule]) -> Value {
 pub(super) fn run(server: &ApiServer) {
     let table = TableName::new(GROUP, "clusterroles");
     for _ in 0..ROUNDS {
-        let Ok(listing) = server.store().list(&table, None, None, None) else {
-            return;
-        };
-        let labels = listing
-            .objects
-            .iter()
-            .map(|role| (role.key.name().to_owned(), role.labels.clone()))
-            .collect();
-        let due = due(&server.rbac().read(), &labels);
+        let due = due(&server.rbac().read());
         if due.is_empty() {
             return;
         }

@@ -119,6 +119,8 @@ pub(crate) struct Policy {
     holders: HashMap<Key, BTreeSet<Holder>>,
     /// What aggregated roles gather.
     aggregations: BTreeMap<String, Vec<Selector>>,
+    /// What they gather by: the labels of every `ClusterRole`.
+    labels: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// The answer to whether somebody may do something.
@@ -202,15 +204,18 @@ impl Rbac {
         self.read().roles.get(role).cloned()
     }
 
-    /// Takes over what a role or binding says now.
-    fn refresh(&self, store: &Store, plural: &str, key: &Key) {
+    /// Takes over what a role or binding says now; tells whether aggregated roles may have to change.
+    fn refresh(&self, store: &Store, plural: &str, key: &Key) -> bool {
         let mut policy = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let found = store.get(&TableName::new(GROUP, plural), key);
         let found = found.map(|stored| stored.value());
-        match plural {
-            "clusterroles" | "roles" => policy.set_role(key, found.as_ref()),
-            _ => policy.set_binding(key, found.as_ref()),
+        if plural.ends_with("bindings") {
+            policy.set_binding(key, found.as_ref());
+            return false;
         }
+        let was_gathered = policy.is_gathered(key);
+        policy.set_role(key, found.as_ref());
+        was_gathered || policy.is_gathered(key)
     }
 }
 
@@ -245,15 +250,41 @@ impl Policy {
         self.roles.get(&grant.role).map(|rules| &**rules)
     }
 
+    /// Whether a role gathers others, or is gathered itself.
+    fn is_gathered(&self, key: &Key) -> bool {
+        let labels = self.labels.get(key.name());
+        let labels = labels.filter(|_| key.namespace().is_empty());
+        labels.is_some_and(|labels| {
+            self.aggregations.contains_key(key.name())
+                || self
+                    .aggregations
+                    .values()
+                    .flatten()
+                    .any(|selector| selector.matches_labels(labels))
+        })
+    }
+
     fn set_role(&mut self, key: &Key, role: Option<&Value>) {
-        self.aggregations.remove(key.name());
+        let of_cluster = key.namespace().is_empty();
+        if of_cluster {
+            self.aggregations.remove(key.name());
+            self.labels.remove(key.name());
+        }
         let Some(role) = role else {
             self.roles.remove(key);
             return;
         };
         self.roles.insert(key.clone(), Rule::all_of(role).into());
+        if !of_cluster {
+            return;
+        }
+        let labels = role["metadata"]["labels"].as_object().into_iter().flatten();
+        let labels = labels
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect();
+        self.labels.insert(key.name().to_owned(), labels);
         let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
-        if let Some(selectors) = selectors.filter(|_| key.namespace().is_empty()) {
+        if let Some(selectors) = selectors {
             let selectors = selectors.iter().map(Selector::from_object).collect();
             self.aggregations.insert(key.name().to_owned(), selectors);
         }
@@ -327,8 +358,8 @@ pub(crate) fn after_write(server: &ApiServer, resource: &Resource, key: &Key) {
     if resource.group != GROUP || resource.is_custom() {
         return;
     }
-    server.rbac().refresh(server.store(), &resource.plural, key);
-    if resource.plural == "clusterroles" {
+    let gathered = server.rbac().refresh(server.store(), &resource.plural, key);
+    if gathered {
         aggregation::run(server);
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn answer(call: &Call<'_>, mut review: Value) -> Result<Value> {
         _ => vec![ISSUER.to_owned()],
     };
     let found = match call.server.tokens().find(token) {
-        Some(identity) => Ok((crate::Identity::clone(&identity), audiences)),
+        Some(identity) => Ok((identity, audiences)),
         None => account::authenticate(call.server, token, &audiences),
     };
     review["status"] = match found {
