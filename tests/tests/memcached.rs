@@ -15,7 +15,7 @@ fn three_processes_answer_come_back_when_killed_and_go_with_their_resource() {
     let status = folder.status();
     let pods = ready_pods(&status);
     assert_eq!(pods.len(), 3, "{status:#}");
-    let pids: Vec<i32> = pods
+    let processes: Vec<i32> = pods
         .iter()
         .map(|(name, ip)| memcached_pid(ip).unwrap_or_else(|| panic!("{name} answers")))
         .collect();
@@ -27,7 +27,7 @@ fn three_processes_answer_come_back_when_killed_and_go_with_their_resource() {
 
     // One is killed and comes back as another process at the same address.
     let (victim, address) = &pods[0];
-    signal("KILL", pids[0]);
+    signal("KILL", processes[0]);
     let restarted = folder.until("the killed process's return", |status| {
         let pod = status["pods"]
             .as_array()?
@@ -41,7 +41,7 @@ fn three_processes_answer_come_back_when_killed_and_go_with_their_resource() {
         "{restarted:#}"
     );
     let back = memcached_pid(address).expect("it answers again");
-    assert_ne!(back, pids[0]);
+    assert_ne!(back, processes[0]);
 
     // Resized, then deleted, with kubectl as a user would.
     folder.kubectl(&[
@@ -62,5 +62,5 @@ fn three_processes_answer_come_back_when_killed_and_go_with_their_resource() {
         let none = |key: &str| status[key].as_array().is_some_and(Vec::is_empty);
         (none("customResources") && none("deployments") && none("pods")).then_some(())
     });
-    assert!(!exists(survivor) && !exists(back) && pids.iter().all(|pid| !exists(*pid)));
+    assert!(!exists(survivor) && !exists(back) && processes.iter().all(|pid| !exists(*pid)));
 }

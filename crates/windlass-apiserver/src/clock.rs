@@ -59,7 +59,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_virtual_clock_moves_with_tokio() {
         let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse().unwrap());
-        tokio::time::advance(Duration::from_secs(3600)).await;
+        tokio::time::advance(Duration::from_hours(1)).await;
         assert_eq!(clock.now_seconds(), "2030-01-01T01:00:00Z");
         assert_eq!(
             clock.after_seconds(Duration::from_secs(30)),

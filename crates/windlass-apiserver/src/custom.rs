@@ -2,26 +2,30 @@
 
 use serde_json::{Value, json};
 
+use crate::apply::{self, Managers, Writer};
 use crate::crd;
 use crate::object::{self, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::{Key, Stored, TableName, WriteError};
 
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
+
 fn definitions() -> TableName {
-    TableName::new("apiextensions.k8s.io", "customresourcedefinitions")
+    TableName::new(GROUP, PLURAL)
 }
 
 /// What follows from a write to a CRD, or to the last object of one.
 pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stored, deleted: bool) {
-    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+    if resource.is(GROUP, PLURAL) {
         let definition = stored.value();
         if deleted {
             withdraw(server, &definition);
         } else if object::is_terminating(&definition) {
             clean_up(server, &definition);
         } else {
-            establish(server, stored.key.clone(), &definition);
+            establish(server, &stored.key, &definition);
         }
     } else if resource.is_custom() && deleted {
         let name = format!("{}.{}", resource.plural, resource.group);
@@ -35,7 +39,7 @@ pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stor
 }
 
 /// Serves the versions of a CRD, and says so in its status.
-fn establish(server: &ApiServer, key: Key, definition: &Value) {
+fn establish(server: &ApiServer, key: &Key, definition: &Value) {
     let (group, plural) = names(definition);
     server
         .registry()
@@ -51,9 +55,11 @@ fn establish(server: &ApiServer, key: Key, definition: &Value) {
         return;
     }
     let status = crd::established_status(definition, &server.clock().now_seconds());
-    amend(server, &key, |definition| {
+    amend(server, key, |definition| {
         definition["status"] = status.clone();
     });
+    // Watches of the new kind know nothing of what was before it.
+    server.store().open(&TableName::new(&group, &plural));
 }
 
 fn withdraw(server: &ApiServer, definition: &Value) {
@@ -124,17 +130,38 @@ fn clean_up(server: &ApiServer, definition: &Value) {
     }
 }
 
-/// Changes a CRD on the server's own account.
+/// Changes a CRD on the server's own account, which is recorded as such.
 fn amend(server: &ApiServer, key: &Key, change: impl Fn(&mut Value)) {
+    let Some(resource) = server.registry().find(GROUP, "v1", PLURAL) else {
+        return;
+    };
+    let now = server.clock().now_seconds();
+    let writer = Writer {
+        manager: "kube-apiserver",
+        api_version: "apiextensions.k8s.io/v1",
+        subresource: "status",
+        now: Some(&now),
+    };
     for _ in 0..16 {
         let Some(found) = server.store().get(&definitions(), key) else {
             return;
         };
-        let mut value = found.value();
-        change(&mut value);
+        let old = found.value();
+        let mut new = old.clone();
+        change(&mut new);
+        let managers = Managers::read(&old["metadata"]["managedFields"]);
+        let managers = apply::record_update(
+            &old,
+            &new,
+            &resource.ty,
+            managers,
+            &writer,
+            &[&["metadata"]],
+        );
+        set_meta(&mut new, "managedFields", Some(managers.write()));
         match server
             .store()
-            .update(&definitions(), key.clone(), found.revision, value, &[])
+            .update(&definitions(), key.clone(), found.revision, new, &[])
         {
             Err(WriteError::Changed) => {}
             _ => return,

@@ -3,11 +3,15 @@
 //! A built-in object is read as Go would read it into a struct: unknown fields are dropped (and
 //! told), nulls and empty collections vanish, a value of the wrong type is an error.
 
-use serde_json::Value;
+use base64::Engine as _;
+use serde_json::{Value, json};
 
+use crate::facts;
+use crate::go;
 use crate::http::Query;
+use crate::quantity::{self, Quantity};
 use crate::resource::Resource;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, field};
 use crate::types::{Scalar, Type};
 
 /// What to do about fields the server does not know.
@@ -19,181 +23,422 @@ pub(crate) enum FieldValidation {
 }
 
 impl FieldValidation {
-    pub(crate) fn from_query(query: &Query) -> Result<Self> {
+    /// What the query asks for; the value itself when it is none of these.
+    pub(crate) fn from_query(query: &Query) -> Result<Self, &str> {
         match query.get("fieldValidation") {
             None | Some("Warn") => Ok(Self::Warn),
             Some("Ignore") => Ok(Self::Ignore),
             Some("Strict") => Ok(Self::Strict),
-            Some(other) => Err(ApiError::bad_request(format!(
-                "fieldValidation parameter unsupported: {other}: must be one of Ignore, Strict, Warn"
-            ))),
+            Some(other) => Err(other),
         }
     }
 }
 
-/// Checks that the body is an object of this resource's kind, filling in nothing.
+/// The sentence of every body that is of this kind and cannot be read.
+pub(crate) fn unreadable(resource: &Resource, why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {}: {why}",
+        resource.kind, resource.version, resource.kind
+    ))
+}
+
+/// Checks that the body is an object of this resource's kind, filling in nothing. A typed body may
+/// leave kind and version out: the path tells.
 pub(crate) fn check_kind(object: &Value, resource: &Resource) -> Result<()> {
-    if !object.is_object() {
-        return Err(ApiError::bad_request(
-            "the body of the request must be a JSON object",
-        ));
-    }
-    let (kind, api_version) = (
-        object["kind"].as_str().unwrap_or_default(),
-        object["apiVersion"].as_str().unwrap_or_default(),
-    );
-    // A typed body may leave both out: the path tells.
-    if (kind.is_empty() || kind == resource.kind)
-        && (api_version.is_empty() || api_version == resource.api_version())
-    {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    let same_version = api_version.is_empty() || api_version == resource.api_version();
+    if (kind.is_empty() || kind == resource.kind) && same_version {
         return Ok(());
     }
-    if kind == resource.kind {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({})",
-            resource.api_version()
-        )));
+    if resource.is_custom() {
+        return Err(if same_version {
+            let cause = field::invalid("kind", &kind.into(), &format!("must be {}", resource.kind));
+            let mut subject = resource.kind_subject();
+            subject.kind = kind;
+            ApiError::invalid(subject, crate::object::meta(object, "name"), &[cause])
+        } else {
+            ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({})",
+                resource.api_version()
+            ))
+        });
     }
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let _ = group;
+    let registered = facts::get()
+        .resources
+        .iter()
+        .any(|known| known.kind == kind && known.group == group && known.version == version);
+    let why = if registered {
+        let package = |group: &str| match group.split('.').next() {
+            None | Some("") => "core".to_owned(),
+            Some(name) => name.to_owned(),
+        };
+        format!(
+            "converting ({version}.{kind}) to ({}.{}): unknown conversion",
+            package(&resource.group),
+            resource.kind
+        )
+    } else {
+        format!(
+            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )
+    };
     Err(ApiError::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {}",
+        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
         resource.kind
     )))
 }
 
-/// Brings an object into the form it is stored in; the unknown fields come back.
-pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<String>> {
+/// Brings an object into the form it is stored in; the unknown fields come back, or why it is not
+/// of its type.
+pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<String>, String> {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".into(), resource.api_version().into());
         map.insert("kind".into(), resource.kind.clone().into());
+        if map.get("metadata").is_none_or(serde_json::Value::is_null) {
+            map.insert("metadata".into(), json!({}));
+        }
     }
-    let mut unknown = Vec::new();
-    let mismatch = |place: String| {
-        ApiError::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {place}",
-            resource.kind, resource.version, resource.kind
-        ))
+    // An empty list of owners and one empty owner both ask for ownership to be forgotten.
+    if object["metadata"].get("managedFields") == Some(&json!([])) {
+        object["metadata"]["managedFields"] = json!([{}]);
+    }
+    let mut reader = Reader {
+        structure: resource.kind.clone(),
+        unknown: Vec::new(),
     };
     match &resource.custom {
-        None => read(object, &resource.ty, "", &mut unknown).map_err(mismatch)?,
+        None => reader.read(object, &resource.ty, &Place::default())?,
         Some(custom) => {
-            unknown = custom.prune_and_default(object);
+            let place = Place::default().field("metadata");
             if let Some(metadata) = object.get_mut("metadata") {
-                read(
-                    metadata,
-                    resource.ty.member("metadata"),
-                    "metadata",
-                    &mut unknown,
-                )
-                .map_err(mismatch)?;
+                "ObjectMeta".clone_into(&mut reader.structure);
+                reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
+            let mut pruned = custom.prune_and_default(object);
+            pruned.sort();
+            reader.unknown.extend(pruned);
         }
     }
-    if let Some(map) = object.as_object_mut()
-        && !map.get("metadata").is_some_and(Value::is_object)
-    {
-        map.insert("metadata".into(), Value::Object(serde_json::Map::new()));
-    }
-    Ok(unknown)
+    Ok(reader.unknown)
 }
 
-/// Reads `value` as `ty`; the error names the place and what was found there.
-fn read(value: &mut Value, ty: &Type, path: &str, unknown: &mut Vec<String>) -> Result<(), String> {
-    let below = |name: &str| {
-        if path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{path}.{name}")
-        }
-    };
-    match ty.resolve() {
-        Type::Any | Type::Named(_) => Ok(()),
-        Type::Scalar(scalar) => read_scalar(value, *scalar, path),
-        Type::Struct { fields, open, .. } => {
-            let map = value.as_object_mut().ok_or_else(|| {
-                format!("json: cannot unmarshal into field {path} of type object")
-            })?;
-            if !open {
-                let strange: Vec<String> = map
-                    .keys()
-                    .filter(|name| !fields.contains_key(*name))
-                    .cloned()
-                    .collect();
-                for name in strange {
-                    map.remove(&name);
-                    unknown.push(below(&name));
-                }
-            }
-            let mut gone = Vec::new();
-            for (name, value) in map.iter_mut() {
-                let Some(field) = fields.get(name) else {
-                    continue;
-                };
-                if value.is_null() {
-                    gone.push(name.clone());
-                    continue;
-                }
-                read(value, &field.ty, &below(name), unknown)?;
-                let empty_map = matches!(field.ty.resolve(), Type::Map { .. })
-                    && value.as_object().is_some_and(serde_json::Map::is_empty);
-                if empty_map || value.as_array().is_some_and(Vec::is_empty) {
-                    gone.push(name.clone());
-                }
-            }
-            for name in gone {
-                map.remove(&name);
-            }
-            Ok(())
-        }
-        Type::Map { value: ty, .. } => {
-            let map = value
-                .as_object_mut()
-                .ok_or_else(|| format!("json: cannot unmarshal into field {path} of type map"))?;
-            map.iter_mut()
-                .try_for_each(|(name, value)| read(value, ty, &below(name), unknown))
-        }
-        Type::List { item, .. } => {
-            let items = value
-                .as_array_mut()
-                .ok_or_else(|| format!("json: cannot unmarshal into field {path} of type list"))?;
-            items.iter_mut().enumerate().try_for_each(|(index, value)| {
-                read(value, item, &format!("{path}[{index}]"), unknown)
+/// Why an object that calls itself another built-in kind cannot be read as this one.
+pub(crate) fn misread(object: &Value, resource: &Resource) -> Option<String> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let claimed = facts::get().resources.iter().find(|known| {
+        let api_version = match known.group.as_str() {
+            "" => known.version.clone(),
+            group => format!("{group}/{}", known.version),
+        };
+        known.kind == text("kind") && api_version == text("apiVersion")
+    });
+    match claimed {
+        Some(known) if known.kind != resource.kind => {
+            let mut reader = Reader {
+                structure: known.kind.clone(),
+                unknown: Vec::new(),
+            };
+            let ty = Type::Named(known.type_name.clone());
+            let read = reader.read(&mut object.clone(), &ty, &Place::default());
+            read.err().or_else(|| {
+                check_kind(object, resource)
+                    .err()
+                    .map(|error| error.message)
             })
         }
+        _ => check_kind(object, resource)
+            .err()
+            .map(|error| error.message),
     }
 }
 
-fn read_scalar(value: &Value, scalar: Scalar, path: &str) -> Result<(), String> {
-    let (fits, wanted) = match scalar {
-        Scalar::String => (value.is_string(), "string"),
-        Scalar::Time => (
-            value
-                .as_str()
-                .is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()),
-            "Time",
-        ),
-        Scalar::Integer => (value.is_i64() || value.is_u64(), "int64"),
-        Scalar::Number => (value.is_number(), "float64"),
-        Scalar::Boolean => (value.is_boolean(), "bool"),
-        Scalar::IntOrString => (
-            value.is_string() || value.is_i64() || value.is_u64(),
-            "intstr.IntOrString",
-        ),
-        Scalar::Quantity => (value.is_string() || value.is_number(), "resource.Quantity"),
-        Scalar::Any => (true, ""),
-    };
-    if fits || value.is_null() {
-        return Ok(());
+/// Where in an object something stands: as clients write it, and as Go names it in errors, which
+/// leaves out list positions and map keys.
+#[derive(Clone, Default)]
+struct Place {
+    path: String,
+    fields: String,
+}
+
+impl Place {
+    fn field(&self, name: &str) -> Self {
+        let join = |to: &str| {
+            if to.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{to}.{name}")
+            }
+        };
+        Self {
+            path: join(&self.path),
+            fields: join(&self.fields),
+        }
     }
-    let found = match value {
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        Value::Array(_) => "array",
-        _ => "object",
+
+    fn inside(&self, step: &str) -> Self {
+        Self {
+            path: format!("{}{step}", self.path),
+            fields: self.fields.clone(),
+        }
+    }
+}
+
+struct Reader {
+    /// The struct that holds what is being read.
+    structure: String,
+    unknown: Vec<String>,
+}
+
+impl Reader {
+    fn mismatch(&self, value: &Value, ty: &Type, place: &Place) -> String {
+        format!(
+            "json: cannot unmarshal {} into Go struct field {}.{} of type {}",
+            go::json_kind(value),
+            self.structure,
+            place.fields,
+            go::type_name(ty)
+        )
+    }
+
+    /// Reads `value` as `ty`; the error is the one Go's decoder would give.
+    fn read(&mut self, value: &mut Value, ty: &Type, place: &Place) -> Result<(), String> {
+        let shape_fits = match ty.resolve() {
+            Type::Struct { .. } | Type::Map { .. } => value.is_object() || value.is_null(),
+            Type::List { .. } => value.is_array() || value.is_null(),
+            Type::Scalar(scalar) => return self.read_scalar(value, *scalar, ty, place),
+            Type::Any | Type::Named(_) => return Ok(()),
+        };
+        if !shape_fits {
+            return Err(self.mismatch(value, ty, place));
+        }
+        match (ty.resolve(), value) {
+            (Type::Struct { fields, open, .. }, Value::Object(map)) => {
+                let outer = self.structure.clone();
+                if let (Type::Named(name), false) = (ty, place.fields.is_empty()) {
+                    let own = name.rsplit('.').next().unwrap_or_default();
+                    own.clone_into(&mut self.structure);
+                }
+                if !open {
+                    map.retain(|name, _| {
+                        let known = fields.contains_key(name);
+                        if !known {
+                            self.unknown.push(place.field(name).path);
+                        }
+                        known
+                    });
+                }
+                for (name, value) in map.iter_mut() {
+                    if let Some(field) = fields.get(name) {
+                        self.read(value, &field.ty, &place.field(name))?;
+                    }
+                }
+                let zeros = match ty {
+                    Type::Named(name) => facts::get().zeros_of(name),
+                    _ => None,
+                };
+                map.retain(|name, value| match fields.get(name) {
+                    None => true,
+                    // A list that is on the wire anyway is told apart from one that was not sent.
+                    Some(_)
+                        if value.is_array()
+                            && zeros.is_some_and(|zeros| zeros.contains_key(name)) =>
+                    {
+                        true
+                    }
+                    Some(field) => !is_nothing(value, &field.ty),
+                });
+                self.structure = outer;
+                Ok(())
+            }
+            (Type::Map { value: ty, .. }, Value::Object(map)) => {
+                map.iter_mut().try_for_each(|(name, value)| {
+                    self.read(value, ty, &place.inside(&format!(".{name}")))
+                })
+            }
+            (Type::List { item, .. }, Value::Array(items)) => {
+                items.iter_mut().enumerate().try_for_each(|(index, value)| {
+                    self.read(value, item, &place.inside(&format!("[{index}]")))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read_scalar(
+        &self,
+        value: &mut Value,
+        scalar: Scalar,
+        ty: &Type,
+        place: &Place,
+    ) -> Result<(), String> {
+        let whole = value.is_i64() || value.is_u64();
+        let fits = match scalar {
+            Scalar::String => value.is_string(),
+            Scalar::Int32 => value
+                .as_i64()
+                .is_some_and(|number| i32::try_from(number).is_ok()),
+            Scalar::Integer => whole,
+            Scalar::Number => value.is_number(),
+            Scalar::Boolean => value.is_boolean(),
+            Scalar::IntOrString => value.is_string() || whole,
+            Scalar::Time => return read_time(value),
+            Scalar::Bytes => return read_bytes(value),
+            Scalar::Quantity => return read_quantity(value),
+        };
+        if fits || value.is_null() {
+            return Ok(());
+        }
+        Err(self.mismatch(value, ty, place))
+    }
+}
+
+/// What a Go struct does not keep apart from absence.
+fn is_nothing(value: &Value, ty: &Type) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && matches!(ty.resolve(), Type::Map { .. }),
+        _ => false,
+    }
+}
+
+fn read_time(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Null => Ok(()),
+        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => Ok(()),
+        Value::String(text) => Err(format!(
+            "parsing time \"{text}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{text}\" as \"2006\""
+        )),
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type string",
+            go::json_kind(other)
+        )),
+    }
+}
+
+/// Base64, whose line breaks do not count.
+fn read_bytes(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Null => Ok(()),
+        Value::String(text) => {
+            let plain = text.replace(['\n', '\r'], "");
+            match base64::engine::general_purpose::STANDARD.decode(plain.as_bytes()) {
+                Ok(_) => Ok(()),
+                Err(error) => {
+                    let at = match error {
+                        base64::DecodeError::InvalidByte(at, _)
+                        | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                        // The group of four that is not whole.
+                        base64::DecodeError::InvalidLength(_)
+                        | base64::DecodeError::InvalidPadding => plain.len() - plain.len() % 4,
+                    };
+                    Err(format!("illegal base64 data at input byte {at}"))
+                }
+            }
+        }
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type []uint8",
+            go::json_kind(other)
+        )),
+    }
+}
+
+/// A quantity is kept in its canonical form.
+fn read_quantity(value: &mut Value) -> Result<(), String> {
+    let text = match value {
+        Value::Null => return Ok(()),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err(quantity::MALFORMED.to_owned()),
     };
-    Err(format!(
-        "json: cannot unmarshal {found} into Go struct field {path} of type {wanted}"
-    ))
+    let read = Quantity::parse(&text).ok_or_else(|| quantity::MALFORMED.to_owned())?;
+    *value = read.to_string().into();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(value: &mut Value, ty: &str) -> Result<Vec<String>, String> {
+        let mut reader = Reader {
+            structure: ty.to_owned(),
+            unknown: Vec::new(),
+        };
+        let ty = Type::Named(format!("io.k8s.api.core.v1.{ty}"));
+        reader.read(value, &ty, &Place::default())?;
+        Ok(reader.unknown)
+    }
+
+    #[test]
+    fn what_go_would_not_keep_is_dropped() {
+        let mut pod = json!({"spec": {"containers": [{"name": "c", "args": [], "odd": 1, "resources": {"limits": {"cpu": 0.5}}}], "nodeSelector": {}, "volumes": null}});
+        let unknown = read(&mut pod, "Pod").unwrap();
+        assert_eq!(unknown, ["spec.containers[0].odd"]);
+        assert_eq!(
+            pod,
+            json!({"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "500m"}}}]}})
+        );
+    }
+
+    #[test]
+    fn errors_name_the_place_as_go_does() {
+        let error = |mut value: Value| read(&mut value, "Pod").unwrap_err();
+        assert_eq!(
+            error(json!({"spec": {"containers": [{"name": 1}]}})),
+            "json: cannot unmarshal number into Go struct field Container.spec.containers.name of type string"
+        );
+        assert_eq!(
+            error(json!({"spec": {"containers": {}}})),
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container"
+        );
+        assert_eq!(
+            error(json!({"metadata": {"labels": {"a": 1}}})),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"
+        );
+    }
+
+    fn tree() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z0-9%]{0,4}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 32, 4, |inner| {
+            let key = proptest::sample::select(vec![
+                "metadata",
+                "spec",
+                "status",
+                "containers",
+                "name",
+                "resources",
+                "limits",
+                "cpu",
+                "managedFields",
+                "labels",
+                "env",
+                "ports",
+                "odd",
+            ]);
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                proptest::collection::btree_map(key, inner, 0..4).prop_map(|map| json!(map)),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn reading_twice_changes_nothing_more(mut value in tree()) {
+            if read(&mut value, "Pod").is_ok() {
+                let once = value.clone();
+                prop_assert_eq!(read(&mut value, "Pod"), Ok(Vec::new()));
+                prop_assert_eq!(value, once);
+            }
+        }
+    }
 }

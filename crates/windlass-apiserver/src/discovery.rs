@@ -29,6 +29,30 @@ pub(crate) fn version() -> Value {
     })
 }
 
+/// `/`: what can be asked for.
+pub(crate) fn paths(known: &Known) -> Value {
+    let mut paths: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for group in known.groups() {
+        paths.push(format!("/apis/{}", group.name));
+        for version in &group.versions {
+            paths.push(format!("/apis/{}/{version}", group.name));
+        }
+    }
+    paths.sort();
+    json!({"paths": paths})
+}
+
 /// Whether the client prefers everything in one answer.
 fn wants_aggregated(headers: &HeaderMap) -> bool {
     let accept = headers
@@ -43,48 +67,43 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 }
 
 /// `/api`.
-pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Result<Answer> {
+pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Answer {
     if wants_aggregated(headers) {
-        return Ok(aggregated(known, &[("", vec!["v1".to_owned()])]));
+        return aggregated(known, &[("", vec!["v1".to_owned()])]);
     }
-    Ok(Answer::value(json!({
+    Answer::value(json!({
         "kind": "APIVersions",
         "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
-    })))
+    }))
 }
 
 /// `/apis`.
-pub(crate) fn groups(known: &Known, headers: &HeaderMap) -> Result<Answer> {
+pub(crate) fn groups(known: &Known, headers: &HeaderMap) -> Answer {
     let groups = known.groups();
     if wants_aggregated(headers) {
         let wanted: Vec<_> = groups
             .iter()
             .map(|group| (group.name.as_str(), group.versions.clone()))
             .collect();
-        return Ok(aggregated(known, &wanted));
+        return aggregated(known, &wanted);
     }
     let groups: Vec<Value> = groups
         .iter()
         .map(|group| api_group(&group.name, &group.versions))
         .collect();
-    Ok(Answer::value(
-        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
-    ))
+    Answer::value(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/<group>`.
-pub(crate) fn group(known: &Known, name: &str) -> Result<Answer> {
+pub(crate) fn group(known: &Known, name: &str) -> Answer {
     let Some(group) = known.groups().into_iter().find(|group| group.name == name) else {
-        return Ok(Answer::text(
-            http::StatusCode::NOT_FOUND,
-            "404 page not found\n",
-        ));
+        return Answer::no_such_path();
     };
     let mut group = api_group(&group.name, &group.versions);
     group["kind"] = "APIGroup".into();
     group["apiVersion"] = "v1".into();
-    Ok(Answer::value(group))
+    Answer::value(group)
 }
 
 fn api_group(name: &str, versions: &[String]) -> Value {
@@ -98,14 +117,10 @@ fn api_group(name: &str, versions: &[String]) -> Value {
 /// `/api/v1` and `/apis/<group>/<version>`.
 pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Answer> {
     let Some(resources) = known.of_version(group, version) else {
-        // An unknown group is no path at all; an unknown version of a known one is.
-        return if known.has_group(group) {
+        return if known.is_path(group, version) {
             Err(ApiError::resource_not_found())
         } else {
-            Ok(Answer::text(
-                http::StatusCode::NOT_FOUND,
-                "404 page not found\n",
-            ))
+            Ok(Answer::no_such_path())
         };
     };
     let mut rows = Vec::new();
@@ -123,6 +138,7 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
         if !resource.categories.is_empty() {
             row["categories"] = json!(resource.categories);
         }
+        row["storageVersionHash"] = resource.storage_version_hash().into();
         rows.push(row);
         for sub in &resource.subresources {
             let mut row = json!({
@@ -144,10 +160,14 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
             rows.push(row);
         }
     }
-    let group_version = resources[0].api_version();
-    Ok(Answer::value(
-        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": rows}),
-    ))
+    let mut list = json!({"kind": "APIResourceList", "resources": rows});
+    if group.is_empty() {
+        list["groupVersion"] = version.into();
+    } else {
+        list["apiVersion"] = "v1".into();
+        list["groupVersion"] = format!("{group}/{version}").into();
+    }
+    Ok(Answer::value(list))
 }
 
 fn aggregated(known: &Known, groups: &[(&str, Vec<String>)]) -> Answer {
@@ -179,9 +199,17 @@ fn aggregated(known: &Known, groups: &[(&str, Vec<String>)]) -> Answer {
 
 fn aggregated_resource(resource: &Resource) -> Value {
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    // Built-in resources leave out what their place in the list tells.
+    let own_kind = || {
+        if resource.is_custom() {
+            kind(&resource.group, &resource.version, &resource.kind)
+        } else {
+            kind("", "", &resource.kind)
+        }
+    };
     let mut row = json!({
         "resource": resource.plural,
-        "responseKind": kind(&resource.group, &resource.version, &resource.kind),
+        "responseKind": own_kind(),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
         "verbs": resource.verbs,
@@ -199,7 +227,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
             .map(|sub| {
                 let body = match &sub.body {
                     Some((group, version, name)) => kind(group, version, name),
-                    None => kind(&resource.group, &resource.version, &resource.kind),
+                    None => own_kind(),
                 };
                 json!({"subresource": sub.name, "responseKind": body, "verbs": sub.verbs})
             })

@@ -23,6 +23,20 @@ pub(crate) fn from_core(event: &mut Value) {
     rename(event, "events.k8s.io/v1", |(core, new)| (core, new));
 }
 
+/// The stored path of a field of an events.k8s.io/v1 event.
+pub(crate) fn stored_field(field: &str) -> String {
+    let (first, rest) = field.split_once('.').unwrap_or((field, ""));
+    let stored = NAMES
+        .iter()
+        .find(|(_, new)| *new == first)
+        .map_or(first, |(core, _)| *core);
+    if rest.is_empty() {
+        stored.to_owned()
+    } else {
+        format!("{stored}.{rest}")
+    }
+}
+
 fn rename(
     event: &mut Value,
     api_version: &str,

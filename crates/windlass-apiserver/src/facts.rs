@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
 
@@ -15,7 +15,9 @@ use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
     let raw: RawFacts = serde_json::from_str(include_str!("../facts/kinds.json"))
         .expect("facts/kinds.json is generated and checked in: it parses");
-    Facts::from_raw(raw)
+    let zeros = serde_json::from_str(include_str!("../facts/zeros.json"))
+        .expect("facts/zeros.json is generated and checked in: it parses");
+    Facts::from_raw(raw, zeros)
 });
 
 /// The facts.
@@ -30,7 +32,8 @@ pub(crate) struct Facts {
     pub(crate) groups: Vec<GroupFacts>,
     pub(crate) resources: Vec<ResourceFacts>,
     types: HashMap<String, Type>,
-    /// The published form of each type, for OpenAPI.
+    zeros: HashMap<String, Map<String, Value>>,
+    /// The published form of each type, for `OpenAPI`.
     pub(crate) raw_types: BTreeMap<String, RawType>,
 }
 
@@ -39,7 +42,12 @@ impl Facts {
         self.types.get(name)
     }
 
-    fn from_raw(raw: RawFacts) -> Self {
+    /// The fields of a type that are on the wire even when nobody set them, and what they hold then.
+    pub(crate) fn zeros_of(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.zeros.get(name)
+    }
+
+    fn from_raw(raw: RawFacts, zeros: HashMap<String, Map<String, Value>>) -> Self {
         let types = raw
             .types
             .iter()
@@ -50,6 +58,7 @@ impl Facts {
             groups: raw.groups,
             resources: raw.resources,
             types,
+            zeros,
             raw_types: raw.types,
         }
     }
@@ -188,7 +197,11 @@ impl RawField {
             Some("string") if self.format.as_deref() == Some("date-time") => {
                 Type::Scalar(Scalar::Time)
             }
+            Some("string") if self.format.as_deref() == Some("byte") => Type::Scalar(Scalar::Bytes),
             Some("string") => Type::Scalar(Scalar::String),
+            Some("integer") if self.format.as_deref() == Some("int32") => {
+                Type::Scalar(Scalar::Int32)
+            }
             Some("integer") => Type::Scalar(Scalar::Integer),
             Some("number") => Type::Scalar(Scalar::Number),
             Some("boolean") => Type::Scalar(Scalar::Boolean),
@@ -236,15 +249,29 @@ mod tests {
     }
 
     #[test]
+    fn every_zero_is_of_a_known_field() {
+        for (name, zeros) in &get().zeros {
+            // Types that no kind served here reaches are in the file too.
+            if let Some(Type::Struct { fields, .. }) = get().type_named(name) {
+                for field in zeros.keys() {
+                    assert!(fields.contains_key(field), "{name} has no field {field}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_reference_leads_somewhere() {
         fn visit(ty: &Type, missing: &mut Vec<String>) {
             match ty {
                 Type::Named(name) if get().type_named(name).is_none() => missing.push(name.clone()),
                 Type::Struct { fields, .. } => {
-                    fields.values().for_each(|field| visit(&field.ty, missing))
+                    for field in fields.values() {
+                        visit(&field.ty, missing);
+                    }
                 }
                 Type::Map { value: inner, .. } | Type::List { item: inner, .. } => {
-                    visit(inner, missing)
+                    visit(inner, missing);
                 }
                 _ => {}
             }

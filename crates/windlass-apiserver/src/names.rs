@@ -1,15 +1,10 @@
-//! Names, labels and annotations: what is allowed, in Kubernetes' words.
-
-use serde_json::Value;
-
-use crate::object;
-use crate::resource::Resource;
-use crate::status::{Cause, field};
+//! Names and keys: what is allowed, in Kubernetes' words.
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const DOTTED: &str = "must not contain dots";
+const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const DATA_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 fn is_label(text: &str) -> bool {
@@ -21,7 +16,7 @@ fn is_label(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-fn subdomain_errors(name: &str) -> Vec<String> {
+pub(crate) fn subdomain_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 253 {
         errors.push("must be no more than 253 bytes".to_owned());
@@ -32,30 +27,20 @@ fn subdomain_errors(name: &str) -> Vec<String> {
     errors
 }
 
-fn label_errors(name: &str) -> Vec<String> {
+pub(crate) fn label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {
         errors.push("must be no more than 63 bytes".to_owned());
     }
     if !is_label(name) {
-        errors.push(LABEL.to_owned());
-    }
-    errors
-}
-
-fn label_1035_errors(name: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    if name.len() > 63 {
-        errors.push("must be no more than 63 bytes".to_owned());
-    }
-    if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-        errors.push(LABEL_1035.to_owned());
+        let dotted = name.split('.').all(is_label);
+        errors.push(if dotted { DOTTED } else { LABEL }.to_owned());
     }
     errors
 }
 
 /// A name that only has to be one path segment.
-fn segment_errors(name: &str) -> Vec<String> {
+pub(crate) fn segment_errors(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
@@ -68,8 +53,7 @@ fn segment_errors(name: &str) -> Vec<String> {
 
 fn is_qualified_part(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    text.len() <= 63
-        && edge(text.chars().next())
+    edge(text.chars().next())
         && edge(text.chars().last())
         && text
             .chars()
@@ -77,10 +61,15 @@ fn is_qualified_part(text: &str) -> bool {
 }
 
 /// Label keys and annotation keys: an optional DNS prefix and a name.
-fn qualified_errors(key: &str) -> Vec<String> {
+pub(crate) fn qualified_errors(key: &str) -> Vec<String> {
     let (prefix, name) = key
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    if name.contains('/') {
+        return vec![format!(
+            "a valid label key {KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        )];
+    }
     let mut errors = Vec::new();
     if let Some(prefix) = prefix {
         if prefix.is_empty() {
@@ -99,105 +88,40 @@ fn qualified_errors(key: &str) -> Vec<String> {
         errors.push("name part must be no more than 63 bytes".to_owned());
     }
     if !is_qualified_part(name) {
-        errors.push(QUALIFIED.to_owned());
+        errors.push(format!("name part {KEY}"));
     }
     errors
 }
 
-/// What is wrong with an object's metadata.
-pub(crate) fn metadata_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let name = object::meta(object, "name");
-    let check = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => label_errors,
-        ("", "services") => label_1035_errors,
-        ("rbac.authorization.k8s.io", _) => segment_errors,
-        _ => subdomain_errors,
-    };
-    if name.is_empty() {
-        causes.push(field::required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
-    } else {
-        causes.extend(
-            check(name)
-                .iter()
-                .map(|error| field::invalid("metadata.name", &name.into(), error)),
-        );
+/// The value of a label.
+pub(crate) fn label_value_errors(value: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if value.len() > 63 {
+        errors.push("must be no more than 63 bytes".to_owned());
     }
-    let map = |field: &str| {
-        object["metadata"][field]
-            .as_object()
-            .cloned()
-            .unwrap_or_default()
-    };
-    for (key, value) in map("labels") {
-        causes.extend(
-            qualified_errors(&key)
-                .iter()
-                .map(|error| field::invalid("metadata.labels", &key.as_str().into(), error)),
-        );
-        let text = value.as_str().unwrap_or_default();
-        if !text.is_empty() && !is_qualified_part(text) {
-            causes.push(field::invalid("metadata.labels", &value, LABEL_VALUE));
-        }
+    if !value.is_empty() && !is_qualified_part(value) {
+        errors.push(LABEL_VALUE.to_owned());
     }
-    for key in map("annotations").keys() {
-        let lower = key.to_lowercase();
-        causes.extend(
-            qualified_errors(&lower)
-                .iter()
-                .map(|error| field::invalid("metadata.annotations", &key.as_str().into(), error)),
-        );
-    }
-    for (index, finalizer) in object::finalizers(object).iter().enumerate() {
-        let path = format!("metadata.finalizers[{index}]");
-        causes.extend(
-            qualified_errors(finalizer)
-                .iter()
-                .map(|error| field::invalid(path.clone(), &(*finalizer).into(), error)),
-        );
-    }
-    owner_causes(object, &mut causes);
-    causes
+    errors
 }
 
-fn owner_causes(object: &Value, causes: &mut Vec<Cause>) {
-    let owners = object["metadata"]["ownerReferences"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    for (index, owner) in owners.iter().enumerate() {
-        for part in ["apiVersion", "kind", "name", "uid"] {
-            if owner[part].as_str().is_none_or(str::is_empty) {
-                causes.push(field::invalid(
-                    format!("metadata.ownerReferences[{index}].{part}"),
-                    &owner[part].as_str().unwrap_or_default().into(),
-                    if part == "apiVersion" {
-                        "version must not be empty"
-                    } else {
-                        "must not be empty"
-                    },
-                ));
-            }
-        }
+/// The key of a `ConfigMap`'s or Secret's data.
+pub(crate) fn data_key_errors(key: &str) -> Vec<String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let mut errors = Vec::new();
+    if key.len() > 253 {
+        errors.push("must be no more than 253 bytes".to_owned());
     }
-    let controllers: Vec<&Value> = owners
-        .iter()
-        .filter(|owner| owner["controller"] == true)
-        .collect();
-    if let [first, second, ..] = controllers.as_slice() {
-        causes.push(field::invalid(
-            "metadata.ownerReferences",
-            &object["metadata"]["ownerReferences"],
-            &format!(
-                "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-                first["kind"].as_str().unwrap_or_default(),
-                second["kind"].as_str().unwrap_or_default()
-            ),
-        ));
+    if key.is_empty() || !key.chars().all(allowed) {
+        errors.push(DATA_KEY.to_owned());
     }
+    match key {
+        "." => errors.push("must not be '.'".to_owned()),
+        ".." => errors.push("must not be '..'".to_owned()),
+        key if key.starts_with("..") => errors.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    errors
 }
 
 #[cfg(test)]
@@ -209,9 +133,12 @@ mod tests {
         assert!(subdomain_errors("a.b-c").is_empty());
         assert_eq!(subdomain_errors("A_b").len(), 1);
         assert_eq!(subdomain_errors("a..b").len(), 1);
-        assert!(label_errors("a.b").len() == 1 && label_1035_errors("1a").len() == 1);
+        assert_eq!(label_errors("a.b"), [DOTTED]);
+        assert_eq!(label_errors("A.b"), [LABEL]);
         assert!(segment_errors("system:node").is_empty());
         assert!(qualified_errors("example.com/Name_1").is_empty());
         assert_eq!(qualified_errors("/x").len(), 1);
+        assert!(qualified_errors("a/b/c")[0].starts_with("a valid label key"));
+        assert_eq!(data_key_errors("..x").len(), 1);
     }
 }

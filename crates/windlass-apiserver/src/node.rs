@@ -148,7 +148,7 @@ pub(crate) async fn logs(call: &Call<'_>) -> Result<Answer> {
             .into_body()
             .collect()
             .await
-            .map(|body| body.to_bytes())
+            .map(http_body_util::Collected::to_bytes)
             .unwrap_or_default();
         let said = String::from_utf8_lossy(&said).trim().to_owned();
         return Err(ApiError::new(

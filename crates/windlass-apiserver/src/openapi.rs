@@ -1,4 +1,4 @@
-//! OpenAPI v3, made from the table of facts and the schemas of CRDs.
+//! `OpenAPI` v3, made from the table of facts and the schemas of CRDs.
 //!
 //! `kubectl` reads it to see that the server checks fields itself, to explain, and to merge. It
 //! holds types and operations, no descriptions.
@@ -67,19 +67,17 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
 }
 
 fn schema_name(resource: &Resource) -> String {
-    match &resource.ty {
-        crate::types::Type::Named(name) => name.clone(),
-        // com.example.cache.v1.Memcached for cache.example.com/v1 Memcached, as Kubernetes names them.
-        _ => {
-            let reversed: Vec<&str> = resource.group.split('.').rev().collect();
-            format!(
-                "{}.{}.{}",
-                reversed.join("."),
-                resource.version,
-                resource.kind
-            )
-        }
+    if let crate::types::Type::Named(name) = &resource.ty {
+        return name.clone();
     }
+    // com.example.cache.v1.Memcached for cache.example.com/v1 Memcached, as Kubernetes names them.
+    let reversed: Vec<&str> = resource.group.split('.').rev().collect();
+    format!(
+        "{}.{}.{}",
+        reversed.join("."),
+        resource.version,
+        resource.kind
+    )
 }
 
 fn reference(name: &str) -> String {

@@ -121,7 +121,7 @@ fn params(common_name: &str, organization: Option<&str>) -> CertificateParams {
     }
     // A clock that runs a little behind must not refuse what was just made.
     let now = std::time::SystemTime::now();
-    params.not_before = (now - std::time::Duration::from_secs(3600)).into();
+    params.not_before = (now - std::time::Duration::from_hours(1)).into();
     params.not_after = (now + std::time::Duration::from_secs(86_400 * VALID_DAYS)).into();
     params
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::facts;
+use crate::http::ResourceRequest;
 use crate::resource::Resource;
 
 type Address = (String, String, String);
@@ -141,8 +142,23 @@ impl Known {
         groups
     }
 
-    /// Whether any version of the group is served.
-    pub(crate) fn has_group(&self, name: &str) -> bool {
-        self.all().any(|resource| resource.group == name)
+    /// The resource a request is about, where its path has the form the resource's scope asks for.
+    pub(crate) fn find(&self, request: &ResourceRequest) -> Option<Arc<Resource>> {
+        let key = (
+            request.group.clone(),
+            request.version.clone(),
+            request.resource.clone(),
+        );
+        let found = self.by_address.get(&key)?;
+        (found.namespaced || request.namespace.is_none()).then(|| found.clone())
+    }
+
+    /// Whether the path of a version leads anywhere: every version of a built-in group does, if only
+    /// to a Status that says no; of other groups, those that are served.
+    pub(crate) fn is_path(&self, group: &str, version: &str) -> bool {
+        facts::get().groups.iter().any(|known| known.name == group)
+            || self
+                .all()
+                .any(|resource| resource.group == group && resource.version == version)
     }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::crd::CustomVersion;
 use crate::facts::{ColumnFacts, ResourceFacts};
 use crate::status::Subject;
@@ -35,7 +38,7 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) columns: Vec<ColumnFacts>,
-    /// Fields that field selectors may name, besides name and namespace.
+    /// Fields that field selectors may name, besides name and namespace, as they are stored.
     pub(crate) selectable: Vec<String>,
     pub(crate) table: TableName,
     pub(crate) ty: Type,
@@ -84,11 +87,20 @@ impl Resource {
                 .field_selectors
                 .iter()
                 .filter(|field| !field.starts_with("metadata."))
-                .cloned()
+                .map(|field| stored_field(&facts.group, &facts.plural, field))
                 .collect(),
             table: TableName::new(table_group, &facts.plural),
             ty: Type::Named(facts.type_name.clone()),
             custom: None,
+        }
+    }
+
+    /// Where a field that a selector names is found in a stored object.
+    pub(crate) fn stored_field(&self, field: &str) -> String {
+        if self.is_custom() {
+            field.to_owned()
+        } else {
+            stored_field(&self.group, &self.plural, field)
         }
     }
 
@@ -103,6 +115,25 @@ impl Resource {
         } else {
             format!("{}/{}", self.group, self.version)
         }
+    }
+
+    /// The fingerprint of the version objects are stored in, by which clients see that it changed.
+    pub(crate) fn storage_version_hash(&self) -> String {
+        let group = self.group.as_str();
+        let (group, version) = match (&self.custom, group, self.plural.as_str()) {
+            (Some(custom), ..) => (group, custom.storage_version.as_str()),
+            // Kubernetes stores some kinds in a version it no longer serves, or in another's.
+            (None, _, "events") => ("", "v1"),
+            (None, _, "horizontalpodautoscalers") => (group, "v2"),
+            (None, "apiextensions.k8s.io", _) => (group, "v1beta1"),
+            (None, _, "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings") => {
+                (group, "v1beta1")
+            }
+            (None, ..) => (group, self.version.as_str()),
+        };
+        let text = format!("{group}/{version}/{}", self.kind);
+        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        STANDARD.encode(digest.as_ref().get(..8).unwrap_or_default())
     }
 
     /// Whether this is the built-in resource of that group and plural.
@@ -133,5 +164,13 @@ impl Resource {
             group: &self.group,
             kind: &self.kind,
         }
+    }
+}
+
+fn stored_field(group: &str, plural: &str, field: &str) -> String {
+    if (group, plural) == ("events.k8s.io", "events") {
+        crate::event::stored_field(field)
+    } else {
+        field.to_owned()
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::http::Query;
+use crate::names;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::Stored;
@@ -13,6 +14,8 @@ enum Requirement {
     NotIn(String, Vec<String>),
     Exists(String),
     Absent(String),
+    /// The label is a number above (or below) this one.
+    Number(String, bool, i64),
 }
 
 /// Which objects a list or watch is about.
@@ -27,32 +30,27 @@ impl Selector {
     pub(crate) fn from_query(query: &Query, resource: &Resource) -> Result<Self> {
         let labels = match query.get("labelSelector") {
             None => Vec::new(),
-            Some(text) => parse_labels(text).map_err(|error| {
-                ApiError::bad_request(format!("unable to parse requirement: {error}"))
-            })?,
+            Some(text) => parse_labels(text).map_err(ApiError::bad_request)?,
         };
-        let fields = match query.get("fieldSelector") {
+        let mut fields = match query.get("fieldSelector") {
             None => Vec::new(),
             Some(text) => parse_fields(text)?,
         };
-        for (field, ..) in &fields {
+        for (field, ..) in &mut fields {
+            let stored = resource.stored_field(field);
             let known = matches!(field.as_str(), "metadata.name")
                 || (field == "metadata.namespace" && resource.namespaced);
-            if !known
-                && !resource
-                    .selectable
-                    .iter()
-                    .any(|selectable| selectable == field)
-            {
-                return Err(ApiError::bad_request(if resource.is_custom() {
-                    format!("field label not supported: {field}")
-                } else {
+            if !known && !resource.selectable.contains(&stored) {
+                let plain = resource.selectable.is_empty() && !resource.is_custom();
+                return Err(ApiError::bad_request(if plain {
                     format!(
-                        "field label \"{field}\" not supported for {}",
-                        resource.kind
+                        "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                     )
+                } else {
+                    format!("field label not supported: {field}")
                 }));
             }
+            *field = stored;
         }
         Ok(Self { labels, fields })
     }
@@ -86,80 +84,207 @@ fn labels_match(requirements: &[Requirement], labels: &BTreeMap<String, String>)
         }
         Requirement::Exists(key) => labels.contains_key(key),
         Requirement::Absent(key) => !labels.contains_key(key),
+        Requirement::Number(key, above, bound) => labels
+            .get(key)
+            .and_then(|value| value.parse::<i64>().ok())
+            .is_some_and(|number| {
+                if *above {
+                    number > *bound
+                } else {
+                    number < *bound
+                }
+            }),
     })
 }
 
-fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
-    let mut requirements = Vec::new();
-    for clause in split_outside_parentheses(text) {
-        let clause = clause.trim();
-        if clause.is_empty() {
-            return Err(format!("found '{text}', expected: identifier"));
-        }
-        requirements.push(parse_clause(clause)?);
-    }
-    Ok(requirements)
+/// A token of a label selector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Word(&'a str),
+    Symbol(&'a str),
+    End,
 }
 
-fn split_outside_parentheses(text: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
+impl<'a> Token<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Token::Word(text) | Token::Symbol(text) => text,
+            Token::End => "",
+        }
+    }
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let is_symbol = |c: char| matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<');
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let end = if is_symbol(first) {
+            // `==` and `!=` are one symbol; everything else is a single character.
+            if rest.starts_with("==") || rest.starts_with("!=") {
+                2
+            } else {
+                1
             }
-            _ => {}
+        } else {
+            rest.find(|c: char| is_symbol(c) || c.is_whitespace())
+                .unwrap_or(rest.len())
+        };
+        let (token, after) = rest.split_at(end);
+        tokens.push(if is_symbol(first) {
+            Token::Symbol(token)
+        } else {
+            Token::Word(token)
+        });
+        rest = after.trim_start();
+    }
+    tokens
+}
+
+/// Reads requirements off tokens, left to right.
+struct Parser<'a> {
+    tokens: std::iter::Peekable<std::vec::IntoIter<Token<'a>>>,
+}
+
+impl<'a> Parser<'a> {
+    fn next(&mut self) -> Token<'a> {
+        self.tokens.next().unwrap_or(Token::End)
+    }
+
+    fn peek(&mut self) -> Token<'a> {
+        self.tokens.peek().copied().unwrap_or(Token::End)
+    }
+
+    fn requirements(&mut self) -> Result<Vec<Requirement>, String> {
+        let mut requirements = Vec::new();
+        loop {
+            match self.peek() {
+                Token::Word(_) | Token::Symbol("!") => {}
+                Token::End => return Ok(requirements),
+                Token::Symbol(other) => {
+                    return Err(format!(
+                        "found '{other}', expected: !, identifier, or 'end of string'"
+                    ));
+                }
+            }
+            let requirement = self
+                .requirement()
+                .map_err(|error| format!("unable to parse requirement: {error}"))?;
+            requirements.push(requirement);
+            match (self.next(), self.peek()) {
+                (Token::End, _) => return Ok(requirements),
+                (Token::Symbol(","), Token::Word(_) | Token::Symbol("!")) => {}
+                (Token::Symbol(","), other) => {
+                    return Err(format!(
+                        "found '{}', expected: identifier after ','",
+                        other.text()
+                    ));
+                }
+                (other, _) => {
+                    return Err(format!(
+                        "found '{}', expected: ',' or 'end of string'",
+                        other.text()
+                    ));
+                }
+            }
         }
     }
-    parts.push(&text[start..]);
-    parts
-}
 
-fn parse_clause(clause: &str) -> Result<Requirement, String> {
-    if let Some(key) = clause.strip_prefix('!') {
-        return key_of(key).map(Requirement::Absent);
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        if self.peek() == Token::Symbol("!") {
+            self.next();
+            return self.key().map(Requirement::Absent);
+        }
+        let key = self.key()?;
+        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+            return Ok(Requirement::Exists(key));
+        }
+        match self.next() {
+            Token::Word("in") => Ok(Requirement::In(key, self.values()?)),
+            Token::Word("notin") => Ok(Requirement::NotIn(key, self.values()?)),
+            Token::Symbol("=" | "==") => Ok(Requirement::In(key, vec![self.value()?])),
+            Token::Symbol("!=") => Ok(Requirement::NotIn(key, vec![self.value()?])),
+            Token::Symbol(sign @ (">" | "<")) => {
+                let bound = self.value()?;
+                let number = bound.parse().map_err(|_| {
+                    format!("values[0]: Invalid value: {bound:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+                })?;
+                Ok(Requirement::Number(key, sign == ">", number))
+            }
+            other => Err(format!(
+                "found '{}', expected: in, notin, =, ==, !=, gt, lt",
+                other.text()
+            )),
+        }
     }
-    if let Some(values) = clause.strip_suffix(')') {
-        let (head, values) = values
-            .split_once('(')
-            .ok_or_else(|| format!("found '{clause}', expected: '('"))?;
-        let (key, operator) = head
-            .trim()
-            .rsplit_once(char::is_whitespace)
-            .ok_or_else(|| format!("found '{clause}', expected: in, notin"))?;
-        let values = values
-            .split(',')
-            .map(|value| value.trim().to_owned())
-            .collect();
-        return match operator {
-            "in" => Ok(Requirement::In(key_of(key)?, values)),
-            "notin" => Ok(Requirement::NotIn(key_of(key)?, values)),
-            other => Err(format!("found '{other}', expected: in, notin")),
+
+    fn key(&mut self) -> Result<String, String> {
+        let Token::Word(key) = self.peek() else {
+            return Err(format!(
+                "found '{}', expected: identifier",
+                self.next().text()
+            ));
         };
+        self.next();
+        match names::qualified_errors(key).first() {
+            None => Ok(key.to_owned()),
+            Some(why) => Err(format!("<nil>: Invalid value: {key:?}: {why}")),
+        }
     }
-    if let Some((key, value)) = clause.split_once("!=") {
-        return Ok(Requirement::NotIn(
-            key_of(key)?,
-            vec![value.trim().to_owned()],
-        ));
+
+    /// The values of a set: `(a,b)`.
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        match self.next() {
+            Token::Symbol("(") => {}
+            other => return Err(format!("found '{}' expected: '('", other.text())),
+        }
+        let mut values = Vec::new();
+        loop {
+            let value = match self.peek() {
+                Token::Word(value) => {
+                    self.next();
+                    value
+                }
+                // Nothing between two commas is the empty value.
+                Token::Symbol("," | ")") => "",
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: ',', ')' or identifier",
+                        other.text()
+                    ));
+                }
+            };
+            values.push(checked_value(value)?);
+            match self.next() {
+                Token::Symbol(",") => {}
+                Token::Symbol(")") => return Ok(values),
+                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+            }
+        }
     }
-    if let Some((key, value)) = clause.split_once('=') {
-        let value = value.strip_prefix('=').unwrap_or(value);
-        return Ok(Requirement::In(key_of(key)?, vec![value.trim().to_owned()]));
+
+    fn value(&mut self) -> Result<String, String> {
+        match self.peek() {
+            Token::End | Token::Symbol(",") => Ok(String::new()),
+            Token::Word(value) => {
+                self.next();
+                checked_value(value)
+            }
+            Token::Symbol(other) => Err(format!("found '{other}', expected: identifier")),
+        }
     }
-    key_of(clause).map(Requirement::Exists)
 }
 
-fn key_of(text: &str) -> Result<String, String> {
-    let key = text.trim();
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    if key.is_empty() || !key.chars().all(allowed) {
-        return Err(format!("found '{key}', expected: identifier"));
+fn checked_value(value: &str) -> Result<String, String> {
+    match names::label_value_errors(value).first() {
+        None => Ok(value.to_owned()),
+        Some(why) => Err(format!("values[0]: Invalid value: {value:?}: {why}")),
     }
-    Ok(key.to_owned())
+}
+
+fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
+    let tokens = tokens(text).into_iter().peekable();
+    Parser { tokens }.requirements()
 }
 
 fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
@@ -211,6 +336,11 @@ mod tests {
             assert!(!matches(no, &labels), "{no}");
         }
         assert!(parse_labels("a=b,,").is_err());
+        assert!(matches("n>3,n<5", &[("n", "4")]));
+        assert_eq!(
+            parse_labels("tier in front").unwrap_err(),
+            "unable to parse requirement: found 'front' expected: '('"
+        );
     }
 
     proptest! {

@@ -75,7 +75,7 @@ pub struct Config {
     pub clock: Clock,
     /// Where uids and generated names come from.
     pub random: Random,
-    /// Where ClusterIPs come from.
+    /// Where `ClusterIPs` come from.
     pub service_range: ServiceRange,
     /// How nodes are reached for logs; `None` answers that they are not.
     pub nodes: Option<NodeClient>,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::status::{ApiError, Cause, Result, field};
 use crate::store::{Store, TableName};
 
-/// The range ClusterIPs come from.
+/// The range `ClusterIPs` come from.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceRange {
     /// First address of the range.
@@ -38,6 +38,63 @@ impl ServiceRange {
             .checked_sub(u32::from(self.base))
             .is_some_and(|offset| offset < self.size())
     }
+}
+
+/// The ports of nodes that Services may have.
+const NODE_PORTS: std::ops::Range<u64> = 30_000..32_768;
+
+/// Gives the ports of a Service that is reached through nodes a number there each. On an update
+/// those that have one keep it.
+pub(crate) fn allocate_node_ports(
+    service: &mut Value,
+    store: &Store,
+    pick: impl Fn(u64) -> u64,
+) -> Result<()> {
+    let Some(spec) = service
+        .get_mut("spec")
+        .filter(|spec| spec["ports"].is_array())
+    else {
+        return Ok(());
+    };
+    let wanted = match spec["type"].as_str() {
+        Some("NodePort") => true,
+        Some("LoadBalancer") => spec["allocateLoadBalancerNodePorts"] != false,
+        _ => false,
+    };
+    let numbers = |ports: &Value| -> Vec<u64> {
+        let ports = ports.as_array().into_iter().flatten();
+        ports.filter_map(|port| port["nodePort"].as_u64()).collect()
+    };
+    let mut taken: std::collections::BTreeSet<u64> = numbers(&spec["ports"]).into_iter().collect();
+    let ports = spec["ports"].as_array_mut().filter(|_| wanted);
+    let mut unset = ports
+        .into_iter()
+        .flatten()
+        .filter(|port| port["nodePort"].as_u64().unwrap_or_default() == 0)
+        .peekable();
+    if unset.peek().is_none() {
+        return Ok(());
+    }
+    if let Ok(listing) = store.list(&TableName::new("", "services"), None, None, None) {
+        for service in listing.objects {
+            taken.extend(numbers(&service.value()["spec"]["ports"]));
+        }
+    }
+    let size = NODE_PORTS.end - NODE_PORTS.start;
+    for port in unset {
+        let start = pick(size);
+        let free = (0..size)
+            .map(|step| NODE_PORTS.start + (start + step) % size)
+            .find(|number| !taken.contains(number));
+        let Some(number) = free else {
+            return Err(ApiError::internal(
+                "failed to allocate a nodePort: range is full",
+            ));
+        };
+        taken.insert(number);
+        port["nodePort"] = number.into();
+    }
+    Ok(())
 }
 
 /// Fills in the address fields of a new Service. `pick` draws a number below its argument.

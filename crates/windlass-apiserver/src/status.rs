@@ -53,6 +53,19 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is shown in another form than its JSON.
+    pub(crate) fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Cause {
+        cause(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {shown}: {detail}"),
+        )
+    }
+
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Cause {
+        cause("FieldValueNotFound", field, format!("Not found: {value}"))
+    }
+
     /// The value has the wrong JSON type.
     pub(crate) fn type_invalid(field: impl Into<String>, shown: &str, detail: &str) -> Cause {
         cause(
@@ -182,10 +195,14 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(subject: Subject<'_>, name: &str, causes: &[Cause]) -> Self {
-        let sentences: Vec<_> = causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.field, cause.message))
-            .collect();
+        // A sentence is said once, however many checks came to it.
+        let mut sentences: Vec<String> = Vec::with_capacity(causes.len());
+        for cause in causes {
+            let sentence = format!("{}: {}", cause.field, cause.message);
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
         let all = match sentences.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -258,6 +275,11 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
+    /// Something went wrong that Kubernetes has no reason for: a 500 with a message alone.
+    pub(crate) fn without_reason(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// The body a client gets.
     pub(crate) fn to_status(&self) -> Value {
         let mut status = json!({
@@ -266,9 +288,11 @@ impl ApiError {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }
@@ -284,7 +308,9 @@ fn details(subject: Subject<'_>, name: &str) -> Value {
     if !subject.group.is_empty() {
         details.insert("group".into(), subject.group.into());
     }
-    details.insert("kind".into(), subject.kind.into());
+    if !subject.kind.is_empty() {
+        details.insert("kind".into(), subject.kind.into());
+    }
     Value::Object(details)
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Options {
 pub(crate) fn of(
     resource: &Resource,
     objects: &[Value],
-    metadata: Value,
+    metadata: &Value,
     options: Options,
 ) -> Value {
     let columns: Vec<Value> = resource
@@ -43,7 +43,7 @@ pub(crate) fn of(
                     .collect(),
                 None => resource.columns.iter().map(|column| cell(resource, object, &column.name, options.now)).collect(),
             };
-            let mut row = json!({"cells": cells});
+            let mut row = json!({"cells": cells, "object": null});
             if options.whole_objects {
                 row["object"] = object.clone();
             } else if !options.no_objects {
@@ -130,10 +130,9 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
             let count = |part: &str| object[part].as_object().map_or(0, serde_json::Map::len);
             (count("data") + count("binaryData")).into()
         }
-        ("secrets", "Type") => text(&object["type"]).into(),
+        ("events" | "secrets", "Type") => text(&object["type"]).into(),
         ("namespaces", "Status") => text(&status["phase"]).into(),
         ("nodes", "Status") => node_status(object).into(),
-        ("nodes", "Roles") => "<none>".into(),
         ("nodes", "Version") => text(&status["nodeInfo"]["kubeletVersion"]).into(),
         ("nodes", "Internal-IP") => {
             let addresses = status["addresses"].as_array().into_iter().flatten();
@@ -154,7 +153,6 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
                 .map_or_else(|| "<unknown>".to_owned(), |at| age(at, now))
                 .into()
         }
-        ("events", "Type") => text(&object["type"]).into(),
         ("events", "Reason") => text(&object["reason"]).into(),
         ("events", "Object") => {
             let about = if object["involvedObject"].is_object() {

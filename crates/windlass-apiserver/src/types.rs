@@ -13,6 +13,9 @@ use crate::facts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {
     String,
+    /// Text that is base64.
+    Bytes,
+    Int32,
     Integer,
     Number,
     Boolean,
@@ -21,8 +24,6 @@ pub(crate) enum Scalar {
     Quantity,
     /// An RFC 3339 timestamp.
     Time,
-    /// Anything: the type is not told.
-    Any,
 }
 
 /// How the items of a list are told apart when two lists are merged.

@@ -44,7 +44,7 @@ impl Down {
             }
             // Nothing to stop is what was asked for.
             Err(Error::NotRunning(_)) => {
-                println!("no cluster runs from {}", self.data_dir.display())
+                println!("no cluster runs from {}", self.data_dir.display());
             }
             Err(error) => return Err(error),
         }

@@ -11,7 +11,7 @@ use crate::bundled::Bundled;
 use crate::error::{Error, Result, doing};
 
 /// How long a sample may take until everything in it runs.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Applies an operator's sample and waits until it says that it is available.
 pub(crate) async fn run(client: &Client, bundled: Bundled) -> Result<()> {

@@ -1,5 +1,6 @@
 //! `windlass status`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -87,7 +88,7 @@ pub(crate) async fn tables(client: &Client) -> Result<String> {
     let mut out = String::new();
     let mut add = |title: &str, table: &ServerTable, wide: &[&str]| {
         if !table.is_empty() {
-            out.push_str(&format!("{title}\n{}\n\n", table.print(wide)));
+            let _ = write!(out, "{title}\n{}\n\n", table.print(wide));
         }
     };
     for (kind, path) in custom_resources(client).await? {

@@ -22,7 +22,7 @@ use crate::state::State;
 use crate::status;
 
 /// How long a detached cluster may take to start.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// Start the embedded cluster: an API server, controllers and a node on this machine.
 ///
@@ -149,15 +149,14 @@ impl Up {
             .ok()
             .flatten();
         drop(step);
-        match state {
-            Some(state) => self.show(&state).await,
-            None => {
-                let _ = child.kill();
-                let text = fs::read_to_string(&log).unwrap_or_default();
-                let lines: Vec<&str> = text.lines().collect();
-                let tail = lines[lines.len().saturating_sub(10)..].join("\n");
-                Err(Error::DidNotStart { log, tail })
-            }
+        if let Some(state) = state {
+            self.show(&state).await
+        } else {
+            let _ = child.kill();
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let tail = lines[lines.len().saturating_sub(10)..].join("\n");
+            Err(Error::DidNotStart { log, tail })
         }
     }
 
@@ -254,8 +253,11 @@ impl Up {
             format!(" --data-dir {}", self.data_dir.display())
         };
         println!("use it:   export KUBECONFIG={}", state.kubeconfig.display());
-        println!("look:     windlass status{elsewhere}");
-        println!("stop:     windlass down{elsewhere}");
+        let program = std::env::args()
+            .next()
+            .unwrap_or_else(|| "windlass".to_owned());
+        println!("look:     {program} status{elsewhere}");
+        println!("stop:     {program} down{elsewhere}");
         Ok(())
     }
 }

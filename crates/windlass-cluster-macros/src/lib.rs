@@ -6,7 +6,7 @@ use syn::{ItemFn, parse_macro_input};
 
 /// Makes an async function that takes a `TestCluster` a test with a cluster of its own, under virtual time.
 ///
-/// ```ignore
+/// ```text
 /// #[windlass_cluster::test]
 /// async fn follows_the_size(cluster: TestCluster) { … }
 /// ```

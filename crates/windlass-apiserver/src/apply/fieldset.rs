@@ -65,6 +65,25 @@ impl FieldSet {
         }
     }
 
+    /// Takes `path` and all below it out of the set.
+    pub(crate) fn remove_below(&mut self, path: &[PathElement]) {
+        match path {
+            [] => {}
+            [last] => {
+                self.members.remove(last);
+                self.children.remove(last);
+            }
+            [first, rest @ ..] => {
+                if let Some(child) = self.children.get_mut(first) {
+                    child.remove_below(rest);
+                    if child.is_empty() {
+                        self.children.remove(first);
+                    }
+                }
+            }
+        }
+    }
+
     pub(crate) fn union(mut self, other: &Self) -> Self {
         self.members.extend(other.members.iter().cloned());
         for (element, theirs) in &other.children {

@@ -17,8 +17,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) manager: &'a str,
     pub(crate) api_version: &'a str,
     pub(crate) subresource: &'a str,
-    /// In the form of `metav1.Time`.
-    pub(crate) now: &'a str,
+    /// In the form of `metav1.Time`; a write through `scale` leaves none.
+    pub(crate) now: Option<&'a str>,
 }
 
 /// One entry's identity.
@@ -163,13 +163,13 @@ impl Managers {
     }
 
     /// Adds to what `manager` owns.
-    pub(crate) fn give(&mut self, manager: Manager, fields: &FieldSet, now: &str) {
+    pub(crate) fn give(&mut self, manager: Manager, fields: &FieldSet, now: Option<&str>) {
         let owned = self.0.entry(manager).or_insert_with(|| Owned {
             fields: FieldSet::default(),
             time: None,
         });
         owned.fields = std::mem::take(&mut owned.fields).union(fields);
-        owned.time = Some(now.to_owned());
+        owned.time = now.map(str::to_owned);
     }
 
     /// What others own of `written`.

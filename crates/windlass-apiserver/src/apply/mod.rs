@@ -40,24 +40,38 @@ const SERVER_OWNED: &[&[&str]] = &[
 
 fn strip_server_owned(mut set: FieldSet) -> FieldSet {
     for path in SERVER_OWNED {
-        let path: Vec<_> = path
-            .iter()
-            .map(|part| PathElement::Field((*part).to_owned()))
-            .collect();
-        set.remove(&path);
+        set.remove(&fields_path(path));
     }
     set
 }
 
-/// Records a plain write (create, update, patch) that turned `old` into `new`.
+fn fields_path(path: &[&str]) -> Vec<PathElement> {
+    path.iter()
+        .map(|part| PathElement::Field((*part).to_owned()))
+        .collect()
+}
+
+/// Records a plain write (create, update, patch) that turned `old` into `new`. What it changed in
+/// `ignored` fields is not going to be stored, and counts for nothing.
 pub(crate) fn record_update(
     old: &Value,
     new: &Value,
     ty: &Type,
     mut managers: Managers,
     writer: &Writer<'_>,
+    ignored: &[&[&str]],
 ) -> Managers {
-    let difference = typed::compare(old, new, ty);
+    let mut difference = typed::compare(old, new, ty);
+    for path in ignored {
+        let path = fields_path(path);
+        for set in [
+            &mut difference.added,
+            &mut difference.modified,
+            &mut difference.removed,
+        ] {
+            set.remove_below(&path);
+        }
+    }
     let written = difference.written();
     managers.take_from_all(&written, &difference.removed);
     let taken = strip_server_owned(written);
@@ -109,8 +123,8 @@ pub(crate) fn apply(
     }
     managers.take_from_others(&manager, &written, &difference.removed);
     let changed = last.as_ref() != Some(&claimed) || merged != *live;
-    if changed {
-        managers.set_time(&manager, writer.now);
+    if changed && let Some(now) = writer.now {
+        managers.set_time(&manager, now);
     }
     Ok(Applied {
         object: merged,

@@ -64,7 +64,7 @@ fn writer(manager: &str) -> Writer<'_> {
         manager,
         api_version: "v1",
         subresource: "",
-        now: "2030-01-01T00:00:00Z",
+        now: Some("2030-01-01T00:00:00Z"),
     }
 }
 
@@ -180,7 +180,7 @@ proptest! {
     #[test]
     fn applying_twice_changes_nothing(base in config(), intent in config()) {
         let ty = sample();
-        let managers = record_update(&json!({}), &base, &ty, Managers::default(), &writer("updater"));
+        let managers = record_update(&json!({}), &base, &ty, Managers::default(), &writer("updater"), &[]);
         let once = apply(&base, &intent, &ty, managers, &writer("applier"), true).unwrap();
         let twice = apply(&once.object, &intent, &ty, once.managers.clone(), &writer("applier"), false).unwrap();
         prop_assert_eq!(&twice.object, &once.object);
@@ -190,7 +190,7 @@ proptest! {
     #[test]
     fn what_is_applied_is_there(base in config(), intent in config()) {
         let ty = sample();
-        let managers = record_update(&json!({}), &base, &ty, Managers::default(), &writer("updater"));
+        let managers = record_update(&json!({}), &base, &ty, Managers::default(), &writer("updater"), &[]);
         let done = apply(&base, &intent, &ty, managers, &writer("applier"), true).unwrap();
         prop_assert_eq!(typed::merge(&done.object, &intent, &ty), done.object);
     }
@@ -212,7 +212,7 @@ proptest! {
     #[test]
     fn every_owned_field_exists(base in config(), first in config(), second in config()) {
         let ty = sample();
-        let managers = record_update(&json!({}), &base, &ty, Managers::default(), &writer("updater"));
+        let managers = record_update(&json!({}), &base, &ty, Managers::default(), &writer("updater"), &[]);
         let one = apply(&base, &first, &ty, managers, &writer("a"), true).unwrap();
         let two = apply(&one.object, &second, &ty, one.managers, &writer("b"), true).unwrap();
         let there = typed::compare(&json!({}), &two.object, &ty).added;

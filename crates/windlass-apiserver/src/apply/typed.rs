@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::PathElement;
-use crate::types::{ListKind, Type};
+use crate::types::{ListKind, Scalar, Type};
 
 /// How a value is walked, given its type.
 enum Walk<'a> {
@@ -131,14 +131,14 @@ fn compare_at(
     };
     if leaf(old) || leaf(new) || (empty(old) && empty(new)) {
         match (old, new) {
-            (None, None) => {}
             (None, Some(_)) => out.added.insert(path),
             (Some(_), None) => out.removed.insert(path),
             (Some(old), Some(new)) if old != new => out.modified.insert(path),
-            (Some(_), Some(_)) => {}
+            (None, None) | (Some(_), Some(_)) => {}
         }
         // A value that changes between leaf and composite still has its composite side walked.
-        if leaf(old) == leaf(new) || old.is_none() || new.is_none() {
+        let nothing = |value: Option<&Value>| value.is_none_or(Value::is_null);
+        if leaf(old) == leaf(new) || nothing(old) || nothing(new) {
             return;
         }
     }
@@ -368,10 +368,10 @@ pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> 
                 check(value, item, &format!("{path}[{index}]"))
             })
         }
-        (Value::Object(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => {
+        (Value::Object(_), Type::Scalar(_)) => {
             Err(format!("{}: expected scalar, got map", place()))
         }
-        (Value::Array(_), Type::Scalar(kind)) if *kind != crate::types::Scalar::Any => {
+        (Value::Array(_), Type::Scalar(_)) => {
             Err(format!("{}: expected scalar, got list", place()))
         }
         (_, Type::Struct { .. } | Type::Map { .. }) => {
@@ -379,13 +379,13 @@ pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> 
         }
         (_, Type::List { .. }) => Err(format!("{}: expected list, got {}", place(), shown(value))),
         (_, Type::Scalar(scalar)) => {
-            use crate::types::Scalar;
             let (fits, wanted) = match scalar {
-                Scalar::String | Scalar::Time => (value.is_string(), "string"),
-                Scalar::Integer => (value.is_i64() || value.is_u64(), "numeric"),
-                Scalar::Number => (value.is_number(), "numeric"),
+                Scalar::String | Scalar::Bytes | Scalar::Time => (value.is_string(), "string"),
+                Scalar::Int32 | Scalar::Integer | Scalar::Number => {
+                    (value.is_number(), "numeric (int or float)")
+                }
                 Scalar::Boolean => (value.is_boolean(), "boolean"),
-                Scalar::IntOrString | Scalar::Quantity | Scalar::Any => (true, ""),
+                Scalar::IntOrString | Scalar::Quantity => (true, ""),
             };
             if fits {
                 Ok(())
@@ -400,11 +400,14 @@ pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> 
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shown(value: &Value) -> &'static str {
     match value {
-        Value::Object(_) => "map".into(),
-        Value::Array(_) => "list".into(),
-        Value::String(text) => format!("&value.valueUnstructured{{Value:\"{text}\"}}"),
-        other => format!("&value.valueUnstructured{{Value:{other}}}"),
+        Value::Null => "null",
+        Value::Object(_) => "map",
+        Value::Array(_) => "list",
+        Value::String(_) => "string",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "float",
+        Value::Number(_) => "int",
     }
 }

@@ -1,4 +1,4 @@
-//! The part of JSONPath that printer columns use: fields, quoted fields, indexes, `[*]` and `[?(@.a=="b")]`.
+//! The part of `JSONPath` that printer columns use: fields, quoted fields, indexes, `[*]` and `[?(@.a=="b")]`.
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
-//! Custom resources: from a CustomResourceDefinition to resources the registry can serve.
+//! Custom resources: from a `CustomResourceDefinition` to resources the registry can serve.
 
+mod definition;
 mod jsonpath;
 mod schema;
 mod validate;
@@ -9,12 +10,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(crate) use definition::{established_status, fill_defaults, mark_terminating, validate};
 pub(crate) use jsonpath::JsonPath;
 use schema::Schema;
 
 use crate::facts::ColumnFacts;
 use crate::resource::{Resource, Subresource};
-use crate::status::{Cause, field};
+use crate::status::Cause;
 use crate::store::TableName;
 use crate::types::Type;
 
@@ -37,7 +39,7 @@ const VERBS: &[&str] = &[
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     schema: Schema,
-    /// The schema as written, for OpenAPI.
+    /// The schema as written, for `OpenAPI`.
     pub(crate) raw_schema: Value,
     /// Objects are stored in this version.
     pub(crate) storage_version: String,
@@ -60,9 +62,7 @@ impl CustomVersion {
     pub(crate) fn prune_and_default(&self, object: &mut Value) -> Vec<String> {
         let mut pruned = Vec::new();
         self.schema.prune(object, true, "", &mut pruned);
-        if let Some(map) = object.as_object_mut() {
-            self.schema.drop_nulls(map);
-        }
+        self.schema.drop_nulls(object);
         self.schema.fill_defaults(object);
         pruned
     }
@@ -71,6 +71,9 @@ impl CustomVersion {
     pub(crate) fn validate(&self, object: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();
         validate::check(object, &self.schema, "", &mut causes);
+        if let Some(scale) = &self.scale {
+            validate::check_scale(object, scale, &mut causes);
+        }
         causes
     }
 }
@@ -194,137 +197,6 @@ fn columns(version: &Value) -> (Vec<ColumnFacts>, Vec<JsonPath>) {
     (columns, cells)
 }
 
-/// Fills in what a CRD may leave out.
-pub(crate) fn fill_defaults(crd: &mut Value) {
-    let kind = crd["spec"]["names"]["kind"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    if let Some(names) = crd["spec"]["names"].as_object_mut() {
-        names
-            .entry("singular")
-            .or_insert_with(|| kind.to_lowercase().into());
-        names
-            .entry("listKind")
-            .or_insert_with(|| format!("{kind}List").into());
-    }
-    if let Some(spec) = crd["spec"].as_object_mut() {
-        spec.entry("conversion")
-            .or_insert_with(|| json!({"strategy": "None"}));
-    }
-}
-
-/// What is wrong with a CRD. Thin: names, versions and the parts this server cannot honour.
-pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let spec = &crd["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
-    for (path, value) in [
-        ("spec.group", &spec["group"]),
-        ("spec.scope", &spec["scope"]),
-        ("spec.names.plural", &spec["names"]["plural"]),
-        ("spec.names.kind", &spec["names"]["kind"]),
-    ] {
-        if text(value).is_empty() {
-            causes.push(field::required(path, ""));
-        }
-    }
-    let expected = format!("{plural}.{group}");
-    if text(&crd["metadata"]["name"]) != expected {
-        causes.push(field::invalid(
-            "metadata.name",
-            &crd["metadata"]["name"],
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    let versions = spec["versions"].as_array().cloned().unwrap_or_default();
-    if versions
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .count()
-        != 1
-    {
-        causes.push(field::invalid(
-            "spec.versions",
-            &spec["versions"],
-            "must have exactly one version marked as storage version",
-        ));
-    }
-    for (index, version) in versions.iter().enumerate() {
-        let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
-        let raw = &version["schema"]["openAPIV3Schema"];
-        if !raw.is_object() {
-            causes.push(field::required(path, "schemas are required"));
-            continue;
-        }
-        match serde_json::from_value::<Schema>(raw.clone()) {
-            Err(error) => causes.push(field::invalid(path, raw, &error.to_string())),
-            Ok(schema) => check_structure(&schema, &path, &mut causes),
-        }
-    }
-    if spec["conversion"]["strategy"] == "Webhook" {
-        causes.push(field::forbidden(
-            "spec.conversion.strategy",
-            "webhook conversion is not served by this version of windlass",
-        ));
-    }
-    causes
-}
-
-fn check_structure(schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
-    if schema.ty != "object" {
-        causes.push(field::invalid(
-            format!("{path}.type"),
-            &schema.ty.as_str().into(),
-            "must be object at the root",
-        ));
-    }
-    schema.visit(path, &mut |path, schema| {
-        if schema.ty.is_empty() && !schema.int_or_string && !schema.preserve_unknown {
-            causes.push(field::required(format!("{path}.type"), "must not be empty for specified object fields"));
-        }
-        if !schema.rules.is_empty() {
-            causes.push(field::forbidden(
-                format!("{path}.x-kubernetes-validations"),
-                "CEL rules are not run by this version of windlass, and are refused rather than ignored",
-            ));
-        }
-        if let Some(pattern) = &schema.pattern
-            && let Err(error) = regex::Regex::new(pattern)
-        {
-            causes.push(field::invalid(format!("{path}.pattern"), &pattern.as_str().into(), &format!("must be a valid regular expression, but isn't: {error}")));
-        }
-    });
-}
-
-/// The status of an accepted CRD, with the conditions clients wait for.
-pub(crate) fn established_status(crd: &Value, now: &str) -> Value {
-    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now});
-    let storage = crd["spec"]["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|version| version["storage"] == true);
-    let mut stored: Vec<Value> = crd["status"]["storedVersions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    if let Some(name) = storage.map(|version| version["name"].clone())
-        && !stored.contains(&name)
-    {
-        stored.push(name);
-    }
-    json!({
-        "acceptedNames": crd["spec"]["names"],
-        "conditions": [
-            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        ],
-        "storedVersions": stored,
-    })
-}
-
 /// Kubernetes' order of versions, the preferred first: stable before beta before alpha, newest first, others last.
 pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     fn rank(version: &str) -> Option<(u8, u64, u64)> {
@@ -382,23 +254,6 @@ mod tests {
                 "bar",
                 "foo1"
             ]
-        );
-    }
-
-    #[test]
-    fn cel_rules_are_refused_rather_than_ignored() {
-        let crd = json!({
-            "metadata": {"name": "ws.x.io"},
-            "spec": {"group": "x.io", "scope": "Namespaced", "names": {"plural": "ws", "kind": "W"}, "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}},
-            }]},
-        });
-        let causes = validate(&crd);
-        assert_eq!(causes.len(), 1, "{causes:?}");
-        assert_eq!(
-            causes[0].field,
-            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations"
         );
     }
 }

@@ -1,9 +1,11 @@
 //! The schema of a custom resource: how it is read, and what it makes of an object.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use regex::Regex;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
 
@@ -12,6 +14,10 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// `JSONSchemaProps`, as far as it has an effect on objects.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "the fields are those of Kubernetes' schema"
+)]
 pub(crate) struct Schema {
     #[serde(rename = "type")]
     pub(crate) ty: String,
@@ -32,6 +38,9 @@ pub(crate) struct Schema {
     pub(crate) min_length: Option<u64>,
     pub(crate) max_length: Option<u64>,
     pub(crate) pattern: Option<String>,
+    /// The pattern, compiled when it is first needed.
+    #[serde(skip)]
+    compiled: OnceLock<Option<Regex>>,
     pub(crate) min_items: Option<u64>,
     pub(crate) max_items: Option<u64>,
     pub(crate) unique_items: bool,
@@ -66,6 +75,17 @@ pub(crate) enum AdditionalProperties {
 }
 
 impl Schema {
+    /// Whether a text is as the pattern asks, if there is one. A pattern that cannot be read fits nothing.
+    pub(crate) fn pattern_fits(&self, text: &str) -> bool {
+        let Some(pattern) = &self.pattern else {
+            return true;
+        };
+        let compiled = self.compiled.get_or_init(|| Regex::new(pattern).ok());
+        compiled
+            .as_ref()
+            .is_some_and(|compiled| compiled.is_match(text))
+    }
+
     fn values(&self) -> Option<&Schema> {
         match &self.additional_properties {
             Some(AdditionalProperties::Of(schema)) => Some(schema),
@@ -174,7 +194,9 @@ impl Schema {
             }
             Value::Array(items) => {
                 if let Some(schema) = &self.items {
-                    items.iter_mut().for_each(|item| schema.fill_defaults(item));
+                    for item in items {
+                        schema.fill_defaults(item);
+                    }
                 }
             }
             _ => {}
@@ -232,15 +254,28 @@ impl Schema {
         }
     }
 
-    /// Removes nulls that a default or the schema would not keep, as decoding into a struct would.
-    pub(crate) fn drop_nulls(&self, map: &mut Map<String, Value>) {
-        for (name, schema) in &self.properties {
-            if map.get(name).is_some_and(Value::is_null)
-                && !schema.nullable
-                && schema.default.is_some()
-            {
-                map.remove(name);
+    /// Removes fields that are null and may not be: it is as if they had not been said.
+    pub(crate) fn drop_nulls(&self, value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                let schema_of = |name: &str| self.properties.get(name).or_else(|| self.values());
+                map.retain(|name, value| {
+                    !value.is_null() || schema_of(name).is_none_or(|schema| schema.nullable)
+                });
+                for (name, value) in map.iter_mut() {
+                    if let Some(schema) = schema_of(name) {
+                        schema.drop_nulls(value);
+                    }
+                }
             }
+            Value::Array(items) => {
+                if let Some(schema) = &self.items {
+                    for item in items {
+                        schema.drop_nulls(item);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
+use super::ScalePaths;
 use super::schema::{AdditionalProperties, Schema};
+use crate::go;
+use crate::object::at;
 use crate::status::{Cause, field};
 
 /// Every way in which `value` is not what `schema` asks for.
@@ -67,14 +70,13 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec
         }
         Value::String(text) => {
             let length = text.chars().count() as u64;
-            if let Some(min) = schema.min_length.filter(|min| length < *min) {
-                wrong(causes, format!("should be at least {min} chars long"));
-            }
+            // Of a text only the first thing that is wrong is told.
             if let Some(max) = schema.max_length.filter(|max| length > *max) {
                 causes.push(field::too_long(shown(path), max));
-            }
-            if let Some(pattern) = &schema.pattern
-                && !regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
+            } else if let Some(min) = schema.min_length.filter(|min| length < *min) {
+                wrong(causes, format!("should be at least {min} chars long"));
+            } else if let Some(pattern) = &schema.pattern
+                && !schema.pattern_fits(text)
             {
                 wrong(causes, format!("should match '{pattern}'"));
             }
@@ -123,6 +125,41 @@ pub(crate) fn check(value: &Value, schema: &Schema, path: &str, causes: &mut Vec
         Value::Null | Value::Bool(_) => {}
     }
     check_combinations(value, schema, path, causes);
+}
+
+/// The numbers that the scale subresource shows must be numbers, and none of them negative.
+pub(super) fn check_scale(object: &Value, paths: &ScalePaths, causes: &mut Vec<Cause>) {
+    for path in [&paths.spec_replicas, &paths.status_replicas] {
+        let Some(found) = at(object, path) else {
+            continue;
+        };
+        match found.as_i64() {
+            Some(number) if number < 0 => {
+                let why = "should be a non-negative integer";
+                causes.push(field::invalid(path.as_str(), found, why));
+            }
+            Some(_) => {}
+            None => {
+                let why = format!(
+                    "{path} accessor error: {} is of the type {}, expected int64",
+                    go::plus_v(found),
+                    go_type(found)
+                );
+                causes.push(field::invalid(path.as_str(), &0.into(), &why));
+            }
+        }
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
 fn check_combinations(value: &Value, schema: &Schema, path: &str, causes: &mut Vec<Cause>) {

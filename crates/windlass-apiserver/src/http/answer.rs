@@ -57,6 +57,11 @@ impl Answer {
         Self::new(code, Content::Text(text))
     }
 
+    /// Nothing is there, not even a resource that could be missing.
+    pub(crate) fn no_such_path() -> Self {
+        Self::text(StatusCode::NOT_FOUND, "404 page not found\n")
+    }
+
     pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
         Self::new(StatusCode::OK, Content::Stream { content_type, body })
     }

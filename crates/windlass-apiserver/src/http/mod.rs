@@ -43,11 +43,8 @@ impl ApiServer {
         let told_in = wanted
             .as_ref()
             .map_or(Encoding::Json, |wanted| wanted.encoding);
-        let result = match wanted {
-            Ok(wanted) => self.answer(request, connection, wanted).await,
-            Err(error) => Err(error),
-        };
-        result
+        self.answer(request, connection, wanted)
+            .await
             .unwrap_or_else(|error| Answer::error(&error))
             .into_response(told_in)
     }
@@ -56,7 +53,7 @@ impl ApiServer {
         &self,
         request: Request<B>,
         connection: Option<&Identity>,
-        wanted: Wanted,
+        wanted: Result<Wanted>,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
@@ -71,11 +68,29 @@ impl ApiServer {
             return self.answer_path(path, &parts.headers);
         };
         auth::authorize_resource(&identity, &asked)?;
+        let known = self.registry().known();
+        let Some(resource) = known.find(&asked) else {
+            return if known.is_path(&asked.group, &asked.version) {
+                Err(ApiError::resource_not_found())
+            } else {
+                Ok(Answer::no_such_path())
+            };
+        };
+        let wanted = wanted?;
         let body = read_body(body).await?;
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
         }
-        let call = verbs::Call::new(self, &identity, &asked, query, &parts.headers, body, wanted)?;
+        let call = verbs::Call::new(
+            self,
+            &identity,
+            &asked,
+            resource,
+            query,
+            &parts.headers,
+            body,
+            wanted,
+        )?;
         let result = call.run().await;
         let outcome = match &result {
             Ok(answer) => Outcome {
@@ -98,15 +113,16 @@ impl ApiServer {
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
             ["version"] => Ok(Answer::value(discovery::version())),
-            ["api"] => discovery::core_versions(&known, headers),
-            ["apis"] => discovery::groups(&known, headers),
+            ["api"] => Ok(discovery::core_versions(&known, headers)),
+            ["apis"] => Ok(discovery::groups(&known, headers)),
             ["api", version] => discovery::resources(&known, "", version),
-            ["apis", group] => discovery::group(&known, group),
+            ["apis", group] => Ok(discovery::group(&known, group)),
             ["apis", group, version] => discovery::resources(&known, group, version),
             ["openapi", "v3"] => Ok(Answer::value(openapi::index(&known))),
             ["openapi", "v3", "api", version] => openapi::document(&known, "", version),
             ["openapi", "v3", "apis", group, version] => openapi::document(&known, group, version),
-            _ => Ok(Answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+            [""] => Ok(Answer::value(discovery::paths(&known))),
+            _ => Ok(Answer::no_such_path()),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Which form of an answer the client wants, and which form its body has.
 
+use std::fmt::Write as _;
+
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
+use crate::go;
+use crate::json::{self, Document};
 use crate::status::{ApiError, Result};
 
 /// The shape of what is answered.
@@ -56,11 +60,13 @@ impl Wanted {
             return Ok(Self::JSON);
         };
         accept.split(',').find_map(Self::one).ok_or_else(|| {
-            ApiError::new(
+            let mut error = ApiError::new(
                 http::StatusCode::NOT_ACCEPTABLE,
                 "NotAcceptable",
-                "only the following media types are accepted: application/json, application/yaml",
-            )
+                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+            );
+            error.details = Some(serde_json::json!({}));
+            error
         })
     }
 
@@ -100,30 +106,64 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Reads a body that holds one object, as JSON or YAML.
-pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8]) -> Result<Value> {
-    match media_type(headers) {
-        "" | "application/json" => decode_json(body),
-        "application/yaml" => decode_yaml(body),
-        _ => Err(ApiError::unsupported_media_type(&[
-            "application/json",
-            "application/yaml",
-        ])),
+/// Reads a body that holds one object, as JSON or YAML. `kind` is what it should be.
+pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Document> {
+    let document = match media_type(headers) {
+        "" | "application/json" => json::from_json(body)
+            .map_err(|error| unrecognised(kind, &json::go_error(&error, body), body))?,
+        "application/yaml" => Document {
+            value: decode_yaml(body)?,
+            ..Document::default()
+        },
+        _ => {
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json",
+                "application/yaml",
+                "application/vnd.kubernetes.protobuf",
+            ]));
+        }
+    };
+    if !document.value.is_object() {
+        let problem = format!(
+            "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            go::json_kind(&document.value)
+        );
+        return Err(unrecognised(kind, &problem, body));
     }
+    Ok(document)
 }
 
-fn decode_json(body: &[u8]) -> Result<Value> {
-    serde_json::from_slice(body).map_err(|error| {
-        ApiError::bad_request(format!(
-            "couldn't get version/kind; json parse error: {error}"
-        ))
-    })
+/// The body is no object of any kind.
+fn unrecognised(kind: &str, problem: &str, body: &[u8]) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {problem} ({})",
+        summary(body)
+    ))
+}
+
+/// The beginning of a body: as text when it starts like JSON, in hexadecimal otherwise.
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let start = body.get(..SHOWN).unwrap_or(body);
+    let shown = match body {
+        [] => return "<empty>".to_owned(),
+        [b'{', ..] => String::from_utf8_lossy(start).into_owned(),
+        _ => start.iter().fold(String::new(), |mut out, byte| {
+            let _ = write!(out, "{byte:02x}");
+            out
+        }),
+    };
+    if body.len() > SHOWN {
+        format!("{shown} ...")
+    } else {
+        shown
+    }
 }
 
 pub(crate) fn decode_yaml(body: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
-    serde_saphyr::from_str(text)
+    json::from_yaml(text)
         .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }
 

@@ -92,12 +92,10 @@ impl Query {
             .filter(|value| !value.is_empty())
     }
 
-    /// Go's `strconv.ParseBool`, with absent as false.
+    /// A parameter that is there means yes, unless it says `false` or `0`.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        matches!(
-            self.get(key),
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True")
-        )
+        let value = self.0.get(key).and_then(|values| values.first());
+        value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     pub(crate) fn all(&self, key: &str) -> &[String] {
@@ -249,7 +247,7 @@ mod tests {
 
         #[test]
         fn decoding_undoes_encoding(text in "\\PC{0,40}") {
-            let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let encoded = text.bytes().fold(String::new(), |out, byte| format!("{out}%{byte:02X}"));
             prop_assert_eq!(percent_decode(&encoded, false), Some(text));
         }
     }

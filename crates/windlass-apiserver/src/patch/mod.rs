@@ -1,11 +1,16 @@
 //! Patches: JSON patch, JSON merge patch and strategic merge patch. (Apply has a module of its own.)
 
 mod merge;
+mod operations;
 mod strategic;
 
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json as tree};
 
+use operations::Refusal;
+
+use crate::go;
+use crate::json;
 use crate::status::{ApiError, Result};
 use crate::types::Type;
 
@@ -29,18 +34,21 @@ impl PatchKind {
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if built_in => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ => {
-                let mut accepted = vec![
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                ];
-                if built_in {
-                    accepted.push("application/strategic-merge-patch+json");
-                }
-                accepted.push("application/apply-patch+yaml");
-                accepted.push("application/apply-patch+cbor");
-                Err(ApiError::unsupported_media_type(&accepted))
+            // Built-in resources are routed by media type, custom ones look at it themselves.
+            _ if built_in => {
+                let mut error = ApiError::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "UnsupportedMediaType",
+                    "415: Unsupported Media Type",
+                );
+                error.details = Some(tree!({}));
+                Err(error)
             }
+            _ => Err(ApiError::unsupported_media_type(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ])),
         }
     }
 }
@@ -54,29 +62,33 @@ pub(crate) enum Patch {
 
 impl Patch {
     pub(crate) fn parse(kind: PatchKind, body: &[u8]) -> Result<Self> {
-        let unreadable = |error: serde_json::Error| ApiError::bad_request(error.to_string());
-        match kind {
-            PatchKind::Json => {
-                let patch: json_patch::Patch = serde_json::from_slice(body).map_err(unreadable)?;
-                if patch.0.len() > MAX_JSON_PATCH_OPERATIONS {
+        let document = json::from_json(body).map_err(|error| {
+            ApiError::bad_request(format!(
+                "error decoding patch: {}",
+                json::go_error(&error, body)
+            ))
+        })?;
+        match (kind, document.value) {
+            (PatchKind::Json, Value::Array(operations)) => {
+                if operations.len() > MAX_JSON_PATCH_OPERATIONS {
                     return Err(ApiError::new(
                         StatusCode::PAYLOAD_TOO_LARGE,
                         "RequestEntityTooLarge",
                         format!(
-                            "Request entity too large: the allowed maximum operations in a JSON patch is \
+                            "Request entity too large: The allowed maximum operations in a JSON patch is \
                              {MAX_JSON_PATCH_OPERATIONS}, got {}",
-                            patch.0.len()
+                            operations.len()
                         ),
                     ));
                 }
-                Ok(Self::Json(patch))
+                serde_json::from_value(Value::Array(operations))
+                    .map(Self::Json)
+                    .map_err(|_| rejected())
             }
-            PatchKind::Merge | PatchKind::Apply => Ok(Self::Merge(
-                serde_json::from_slice(body).map_err(unreadable)?,
-            )),
-            PatchKind::Strategic => Ok(Self::Strategic(
-                serde_json::from_slice(body).map_err(unreadable)?,
-            )),
+            (PatchKind::Json, other) => Err(wrong_shape(&other, "[]handlers.jsonPatchOp")),
+            (PatchKind::Strategic, patch @ Value::Object(_)) => Ok(Self::Strategic(patch)),
+            (_, patch @ Value::Object(_)) => Ok(Self::Merge(patch)),
+            (_, other) => Err(wrong_shape(&other, "map[string]interface {}")),
         }
     }
 
@@ -85,8 +97,13 @@ impl Patch {
         match self {
             Self::Json(patch) => {
                 let mut object = object.clone();
-                json_patch::patch(&mut object, patch).map_err(|error| {
-                    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("the server rejected our request due to an error in our request: {error}"))
+                operations::apply(&mut object, patch).map_err(|refusal| match refusal {
+                    Refusal::Failed => rejected(),
+                    Refusal::TooLarge => ApiError::new(
+                        StatusCode::PAYLOAD_TOO_LARGE,
+                        "RequestEntityTooLarge",
+                        "Request entity too large: what the patch makes is too large",
+                    ),
                 })?;
                 Ok(object)
             }
@@ -98,4 +115,22 @@ impl Patch {
             Self::Strategic(patch) => strategic::apply(object, patch, ty),
         }
     }
+}
+
+/// A JSON patch that cannot be applied.
+fn rejected() -> ApiError {
+    let mut error = ApiError::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    );
+    error.details = Some(tree!({}));
+    error
+}
+
+fn wrong_shape(patch: &Value, wanted: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
+        go::json_kind(patch)
+    ))
 }

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::go;
 use crate::status::{ApiError, Result};
 use crate::types::{PatchRule, Type};
 
@@ -74,14 +75,18 @@ fn merge_maps(
             (Some(Value::Array(old)), Value::Array(new)) if rule.merge => {
                 let order = patch
                     .get(&format!("{ELEMENT_ORDER}{key}"))
-                    .and_then(Value::as_array);
+                    .and_then(Value::as_array)
+                    .map(Vec::as_slice);
                 Value::Array(merge_lists(old, new, order, rule, ty.member(key))?)
             }
-            (_, Value::Object(new)) => Value::Object(merge_maps(&Map::new(), new, ty.member(key))?),
-            (_, Value::Array(new)) if rule.merge => {
-                Value::Array(merge_lists(&[], new, None, rule, ty.member(key))?)
+            (_, new) => {
+                if let Some(new) = without_directives(new) {
+                    new
+                } else {
+                    out.remove(key);
+                    continue;
+                }
             }
-            (_, new) => new.clone(),
         };
         out.insert(key.clone(), merged);
     }
@@ -94,17 +99,35 @@ fn merge_maps(
             let key = ty
                 .field(field)
                 .and_then(|field| field.patch.merge_key.as_deref());
-            let ordered = in_order(items.clone(), order, key);
+            let before = object.get(field).and_then(Value::as_array);
+            let ordered = in_order(items, order, before.map_or(&[], Vec::as_slice), key);
             out.insert(field.to_owned(), Value::Array(ordered));
         }
     }
     Ok(out)
 }
 
+/// A part of the patch that meets nothing to be merged with: taken as it is, but for nulls and
+/// for maps that hold a directive, which have nothing to direct.
+fn without_directives(patch: &Value) -> Option<Value> {
+    match patch {
+        Value::Null => None,
+        Value::Object(map) if map.contains_key(PATCH) => None,
+        Value::Object(map) => Some(Value::Object(
+            map.iter()
+                .filter(|(key, _)| !key.starts_with('$'))
+                .filter_map(|(key, value)| Some((key.clone(), without_directives(value)?)))
+                .collect(),
+        )),
+        Value::Array(items) => Some(items.iter().filter_map(without_directives).collect()),
+        other => Some(other.clone()),
+    }
+}
+
 fn merge_lists(
     old: &[Value],
     new: &[Value],
-    order: Option<&Vec<Value>>,
+    order: Option<&[Value]>,
     rule: &PatchRule,
     ty: &Type,
 ) -> Result<Vec<Value>> {
@@ -117,7 +140,7 @@ fn merge_lists(
                     out.push(item.clone());
                 }
             }
-            Ok(order.map_or(out.clone(), |order| in_order(out, order, None)))
+            Ok(in_order(&out, order.unwrap_or(new), old, None))
         }
         Some(merge_key) => {
             if new.iter().any(|item| item[PATCH] == "replace") {
@@ -134,8 +157,9 @@ fn merge_lists(
                     ));
                 };
                 let Some(key) = fields.get(merge_key) else {
-                    return Err(ApiError::bad_request(format!(
-                        "map: {item} does not contain declared merge key: {merge_key}"
+                    return Err(ApiError::without_reason(format!(
+                        "map: {} does not contain declared merge key: {merge_key}",
+                        go::plus_v(item)
                     )));
                 };
                 let found = out
@@ -150,41 +174,48 @@ fn merge_lists(
                         let known = out[at].as_object().cloned().unwrap_or_default();
                         out[at] = Value::Object(merge_maps(&known, fields, ty.item())?);
                     }
-                    (None, false) => {
-                        out.push(Value::Object(merge_maps(&Map::new(), fields, ty.item())?))
-                    }
+                    (None, false) => out.extend(without_directives(item)),
                 }
             }
-            Ok(order.map_or(out.clone(), |order| in_order(out, order, Some(merge_key))))
+            Ok(in_order(&out, order.unwrap_or(new), old, Some(merge_key)))
         }
     }
 }
 
-/// Items named in `order` come in that order; each other item stays behind the one it stood behind.
-fn in_order(items: Vec<Value>, order: &[Value], merge_key: Option<&str>) -> Vec<Value> {
-    let identity = |item: &Value| merge_key.map_or_else(|| item.clone(), |key| item[key].clone());
-    let position = |item: &Value| {
-        let wanted = identity(item);
-        order.iter().position(|ordered| identity(ordered) == wanted)
-    };
-    let mut named: Vec<Value> = items
-        .iter()
-        .filter(|item| position(item).is_some())
-        .cloned()
-        .collect();
-    named.sort_by_key(|item| position(item));
-    let mut named = named.into_iter();
-    // Every place that held a named item takes the next one in order; the others keep theirs.
-    items
-        .into_iter()
-        .map(|item| {
-            if position(&item).is_some() {
-                named.next().unwrap_or(item)
-            } else {
-                item
-            }
-        })
-        .collect()
+/// Puts merged items in order: those the patch names (in `order`) as it names them, the others as
+/// they stood `before`. Where the two meet, an item that stood in front of the patch's next one
+/// stays in front; an item that is new to the list comes first.
+fn in_order(
+    items: &[Value],
+    order: &[Value],
+    before: &[Value],
+    merge_key: Option<&str>,
+) -> Vec<Value> {
+    let same = |a: &Value, b: &Value| merge_key.map_or_else(|| a == b, |key| a[key] == b[key]);
+    let place = |list: &[Value], item: &Value| list.iter().position(|known| same(known, item));
+    let (mut named, mut others): (Vec<&Value>, Vec<&Value>) =
+        items.iter().partition(|item| place(order, item).is_some());
+    named.sort_by_key(|item| place(order, item));
+    others.sort_by_key(|item| place(before, item));
+    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    let mut out = Vec::with_capacity(items.len());
+    loop {
+        let stays_in_front = match (others.peek(), named.peek()) {
+            (None, None) => return out,
+            (None, Some(_)) => false,
+            (Some(_), None) => true,
+            (Some(other), Some(next)) => matches!(
+                (place(before, other), place(before, next)),
+                (Some(other), Some(next)) if other < next
+            ),
+        };
+        let next = if stays_in_front {
+            others.next()
+        } else {
+            named.next()
+        };
+        out.extend(next.cloned());
+    }
 }
 
 #[cfg(test)]
@@ -208,6 +239,8 @@ mod tests {
             json!({"containers": [{"name": "b", "image": "2"}, {"name": "c", "image": "3"}]});
         let expected = json!({"containers": [
             {"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c", "image": "3"}]});
+        let new_comes_first = patched(&object, &json!({"containers": [{"name": "z"}]}));
+        assert_eq!(new_comes_first["containers"][0]["name"], "z");
         assert_eq!(patched(&object, &patch), expected);
     }
 

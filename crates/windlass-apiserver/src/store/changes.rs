@@ -62,17 +62,33 @@ impl Changes {
         self.kept.push_back(change);
     }
 
-    /// The changes after `revision`, or `None` when some of them were dropped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// The revision of the latest change.
+    pub(crate) fn latest(&self) -> u64 {
+        self.kept
+            .back()
+            .map_or(self.dropped_through, |change| change.revision)
+    }
+
+    /// Counts everything up to `revision` as dropped.
+    pub(crate) fn forget_through(&mut self, revision: u64) {
+        self.dropped_through = self.dropped_through.max(revision);
+    }
+
+    /// The changes after `revision`; when some of them were dropped, the oldest revision that has all.
     pub(crate) fn after(
         &self,
         revision: u64,
-    ) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
+    ) -> Result<impl DoubleEndedIterator<Item = &Arc<Change>>, u64> {
         if revision < self.dropped_through {
-            return None;
+            return Err(self.dropped_through);
         }
         let start = self
             .kept
             .partition_point(|change| change.revision <= revision);
-        Some(self.kept.range(start..))
+        Ok(self.kept.range(start..))
     }
 }

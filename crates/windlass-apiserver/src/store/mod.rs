@@ -15,10 +15,11 @@ mod object;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 pub(crate) use changes::{Change, ChangeKind};
 pub(crate) use object::{Key, Stored};
@@ -57,7 +58,7 @@ pub(crate) enum WriteError {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RevisionError {
     /// Older than what is remembered; carries the oldest one that could be served.
-    Compacted,
+    Compacted(u64),
     /// Later than the present.
     Future,
 }
@@ -66,8 +67,8 @@ pub(crate) enum RevisionError {
 #[derive(Debug)]
 pub(crate) struct Store {
     inner: Mutex<Inner>,
-    /// The latest revision, for whoever waits for one.
-    revision: watch::Sender<u64>,
+    /// The latest revision, readable without the lock.
+    revision: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -80,8 +81,8 @@ struct Inner {
 struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     changes: changes::Changes,
-    /// Wakes the table's watches.
-    latest: watch::Sender<u64>,
+    /// Wakes the table's watches, in the order they came: two runs of one seed stay alike.
+    changed: Arc<Notify>,
 }
 
 impl Table {
@@ -89,7 +90,7 @@ impl Table {
         Self {
             objects: BTreeMap::new(),
             changes: changes::Changes::new(CHANGES_KEPT),
-            latest: watch::Sender::new(0),
+            changed: Arc::default(),
         }
     }
 
@@ -99,7 +100,7 @@ impl Table {
         for change in self
             .changes
             .after(revision)
-            .ok_or(RevisionError::Compacted)?
+            .map_err(RevisionError::Compacted)?
             .rev()
         {
             let key = change.object.key.clone();
@@ -123,7 +124,7 @@ impl Store {
     pub(crate) fn new() -> Self {
         Self {
             inner: Mutex::default(),
-            revision: watch::Sender::new(0),
+            revision: AtomicU64::new(0),
         }
     }
 
@@ -134,7 +135,7 @@ impl Store {
 
     /// The revision of the latest write.
     pub(crate) fn revision(&self) -> u64 {
-        *self.revision.borrow()
+        self.revision.load(Ordering::Acquire)
     }
 
     pub(crate) fn get(&self, table: &TableName, key: &Key) -> Option<Arc<Stored>> {
@@ -171,7 +172,7 @@ impl Store {
         };
         let past;
         let objects = match revision {
-            Some(revision) if revision < inner.revision => {
+            Some(revision) if revision < table.changes.latest() => {
                 past = table.at(revision)?;
                 &past
             }
@@ -270,9 +271,9 @@ impl Store {
             object: object.clone(),
             previous,
         }));
-        table.latest.send_replace(revision);
+        table.changed.notify_waiters();
         inner.revision = revision;
-        self.revision.send_replace(revision);
+        self.revision.store(revision, Ordering::Release);
         Ok(object)
     }
 
@@ -287,20 +288,27 @@ impl Store {
             Some(table) => Ok(table
                 .changes
                 .after(revision)
-                .ok_or(RevisionError::Compacted)?
+                .map_err(RevisionError::Compacted)?
                 .cloned()
                 .collect()),
         }
     }
 
-    /// Wakes whenever the table changes.
-    pub(crate) fn subscribe(&self, table: &TableName) -> watch::Receiver<u64> {
-        self.lock()
-            .tables
-            .entry(table.clone())
-            .or_insert_with(Table::new)
-            .latest
-            .subscribe()
+    /// Starts a table, if there is none: nothing is remembered of the time before.
+    pub(crate) fn open(&self, table: &TableName) {
+        let mut inner = self.lock();
+        let revision = inner.revision;
+        let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
+        if table.objects.is_empty() && table.changes.is_empty() {
+            table.changes.forget_through(revision);
+        }
+    }
+
+    /// Notifies whenever the table changes.
+    pub(crate) fn changed(&self, table: &TableName) -> Arc<Notify> {
+        let mut inner = self.lock();
+        let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
+        table.changed.clone()
     }
 }
 
@@ -410,7 +418,7 @@ mod tests {
         }
         assert_eq!(
             store.changes_after(&table(), 1).err(),
-            Some(RevisionError::Compacted)
+            Some(RevisionError::Compacted(2))
         );
         assert_eq!(store.changes_after(&table(), last - 1).unwrap().len(), 1);
     }

@@ -49,8 +49,10 @@ pub(crate) struct Stored {
     pub(crate) labels: BTreeMap<String, String>,
     /// Values of the fields that selectors may name, in the order the resource lists them.
     pub(crate) fields: Box<[(Box<str>, Box<str>)]>,
-    /// The whole object, `resourceVersion` included.
+    /// The whole object, `resourceVersion` included; kind and apiVersion come first.
     pub(crate) json: Bytes,
+    /// Where in `json` the members after kind and apiVersion start.
+    untyped: usize,
 }
 
 impl Stored {
@@ -61,7 +63,7 @@ impl Stored {
         selectable: &[String],
     ) -> Result<Self, serde_json::Error> {
         set_revision(&mut value, revision);
-        let json = serde_json::to_vec(&value)?;
+        let (json, untyped) = encode(&mut value)?;
         let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
         let labels = value["metadata"]["labels"]
             .as_object()
@@ -77,8 +79,15 @@ impl Stored {
             revision,
             labels,
             fields,
-            json: json.into(),
+            json,
+            untyped,
         })
+    }
+
+    /// The object without its kind and apiVersion, less the opening brace: what a list of
+    /// built-in objects shows of each.
+    pub(crate) fn members(&self) -> Bytes {
+        self.json.slice(self.untyped..)
     }
 
     /// The object as a tree, for a write that changes it.
@@ -91,8 +100,32 @@ impl Stored {
     pub(crate) fn json_at(&self, revision: u64) -> Bytes {
         let mut value = self.value();
         set_revision(&mut value, revision);
-        serde_json::to_vec(&value).map_or_else(|_| self.json.clone(), Bytes::from)
+        encode(&mut value).map_or_else(|_| self.json.clone(), |(json, _)| json)
     }
+}
+
+/// Encodes an object with its type in front; tells where the rest starts. The type is taken out of
+/// `value`.
+fn encode(value: &mut Value) -> Result<(Bytes, usize), serde_json::Error> {
+    let mut json = Vec::with_capacity(1024);
+    json.push(b'{');
+    for field in ["kind", "apiVersion"] {
+        if let Some(found) = value.as_object_mut().and_then(|map| map.remove(field)) {
+            serde_json::to_writer(&mut json, field)?;
+            json.push(b':');
+            serde_json::to_writer(&mut json, &found)?;
+            json.push(b',');
+        }
+    }
+    let untyped = json.len();
+    let rest = serde_json::to_vec(value)?;
+    json.extend_from_slice(rest.get(1..).unwrap_or_default());
+    if rest.len() <= 2 && untyped > 1 {
+        // Nothing follows the type: the comma was one too many.
+        json.remove(untyped - 1);
+        return Ok((json.into(), untyped - 1));
+    }
+    Ok((json.into(), untyped))
 }
 
 fn set_revision(value: &mut Value, revision: u64) {
@@ -117,5 +150,38 @@ fn field_text(value: &Value, field: &str) -> String {
         Some(Value::String(text)) => text.clone(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_type_comes_first_and_can_be_left_out() {
+        let object =
+            json!({"action": "x", "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}});
+        let stored = Stored::encode(object.clone(), 7, &[]).unwrap();
+        assert!(
+            stored
+                .json
+                .starts_with(br#"{"kind":"Event","apiVersion":"v1","#)
+        );
+        assert_eq!(stored.value()["action"], "x");
+        let mut bare = b"{".to_vec();
+        bare.extend_from_slice(&stored.members());
+        let bare: Value = serde_json::from_slice(&bare).unwrap();
+        assert_eq!(
+            bare,
+            json!({"action": "x", "metadata": {"name": "e", "resourceVersion": "7"}})
+        );
+    }
+
+    #[test]
+    fn an_object_that_is_all_type_still_parses() {
+        let (json, untyped) = encode(&mut json!({"kind": "K", "apiVersion": "v1"})).unwrap();
+        assert_eq!(&json[..], br#"{"kind":"K","apiVersion":"v1"}"#);
+        assert_eq!(&json[untyped..], b"}");
     }
 }

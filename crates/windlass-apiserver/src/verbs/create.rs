@@ -4,25 +4,24 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::write::Update;
-use crate::decode;
+use super::change::Update;
+use crate::apply::Managers;
 use crate::http::Answer;
 use crate::object::meta;
-use crate::status::{ApiError, Result};
+use crate::resource::Resource;
+use crate::status::{ApiError, Result, Subject};
 
 impl Call<'_> {
     pub(super) fn create(&self) -> Result<Answer> {
-        let mut object = self.decode()?;
-        decode::check_kind(&object, &self.resource)?;
-        let mut warnings = Vec::new();
-        self.normalise(&mut object, &mut warnings)?;
+        let (object, mut warnings) = self.decode()?;
+        warnings.extend(deprecation(&self.resource));
         let written = self.create_object(object, None)?;
-        self.answer_written(written, StatusCode::CREATED, warnings)
+        Ok(self.answer_written(written, StatusCode::CREATED, warnings))
     }
 
     /// Gives a pod its node: once, and never another.
     pub(super) fn bind(&self) -> Result<Answer> {
-        let binding = self.decode()?;
+        let binding = self.decode_as("Binding")?.value;
         let node = binding["target"]["name"]
             .as_str()
             .unwrap_or_default()
@@ -40,23 +39,31 @@ impl Call<'_> {
                     "pod {} is already assigned to node \"{bound}\"",
                     meta(old, "name")
                 );
-                return Err(ApiError::conflict(
-                    self.resource.subject(),
-                    self.name(),
-                    &detail,
-                ));
+                let subject = Subject {
+                    group: "",
+                    kind: "pods/binding",
+                };
+                return Err(ApiError::conflict(subject, self.name(), &detail));
             }
             let mut new = old.clone();
             new["spec"]["nodeName"] = node.clone().into();
             set_scheduled(&mut new, &now);
+            // A binding owns nothing of the pod.
             Ok(Update {
                 object: new,
-                managers: None,
+                managers: Some(Managers::read(&old["metadata"]["managedFields"])),
             })
         })?;
         Ok(Answer::value(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
             .with_code(StatusCode::CREATED))
     }
+}
+
+/// What a client of a kind that is on its way out is told.
+fn deprecation(resource: &Resource) -> Option<String> {
+    resource.is("", "endpoints").then(|| {
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
+    })
 }
 
 fn set_scheduled(pod: &mut Value, now: &str) {

@@ -6,10 +6,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
+use super::present::list_item;
 use super::write::Written;
 use crate::admission::IMMORTAL_NAMESPACES;
 use crate::http::{Answer, Shape};
-use crate::object::{self, meta, set_meta};
+use crate::object::{self, set_meta};
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::status::{self, ApiError, Result, field};
@@ -49,7 +50,7 @@ impl Options {
         let mut options = Self::default();
         let mut dry_run = call.dry_run;
         if !call.body.is_empty() {
-            let body = call.decode()?;
+            let body = call.decode_as("DeleteOptions")?.value;
             options.grace = body["gracePeriodSeconds"].as_i64();
             options.propagation = body["propagationPolicy"].as_str().map(str::to_owned);
             options.orphan_dependents = body["orphanDependents"].as_bool();
@@ -57,27 +58,42 @@ impl Options {
             options.revision = body["preconditions"]["resourceVersion"]
                 .as_str()
                 .map(str::to_owned);
-            dry_run |= body["dryRun"]
-                .as_array()
-                .is_some_and(|dry_run| dry_run.iter().any(|all| all == "All"));
+            if let Some(asked) = body["dryRun"].as_array() {
+                let asked: Vec<&str> = asked.iter().filter_map(Value::as_str).collect();
+                dry_run |= super::parse_dry_run(&asked, "DeleteOptions")?;
+            }
         }
         if let Some(grace) = call.query.get("gracePeriodSeconds") {
-            options.grace = grace.parse().ok();
+            options.grace = Some(super::parse_int(grace)?);
         }
         if let Some(policy) = call.query.get("propagationPolicy") {
             options.propagation = Some(policy.to_owned());
         }
-        if let Some(policy) = options.propagation.as_deref()
-            && !matches!(policy, "Foreground" | "Background" | "Orphan")
-        {
-            let allowed =
-                ["Foreground", "Background", "Orphan", "nil"].map(|policy| format!("\"{policy}\""));
-            let cause = field::not_supported("propagationPolicy", &policy.into(), &allowed);
-            let subject = status::Subject {
-                group: "meta.k8s.io",
-                kind: "DeleteOptions",
+        if let Some(policy) = options.propagation.as_deref() {
+            let cause = if options.orphan_dependents.is_some() {
+                Some(field::invalid(
+                    "propagationPolicy",
+                    &policy.into(),
+                    "orphanDependents and deletionPropagation cannot be both set",
+                ))
+            } else if matches!(policy, "Foreground" | "Background" | "Orphan") {
+                None
+            } else {
+                let allowed = ["Foreground", "Background", "Orphan", "nil"]
+                    .map(|policy| format!("\"{policy}\""));
+                Some(field::not_supported(
+                    "propagationPolicy",
+                    &policy.into(),
+                    &allowed,
+                ))
             };
-            return Err(ApiError::invalid(subject, "", &[cause]));
+            if let Some(cause) = cause {
+                let subject = status::Subject {
+                    group: "meta.k8s.io",
+                    kind: "DeleteOptions",
+                };
+                return Err(ApiError::invalid(subject, "", &[cause]));
+            }
         }
         Ok((options, dry_run))
     }
@@ -91,8 +107,7 @@ impl Options {
         let address = (resource.group.as_str(), resource.plural.as_str());
         let policy = match (self.propagation.as_deref(), self.orphan_dependents) {
             (Some(policy), _) => Some(policy),
-            (None, Some(true)) => Some("Orphan"),
-            (None, Some(false)) => Some("Background"),
+            (None, Some(orphan)) => Some(if orphan { "Orphan" } else { "Background" }),
             // A finalizer set earlier tells what was wanted.
             (None, None)
                 if finalizers
@@ -117,16 +132,13 @@ impl Options {
         finalizers
     }
 
-    /// Seconds the object is given. Only pods on a node are given any.
-    fn grace_for(&self, object: &Value, resource: &Resource) -> i64 {
-        if !resource.is("", "pods") {
-            return 0;
-        }
-        let scheduled = object["spec"]["nodeName"]
+    /// Seconds a pod is given: none unless it runs on a node.
+    fn grace_for(&self, pod: &Value) -> i64 {
+        let scheduled = pod["spec"]["nodeName"]
             .as_str()
             .is_some_and(|node| !node.is_empty());
         let over = matches!(
-            object["status"]["phase"].as_str(),
+            pod["status"]["phase"].as_str(),
             Some("Succeeded" | "Failed")
         );
         if !scheduled || over {
@@ -134,15 +146,23 @@ impl Options {
         }
         let asked = self
             .grace
-            .or(object["spec"]["terminationGracePeriodSeconds"].as_i64())
+            .or(pod["spec"]["terminationGracePeriodSeconds"].as_i64())
             .unwrap_or(30);
-        // A negative period is one second; a pod that is going already is never given more time.
-        let asked = if asked < 0 { 1 } else { asked };
-        match object["metadata"]["deletionGracePeriodSeconds"].as_i64() {
-            Some(left) if object::is_terminating(object) => asked.min(left),
-            _ => asked,
-        }
+        // A negative period is one second.
+        if asked < 0 { 1 } else { asked }
     }
+}
+
+/// What a delete does to an object.
+enum Fate {
+    /// It goes.
+    Gone,
+    /// It is marked, and stays until its finalizers are removed or its grace is over.
+    Marked(Value),
+    /// It is marked and, having no grace left, goes at once: watches see both.
+    MarkedAndGone(Value),
+    /// It is going already, and nothing changes.
+    Going,
 }
 
 impl Call<'_> {
@@ -159,7 +179,7 @@ impl Call<'_> {
             StatusCode::OK
         };
         if answers_object {
-            return self.answer_written(written, code, Vec::new());
+            return Ok(self.answer_written(written, code, Vec::new()));
         }
         Ok(Answer::value(status::success(
             self.resource.subject(),
@@ -188,50 +208,49 @@ impl Call<'_> {
                     "this namespace may not be deleted",
                 ));
             }
-            let old = found.value();
-            let uid = found.uid.to_string();
-            let mut marked = old.clone();
-            let finalizers = options.finalizers(&old, resource);
-            let grace = options.grace_for(&old, resource);
-            set_meta(
-                &mut marked,
-                "finalizers",
-                (!finalizers.is_empty()).then(|| json!(finalizers)),
-            );
-            let held = !finalizers.is_empty() || grace > 0 || is_held_namespace(&old, resource);
-            if !held {
-                if dry_run {
-                    return Ok((Written::Value(self.to_requested(old)), uid, true));
-                }
-                match store.delete(
+            let (old, uid) = (found.value(), found.uid.to_string());
+            let fate = self.fate(&old, options);
+            if dry_run {
+                let (shown, gone) = match fate {
+                    Fate::Gone => (old, true),
+                    Fate::Marked(marked) => (marked, false),
+                    Fate::MarkedAndGone(marked) => (marked, true),
+                    Fate::Going => (old, false),
+                };
+                return Ok((Written::Value(self.to_requested(shown)), uid, gone));
+            }
+            let update = |marked: Value| {
+                store.update(
                     &resource.table,
                     key.clone(),
                     found.revision,
-                    old,
+                    marked,
                     &resource.selectable,
-                ) {
-                    Ok(deleted) => {
-                        self.after_write(&deleted, true);
-                        return Ok((Written::Stored(deleted), uid, true));
-                    }
-                    Err(WriteError::Changed) => continue,
-                    Err(error) => return Err(self.write_error(key.name(), error)),
+                )
+            };
+            let delete = |revision: u64, last: Value| {
+                store.delete(
+                    &resource.table,
+                    key.clone(),
+                    revision,
+                    last,
+                    &resource.selectable,
+                )
+            };
+            let (result, gone) = match fate {
+                Fate::Going => return Ok((Written::Stored(found), uid, false)),
+                Fate::Gone => (delete(found.revision, old), true),
+                Fate::Marked(marked) => (update(marked), false),
+                Fate::MarkedAndGone(marked) => {
+                    let marked = update(marked);
+                    let gone = marked.and_then(|marked| delete(marked.revision, marked.value()));
+                    (gone, true)
                 }
-            }
-            self.mark(&mut marked, &old, grace);
-            if marked == old || dry_run {
-                return Ok((Written::Stored(found), uid, false));
-            }
-            match store.update(
-                &resource.table,
-                key.clone(),
-                found.revision,
-                marked,
-                &resource.selectable,
-            ) {
+            };
+            match result {
                 Ok(stored) => {
-                    self.after_write(&stored, false);
-                    return Ok((Written::Stored(stored), uid, false));
+                    self.after_write(&stored, gone);
+                    return Ok((Written::Stored(stored), uid, gone));
                 }
                 Err(WriteError::Changed) => {}
                 Err(error) => return Err(self.write_error(key.name(), error)),
@@ -240,50 +259,128 @@ impl Call<'_> {
         Err(ApiError::modified(resource.subject(), key.name()))
     }
 
+    fn fate(&self, old: &Value, options: &Options) -> Fate {
+        let resource = &self.resource;
+        if resource.is("", "pods") {
+            return self.fate_of_pod(old, options);
+        }
+        if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+            return self.fate_of_definition(old);
+        }
+        let finalizers = options.finalizers(old, resource);
+        let mut marked = old.clone();
+        set_finalizers(&mut marked, &finalizers);
+        if resource.is("", "namespaces") {
+            return self.fate_of_namespace(marked, old, &finalizers);
+        }
+        if finalizers.is_empty() {
+            return Fate::Gone;
+        }
+        self.mark(&mut marked, old, 0);
+        if marked == *old {
+            Fate::Going
+        } else {
+            Fate::Marked(marked)
+        }
+    }
+
+    /// A pod is given its grace; once it is going, only a shorter one changes anything.
+    fn fate_of_pod(&self, old: &Value, options: &Options) -> Fate {
+        let mut marked = old.clone();
+        let left = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        let grace = match (object::is_terminating(old), left) {
+            (false, _) => options.grace_for(old),
+            (true, None) => 0,
+            (true, Some(left)) => match options.grace {
+                Some(asked) if asked < left => asked,
+                _ if left == 0 && object::finalizers(old).is_empty() => return Fate::Gone,
+                _ => return Fate::Going,
+            },
+        };
+        let finalizers = options.finalizers(old, &self.resource);
+        set_finalizers(&mut marked, &finalizers);
+        self.mark(&mut marked, old, grace);
+        if grace == 0 && finalizers.is_empty() {
+            Fate::MarkedAndGone(marked)
+        } else {
+            Fate::Marked(marked)
+        }
+    }
+
+    /// A namespace stays until the finalizers in its spec are removed.
+    fn fate_of_namespace(&self, mut marked: Value, old: &Value, finalizers: &[String]) -> Fate {
+        let held = old["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|finalizers| !finalizers.is_empty());
+        if !held && finalizers.is_empty() {
+            return Fate::Gone;
+        }
+        if object::is_terminating(old) {
+            return Fate::Going;
+        }
+        let now = self.server.clock().now_seconds();
+        set_meta(&mut marked, "deletionTimestamp", Some(now.into()));
+        marked["status"]["phase"] = "Terminating".into();
+        Fate::Marked(marked)
+    }
+
+    /// A definition stays until its objects are gone: see `custom`.
+    fn fate_of_definition(&self, old: &Value) -> Fate {
+        if object::is_terminating(old) {
+            return if object::finalizers(old).is_empty() {
+                Fate::Gone
+            } else {
+                Fate::Going
+            };
+        }
+        let mut marked = old.clone();
+        let now = self.server.clock().now_seconds();
+        crate::crd::mark_terminating(&mut marked, &now);
+        set_meta(&mut marked, "deletionTimestamp", Some(now.into()));
+        Fate::Marked(marked)
+    }
+
     /// Sets what says that an object is going away.
     fn mark(&self, object: &mut Value, old: &Value, grace: i64) {
         let left = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
-        if object::is_terminating(old) && left.is_some_and(|left| left <= grace) {
+        let going = object::is_terminating(old);
+        if going && left.is_some_and(|left| left <= grace) {
             return;
         }
         let later = Duration::from_secs(grace.unsigned_abs());
-        set_meta(
-            object,
-            "deletionTimestamp",
-            Some(self.server.clock().after_seconds(later).into()),
-        );
+        let at = self.server.clock().after_seconds(later);
+        set_meta(object, "deletionTimestamp", Some(at.into()));
         set_meta(object, "deletionGracePeriodSeconds", Some(grace.into()));
-        if let (Some(generation), false) = (
-            old["metadata"]["generation"].as_i64(),
-            object::is_terminating(old),
-        ) {
-            set_meta(object, "generation", Some((generation + 1).into()));
-        }
-        if self.resource.is("", "namespaces") {
-            object["status"]["phase"] = "Terminating".into();
+        if let (Some(generation), false) = (old["metadata"]["generation"].as_i64(), going) {
+            set_meta(
+                object,
+                "generation",
+                Some(generation.saturating_add(1).into()),
+            );
         }
     }
 
     fn check_preconditions(&self, found: &Stored, options: &Options) -> Result<()> {
-        let fails = |what: &str, asked: &str, is: &str| {
+        let refuse = |what: &str, asked: &str, is: &str, why: &str| {
             let detail = format!(
-                "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {is}"
+                "the {what} in the precondition ({asked}) does not match the {what} in record ({is}). The object might have been {why}"
             );
             Err(ApiError::conflict(
-                self.resource.subject(),
+                self.resource.kind_subject(),
                 found.key.name(),
                 &detail,
             ))
         };
         if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *found.uid) {
-            return fails("UID", uid, &found.uid);
+            return refuse("UID", uid, &found.uid, "deleted and then recreated");
         }
-        if let Some(revision) = options
+        let revision = found.revision.to_string();
+        if let Some(asked) = options
             .revision
             .as_deref()
-            .filter(|revision| **revision != found.revision.to_string())
+            .filter(|asked| **asked != revision)
         {
-            return fails("ResourceVersion", revision, &found.revision.to_string());
+            return refuse("ResourceVersion", asked, &revision, "modified");
         }
         Ok(())
     }
@@ -308,21 +405,22 @@ impl Call<'_> {
             .filter(|object| selector.matches(object))
         {
             match self.delete_object(&object.key, &options, dry_run) {
-                Ok((Written::Stored(stored), ..)) => {
-                    deleted.push(self.to_requested(stored.value()))
+                // What is told is what was found, as it was.
+                Ok(_) => {
+                    let item = self.to_requested(object.value());
+                    deleted.push(list_item(item, &self.resource));
                 }
-                Ok((Written::Value(value), ..)) => deleted.push(value),
                 // Somebody else deleted it meanwhile: it is gone, as asked.
                 Err(error) if error.code == StatusCode::NOT_FOUND => {}
                 Err(error) => return Err(error),
             }
         }
-        let metadata = json!({"resourceVersion": self.server.store().revision().to_string()});
+        let metadata = json!({"resourceVersion": listing.revision.to_string()});
         if self.wanted.shape == Shape::Table {
             return Ok(Answer::value(crate::table::of(
                 &self.resource,
                 &deleted,
-                metadata,
+                &metadata,
                 self.table_options(),
             )));
         }
@@ -335,11 +433,7 @@ impl Call<'_> {
     }
 }
 
-/// A namespace stays until its own finalizers, in its spec, are removed.
-fn is_held_namespace(object: &Value, resource: &Resource) -> bool {
-    resource.is("", "namespaces")
-        && object["spec"]["finalizers"]
-            .as_array()
-            .is_some_and(|finalizers| !finalizers.is_empty())
-        && !meta(object, "name").is_empty()
+fn set_finalizers(object: &mut Value, finalizers: &[String]) {
+    let kept = (!finalizers.is_empty()).then(|| json!(finalizers));
+    set_meta(object, "finalizers", kept);
 }

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::present::{metadata_only, object_bytes};
+use super::present::{is_stored_form, list_item, metadata_only, object_bytes};
 use super::write::to_requested;
 use crate::http::{Answer, Shape};
+use crate::json::go_error;
 use crate::selector::Selector;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, field};
 use crate::store::{Key, RevisionError, Stored};
 use crate::table;
 
@@ -29,15 +30,29 @@ impl Continue {
     }
 
     fn decode(token: &str) -> Result<Self> {
+        let invalid = |why: String| {
+            ApiError::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
+        let bytes = URL_SAFE_NO_PAD
+            .decode(token)
+            .map_err(|error| invalid(error.to_string()))?;
+        let token: Value =
+            serde_json::from_slice(&bytes).map_err(|error| invalid(go_error(&error, &bytes)))?;
         let read = || -> Option<Self> {
-            let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
             let after = Key::new(token["ns"].as_str()?, token["start"].as_str()?);
             Some(Self {
                 revision: token["rv"].as_u64()?,
                 after,
             })
         };
-        read().ok_or_else(|| ApiError::bad_request(format!("continue key is not valid: {token:?}")))
+        read().ok_or_else(|| {
+            invalid(format!(
+                "server does not recognize this encoded version {}",
+                token["v"]
+            ))
+        })
     }
 }
 
@@ -49,55 +64,68 @@ enum At {
 }
 
 impl Call<'_> {
-    fn version_wanted(&self) -> Result<At> {
-        let version = match self.query.get("resourceVersion") {
-            None => None,
-            Some(text) => Some(text.parse::<u64>().map_err(|_| {
-                ApiError::bad_request(format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"))
-            })?),
+    /// The version the query names, or why it is none.
+    pub(super) fn version_asked(&self) -> Result<Option<u64>, String> {
+        let Some(text) = self.query.get("resourceVersion") else {
+            return Ok(None);
         };
-        match (self.query.get("resourceVersionMatch"), version) {
-            (None, None | Some(0)) => Ok(At::Now),
-            (None, Some(version)) => Ok(At::NotOlderThan(version)),
-            (Some(_), None) => {
-                let cause = crate::status::field::forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
-                );
-                Err(ApiError::invalid(list_options(), "", &[cause]))
-            }
-            (Some("NotOlderThan"), Some(version)) => Ok(At::NotOlderThan(version)),
-            (Some("Exact"), Some(version)) if version > 0 => Ok(At::Exactly(version)),
-            (Some("Exact"), Some(_)) => {
-                let cause = crate::status::field::forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                );
-                Err(ApiError::invalid(list_options(), "", &[cause]))
-            }
+        text.parse().map(Some).map_err(|_| {
+            format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
+        })
+    }
+
+    fn version_wanted(&self) -> Result<At> {
+        let matching = self.query.get("resourceVersionMatch");
+        let version = self.query.get("resourceVersion");
+        let mut causes = Vec::new();
+        let mut forbid = |path: &str, why: &str| causes.push(field::forbidden(path, why));
+        match (matching, version) {
+            (Some(_), None) => forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ),
+            (Some("Exact"), Some("0")) => forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ),
+            (Some("Exact" | "NotOlderThan") | None, _) => {}
             (Some(other), Some(_)) => {
-                let allowed = [
-                    "\"Exact\"".to_owned(),
-                    "\"NotOlderThan\"".to_owned(),
-                    "\"\"".to_owned(),
-                ];
-                let cause = crate::status::field::not_supported(
+                let allowed = ["Exact", "NotOlderThan", ""].map(|one| format!("\"{one}\""));
+                causes.push(field::not_supported(
                     "resourceVersionMatch",
                     &other.into(),
                     &allowed,
-                );
-                Err(ApiError::invalid(list_options(), "", &[cause]))
+                ));
             }
         }
+        if self.query.get("sendInitialEvents").is_some() {
+            causes.push(field::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
+        if !causes.is_empty() {
+            return Err(super::invalid_options("ListOptions", &causes));
+        }
+        let version = self
+            .version_asked()
+            .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
+        Ok(match (matching, version) {
+            (None, None | Some(0)) => At::Now,
+            (Some("Exact"), Some(version)) => At::Exactly(version),
+            (_, version) => At::NotOlderThan(version.unwrap_or_default()),
+        })
     }
 
     pub(super) fn list(&self) -> Result<Answer> {
         let selector = Selector::from_query(&self.query, &self.resource)?;
-        let limit = self
-            .query
-            .get("limit")
-            .and_then(|limit| limit.parse::<usize>().ok())
-            .unwrap_or_default();
+        let limit = match self.query.get("limit") {
+            None => 0,
+            Some(limit) => usize::try_from(super::parse_int(limit)?).unwrap_or_default(),
+        };
+        if let Some(seconds) = self.query.get("timeoutSeconds") {
+            super::parse_int(seconds)?;
+        }
         let namespace = self.request.namespace.as_deref();
         let store = self.server.store();
         let (after, revision) = match self.query.get("continue") {
@@ -115,20 +143,19 @@ impl Call<'_> {
                 (Some(token.after), Some(token.revision))
             }
             None => match self.version_wanted()? {
-                At::Now => (None, None),
                 At::Exactly(version) => (None, Some(version)),
                 At::NotOlderThan(version) if version > store.revision() => {
                     return Err(too_large(version, store.revision()));
                 }
-                At::NotOlderThan(_) => (None, None),
+                At::Now | At::NotOlderThan(_) => (None, None),
             },
         };
         let listing = store.list(&self.resource.table, namespace, after.as_ref(), revision).map_err(|error| match error {
             RevisionError::Future => too_large(revision.unwrap_or_default(), store.revision()),
-            RevisionError::Compacted if after.is_some() => ApiError::expired(
+            RevisionError::Compacted(_) if after.is_some() => ApiError::expired(
                 "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
             ),
-            RevisionError::Compacted => ApiError::expired(format!("The resourceVersion for the provided list is too old.")),
+            RevisionError::Compacted(_) => ApiError::expired("The resourceVersion for the provided list is too old."),
         })?;
         let mut matching = listing
             .objects
@@ -141,6 +168,9 @@ impl Call<'_> {
         };
         let rest = if limit == 0 { 0 } else { matching.count() };
         let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+        if self.resource.is_custom() && self.wanted.shape == Shape::Object {
+            metadata["continue"] = "".into();
+        }
         if let Some(last) = page.last().filter(|_| rest > 0) {
             metadata["continue"] = Continue {
                 revision: listing.revision,
@@ -152,10 +182,10 @@ impl Call<'_> {
                 metadata["remainingItemCount"] = rest.into();
             }
         }
-        self.present_list(&page, metadata)
+        Ok(self.present_list(&page, &metadata))
     }
 
-    fn present_list(&self, page: &[Arc<Stored>], metadata: Value) -> Result<Answer> {
+    fn present_list(&self, page: &[Arc<Stored>], metadata: &Value) -> Answer {
         let values = || {
             page.iter()
                 .map(|object| to_requested(object.value(), &self.resource))
@@ -167,37 +197,38 @@ impl Call<'_> {
                 let mut head = head.to_string();
                 head.truncate(head.len() - 1);
                 head.push_str(",\"items\":[");
-                let mut pieces = Vec::with_capacity(2 * page.len() + 2);
+                let mut pieces = Vec::with_capacity(3 * page.len() + 2);
                 pieces.push(Bytes::from(head));
                 for (index, object) in page.iter().enumerate() {
                     if index > 0 {
                         pieces.push(Bytes::from_static(b","));
                     }
-                    pieces.push(object_bytes(&object.json, &self.resource));
+                    if self.resource.is_custom() {
+                        pieces.push(object_bytes(&object.json, &self.resource));
+                    } else if is_stored_form(&self.resource) {
+                        pieces.push(Bytes::from_static(b"{"));
+                        pieces.push(object.members());
+                    } else {
+                        let item = list_item(self.to_requested(object.value()), &self.resource);
+                        pieces.push(Bytes::from(item.to_string()));
+                    }
                 }
                 pieces.push(Bytes::from_static(b"]}\n"));
-                Ok(Answer::json(pieces))
+                Answer::json(pieces)
             }
-            Shape::Metadata => Ok(Answer::value(json!({
+            Shape::Metadata => Answer::value(json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,
-                "items": values().map(metadata_only).collect::<Vec<_>>(),
-            }))),
-            Shape::Table => Ok(Answer::value(table::of(
+                "items": values().map(|object| metadata_only(&object)).collect::<Vec<_>>(),
+            })),
+            Shape::Table => Answer::value(table::of(
                 &self.resource,
                 &values().collect::<Vec<_>>(),
                 metadata,
                 self.table_options(),
-            ))),
+            )),
         }
-    }
-}
-
-fn list_options() -> crate::status::Subject<'static> {
-    crate::status::Subject {
-        group: "meta.k8s.io",
-        kind: "ListOptions",
     }
 }
 
@@ -206,7 +237,7 @@ pub(super) fn too_large(wanted: u64, current: u64) -> ApiError {
     let mut error = ApiError::new(
         http::StatusCode::GATEWAY_TIMEOUT,
         "Timeout",
-        format!("Too large resource version: {wanted}, current: {current}"),
+        format!("Timeout: Too large resource version: {wanted}, current: {current}"),
     );
     error.details = Some(json!({
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],

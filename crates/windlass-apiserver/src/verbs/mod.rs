@@ -1,8 +1,12 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
+mod apply;
+mod change;
 mod create;
 mod delete;
 mod list;
+mod ownership;
+mod patch;
 mod present;
 mod scale;
 mod update;
@@ -14,13 +18,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::USER_AGENT;
-use serde_json::Value;
 
 use crate::auth::Identity;
+use crate::decode::FieldValidation;
 use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
+use crate::json::Document;
 use crate::resource::Resource;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Cause, Result, Subject, field};
 use crate::store::{Key, Stored};
 
 /// One request for a resource, with everything needed to answer it.
@@ -34,32 +39,28 @@ pub(crate) struct Call<'a> {
     body: Bytes,
     pub(crate) wanted: Wanted,
     dry_run: bool,
+    field_validation: FieldValidation,
 }
 
 impl<'a> Call<'a> {
+    #[allow(clippy::too_many_arguments, reason = "each is one part of the request")]
     pub(crate) fn new(
         server: &'a ApiServer,
         who: &'a Identity,
         request: &'a ResourceRequest,
+        resource: Arc<Resource>,
         query: Query,
         headers: &'a HeaderMap,
         body: Bytes,
         wanted: Wanted,
     ) -> Result<Self> {
-        let resource = server
-            .registry()
-            .find(&request.group, &request.version, &request.resource)
-            .filter(|resource| resource.namespaced || request.namespace.is_none())
-            .ok_or_else(ApiError::resource_not_found)?;
-        let dry_run = match query.all("dryRun") {
-            [] => false,
-            [all] if all == "All" => true,
-            other => {
-                return Err(ApiError::bad_request(format!(
-                    "Invalid value: {other:?}: dryRun must be one of: All"
-                )));
-            }
-        };
+        let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
+        let dry_run = parse_dry_run(&asked, options_kind(request.verb))?;
+        let field_validation = FieldValidation::from_query(&query).map_err(|other| {
+            let allowed = ["", "Ignore", "Strict", "Warn"].map(|value| format!("\"{value}\""));
+            let cause = field::not_supported("fieldValidation", &other.into(), &allowed);
+            invalid_options(options_kind(request.verb), &[cause])
+        })?;
         Ok(Self {
             server,
             who,
@@ -70,6 +71,7 @@ impl<'a> Call<'a> {
             body,
             wanted,
             dry_run,
+            field_validation,
         })
     }
 
@@ -126,7 +128,7 @@ impl<'a> Call<'a> {
 
     fn get(&self) -> Result<Answer> {
         let found = self.find()?;
-        self.present(&found)
+        Ok(self.present(&found))
     }
 
     /// The name in the path.
@@ -154,28 +156,70 @@ impl<'a> Call<'a> {
         ApiError::not_found(self.resource.subject(), self.name())
     }
 
-    /// The body as an object.
-    fn decode(&self) -> Result<Value> {
-        decode_object(self.headers, &self.body)
+    /// The body as an object of some kind.
+    fn decode_as(&self, kind: &str) -> Result<Document> {
+        decode_object(self.headers, &self.body, kind)
     }
 
     /// Who is recorded as the writer: the name given, or the program's own.
     fn field_manager(&self) -> String {
-        match self.query.get("fieldManager") {
-            Some(manager) => manager.to_owned(),
-            None => {
-                let agent = self
-                    .headers
-                    .get(USER_AGENT)
-                    .and_then(|agent| agent.to_str().ok())
-                    .unwrap_or_default();
-                let program = agent.split('/').next().unwrap_or_default();
-                if program.is_empty() {
-                    "unknown".to_owned()
-                } else {
-                    program.to_owned()
-                }
+        if let Some(manager) = self.query.get("fieldManager") {
+            manager.to_owned()
+        } else {
+            let agent = self
+                .headers
+                .get(USER_AGENT)
+                .and_then(|agent| agent.to_str().ok())
+                .unwrap_or_default();
+            let program = agent.split('/').next().unwrap_or_default();
+            if program.is_empty() {
+                "unknown".to_owned()
+            } else {
+                program.to_owned()
             }
         }
     }
+}
+
+/// The kind Kubernetes gives the options of a verb, which errors about them name.
+fn options_kind(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Get => "GetOptions",
+        Verb::List | Verb::Watch => "ListOptions",
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Patch => "PatchOptions",
+        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+    }
+}
+
+/// What is wrong with the options of a request.
+fn invalid_options(kind: &'static str, causes: &[Cause]) -> ApiError {
+    let subject = Subject {
+        group: "meta.k8s.io",
+        kind,
+    };
+    ApiError::invalid(subject, "", causes)
+}
+
+/// Whether nothing is to be stored: `All` is the only way to say so.
+fn parse_dry_run(asked: &[&str], kind: &'static str) -> Result<bool> {
+    match asked {
+        [] => Ok(false),
+        all if all.iter().all(|one| *one == "All") => Ok(true),
+        other => {
+            let cause =
+                field::not_supported("dryRun", &serde_json::json!(other), &["\"All\"".to_owned()]);
+            Err(invalid_options(kind, &[cause]))
+        }
+    }
+}
+
+/// A whole number of the query, with Go's words when it is none.
+fn parse_int(text: &str) -> Result<i64> {
+    text.parse().map_err(|_| {
+        ApiError::bad_request(format!(
+            "strconv.ParseInt: parsing {text:?}: invalid syntax"
+        ))
+    })
 }

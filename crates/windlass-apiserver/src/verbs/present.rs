@@ -7,24 +7,23 @@ use super::Call;
 use super::write::to_requested;
 use crate::http::{Answer, Shape};
 use crate::resource::Resource;
-use crate::status::Result;
 use crate::store::Stored;
 use crate::table;
 
 impl Call<'_> {
-    pub(super) fn present(&self, stored: &Stored) -> Result<Answer> {
+    pub(super) fn present(&self, stored: &Stored) -> Answer {
         match self.wanted.shape {
             Shape::Object if is_stored_form(&self.resource) => {
-                Ok(Answer::json(vec![stored.json.clone()]))
+                Answer::json(vec![stored.json.clone()])
             }
             _ => self.present_value(to_requested(stored.value(), &self.resource)),
         }
     }
 
-    pub(super) fn present_value(&self, object: Value) -> Result<Answer> {
-        Ok(Answer::value(match self.wanted.shape {
+    pub(super) fn present_value(&self, object: Value) -> Answer {
+        Answer::value(match self.wanted.shape {
             Shape::Object => object,
-            Shape::Metadata => metadata_only(object),
+            Shape::Metadata => metadata_only(&object),
             Shape::Table => {
                 let revision = object["metadata"]["resourceVersion"]
                     .as_str()
@@ -33,11 +32,11 @@ impl Call<'_> {
                 table::of(
                     &self.resource,
                     &[object],
-                    json!({"resourceVersion": revision}),
+                    &json!({"resourceVersion": revision}),
                     self.table_options(),
                 )
             }
-        }))
+        })
     }
 
     pub(super) fn table_options(&self) -> table::Options {
@@ -68,6 +67,15 @@ pub(super) fn object_bytes(stored_json: &Bytes, resource: &Resource) -> Bytes {
         .into()
 }
 
-pub(super) fn metadata_only(object: Value) -> Value {
+/// Takes the type off an object that stands in a list: the list tells it. Custom objects keep theirs.
+pub(super) fn list_item(mut object: Value, resource: &Resource) -> Value {
+    if let Some(map) = object.as_object_mut().filter(|_| !resource.is_custom()) {
+        map.remove("apiVersion");
+        map.remove("kind");
+    }
+    object
+}
+
+pub(super) fn metadata_only(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }

@@ -4,7 +4,8 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::write::{Update, Written};
+use super::change::Update;
+use super::write::Written;
 use crate::crd::ScalePaths;
 use crate::http::{Answer, media_type};
 use crate::object::{at, meta, set_at};
@@ -66,7 +67,7 @@ impl Call<'_> {
     }
 
     pub(super) fn update_scale(&self) -> Result<Answer> {
-        let scale = self.decode()?;
+        let scale = self.decode_as("Scale")?.value;
         self.write_scale(&|_| Ok(scale.clone()))
     }
 

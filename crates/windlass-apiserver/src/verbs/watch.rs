@@ -4,11 +4,12 @@
 //! after that revision and sends them; one that falls behind what is kept is told to start over.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::Call;
@@ -20,41 +21,35 @@ use crate::http::{Answer, Body, ResourceRequest, Shape, Wanted};
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, field};
 use crate::store::{Change, ChangeKind, RevisionError};
 use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// Watches without a limit of their own end after this long, to twice as long.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
+/// No watch lasts longer than a year, whatever it asks for.
+const MAX_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 /// A watch from a future version that is never reached is not told so: it waits.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
     pub(super) fn watch(&self) -> Result<Answer> {
         let selector = Selector::from_query(&self.query, &self.resource)?;
-        let version = match self.query.get("resourceVersion") {
-            None => None,
-            Some(text) => Some(text.parse::<u64>().map_err(|_| {
-                ApiError::bad_request(format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"))
-            })?),
-        };
         let send_initial = self.initial_events_wanted()?;
+        let version = self.version_asked().map_err(ApiError::without_reason)?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
-        let seconds = match self
-            .query
-            .get("timeoutSeconds")
-            .and_then(|seconds| seconds.parse().ok())
-        {
-            Some(seconds) if seconds > 0 => seconds,
+        let asked = self.query.get("timeoutSeconds");
+        let seconds = match asked.map(super::parse_int).transpose()? {
+            Some(seconds) if seconds > 0 => seconds.unsigned_abs().min(MAX_TIMEOUT_SECONDS),
             _ => self
                 .server
                 .random()
                 .between(DEFAULT_TIMEOUT_SECONDS, 2 * DEFAULT_TIMEOUT_SECONDS),
         };
         let store = self.server.store();
-        let woken = store.subscribe(&self.resource.table);
+        let changed = store.changed(&self.resource.table);
         let mut cursor = Cursor {
             server: self.server.clone(),
             who: self.who.clone(),
@@ -66,13 +61,16 @@ impl Call<'_> {
             columns_sent: false,
             seen: version.unwrap_or_default(),
             ready: VecDeque::new(),
-            woken,
+            changed,
             ends: Instant::now() + Duration::from_secs(seconds),
             bookmark: bookmarks.then(|| Instant::now() + BOOKMARK_INTERVAL),
             over: false,
         };
         let initial = send_initial
             || (version.unwrap_or_default() == 0 && self.query.get("sendInitialEvents").is_none());
+        if version.is_none_or(|version| version == 0) && !initial {
+            cursor.seen = store.revision();
+        }
         if send_initial && cursor.seen > store.revision() {
             cursor.fail(&too_large(cursor.seen, store.revision()));
         } else if initial {
@@ -85,29 +83,28 @@ impl Call<'_> {
     }
 
     fn initial_events_wanted(&self) -> Result<bool> {
-        let subject = crate::status::Subject {
-            group: "meta.k8s.io",
-            kind: "ListOptions",
-        };
         let matching = self.query.get("resourceVersionMatch");
+        let mut causes = Vec::new();
         match (self.query.get("sendInitialEvents").is_some(), matching) {
-            (true, Some("NotOlderThan")) => Ok(self.query.flag("sendInitialEvents")),
-            (true, _) => {
-                let cause = crate::status::field::forbidden(
+            (true, Some("NotOlderThan")) => return Ok(self.query.flag("sendInitialEvents")),
+            (true, other) => {
+                causes.push(field::forbidden(
                     "resourceVersionMatch",
                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                );
-                Err(ApiError::invalid(subject, "", &[cause]))
+                ));
+                if let Some(other) = other {
+                    let allowed = ["\"NotOlderThan\"".to_owned()];
+                    let path = "resourceVersionMatch";
+                    causes.push(field::not_supported(path, &other.into(), &allowed));
+                }
             }
-            (false, Some(_)) => {
-                let cause = crate::status::field::forbidden(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                );
-                Err(ApiError::invalid(subject, "", &[cause]))
-            }
-            (false, None) => Ok(false),
+            (false, Some(_)) => causes.push(field::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )),
+            (false, None) => return Ok(false),
         }
+        Err(super::invalid_options("ListOptions", &causes))
     }
 }
 
@@ -116,7 +113,7 @@ struct Cursor {
     server: ApiServer,
     who: Identity,
     request: ResourceRequest,
-    resource: std::sync::Arc<Resource>,
+    resource: Arc<Resource>,
     selector: Selector,
     wanted: Wanted,
     options: table::Options,
@@ -125,7 +122,7 @@ struct Cursor {
     /// Every change up to this revision was sent or is ready to be.
     seen: u64,
     ready: VecDeque<Bytes>,
-    woken: watch::Receiver<u64>,
+    changed: Arc<Notify>,
     ends: Instant,
     /// When the next bookmark is due, if any were asked for.
     bookmark: Option<Instant>,
@@ -135,6 +132,7 @@ struct Cursor {
 impl Cursor {
     /// The next chunk to send; `None` ends the watch.
     async fn next(&mut self) -> Option<Bytes> {
+        let changed = self.changed.clone();
         loop {
             if let Some(chunk) = self.ready.pop_front() {
                 return Some(chunk);
@@ -142,7 +140,8 @@ impl Cursor {
             if self.over {
                 return None;
             }
-            self.woken.borrow_and_update();
+            // Listened for before the changes are read: none slips through in between.
+            let woken = changed.notified();
             if let Some(hooks) = self.server.hooks().cloned()
                 && self.has_changes()
             {
@@ -155,12 +154,12 @@ impl Cursor {
             let bookmark = self.bookmark.unwrap_or(self.ends);
             tokio::select! {
                 biased;
-                changed = self.woken.changed() => self.over = changed.is_err(),
+                () = woken => {}
                 () = sleep_until(self.ends) => self.over = true,
                 () = sleep_until(bookmark), if self.bookmark.is_some() => {
                     self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);
                     let revision = self.seen.max(self.server.store().revision());
-                    self.push("BOOKMARK", self.bookmark_object(revision, false));
+                    self.push("BOOKMARK", &self.bookmark_object(revision, false));
                 }
             }
         }
@@ -192,7 +191,7 @@ impl Cursor {
         }
         self.seen = listing.revision;
         if end_mark {
-            self.push("BOOKMARK", self.bookmark_object(listing.revision, true));
+            self.push("BOOKMARK", &self.bookmark_object(listing.revision, true));
         }
         Ok(())
     }
@@ -203,14 +202,15 @@ impl Cursor {
             .store()
             .changes_after(&self.resource.table, self.seen)
         {
-            Err(RevisionError::Compacted | RevisionError::Future) => {
+            Err(RevisionError::Compacted(oldest)) => {
                 let error = ApiError::expired(format!(
-                    "too old resource version: {} ({})",
-                    self.seen,
-                    self.server.store().revision()
+                    "too old resource version: {} ({oldest})",
+                    self.seen
                 ));
                 self.fail(&error);
             }
+            // A version that is still to come is waited for.
+            Err(RevisionError::Future) => {}
             Ok(changes) => {
                 for change in changes {
                     self.seen = change.revision;
@@ -239,7 +239,7 @@ impl Cursor {
             (false, true) => self.push_object("ADDED", &change.object.json),
             (true, true) => self.push_object("MODIFIED", &change.object.json),
             (true, false) if change.kind == ChangeKind::Deleted => {
-                self.push_object("DELETED", &change.object.json)
+                self.push_object("DELETED", &change.object.json);
             }
             // It left the selector: it is shown as it was, at the version that made it leave.
             (true, false) => {
@@ -262,20 +262,20 @@ impl Cursor {
                 frame.extend_from_slice(b"}\n");
                 self.ready.push_back(frame.into());
             }
-            Shape::Metadata => self.push(kind, metadata_only(self.value(json))),
+            Shape::Metadata => self.push(kind, &metadata_only(&self.value(json))),
             Shape::Table => {
                 let object = self.value(json);
                 let revision = object["metadata"]["resourceVersion"].clone();
                 let mut table = table::of(
                     &self.resource,
                     &[object],
-                    json!({"resourceVersion": revision}),
+                    &json!({"resourceVersion": revision}),
                     self.options,
                 );
                 if std::mem::replace(&mut self.columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
-                self.push(kind, table);
+                self.push(kind, &table);
             }
         }
     }
@@ -288,8 +288,7 @@ impl Cursor {
     }
 
     fn bookmark_object(&self, revision: u64, end_of_initial: bool) -> Value {
-        let mut metadata =
-            json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if end_of_initial {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
@@ -304,11 +303,11 @@ impl Cursor {
     }
 
     fn fail(&mut self, error: &ApiError) {
-        self.push("ERROR", error.to_status());
+        self.push("ERROR", &error.to_status());
         self.over = true;
     }
 
-    fn push(&mut self, kind: &str, object: Value) {
+    fn push(&mut self, kind: &str, object: &Value) {
         self.ready
             .push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
     }

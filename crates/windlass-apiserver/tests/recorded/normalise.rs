@@ -262,6 +262,8 @@ impl Seen {
         for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
             let digits = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
             match digits.parse::<u64>() {
+                // A digit within a word (`meta.k8s.io`) is no version.
+                Ok(_) if out.ends_with(|c: char| c.is_ascii_alphabetic()) => out.push_str(digits),
                 // What the server says of its own present version.
                 Ok(number) if out.ends_with("current: ") => out.push_str(&self.not_older(number)),
                 Ok(number) if self.versions.find(&number).is_some() => {

@@ -23,6 +23,9 @@ const FLEETING: &[&str] = &[
     "containerID",
 ];
 
+/// How the name of the volume begins in which a pod finds its `ServiceAccount`'s token.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+
 /// Every object, as sorted lines: `kind namespace/name` and its content.
 pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await?;
@@ -44,6 +47,13 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     // Generated names are replaced wherever they stand, longest first: one may contain another.
     let mut generated: BTreeMap<String, String> = BTreeMap::new();
     for (_, object) in &objects {
+        for volume in object["spec"]["volumes"].as_array().into_iter().flatten() {
+            if let Some(name) = volume["name"].as_str()
+                && name.starts_with(TOKEN_VOLUME)
+            {
+                generated.insert(name.to_owned(), format!("{TOKEN_VOLUME}*"));
+            }
+        }
         if let (Some(name), Some(base)) = (
             object["metadata"]["name"].as_str(),
             object["metadata"]["generateName"].as_str(),

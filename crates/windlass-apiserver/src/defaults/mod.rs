@@ -2,13 +2,19 @@
 //!
 //! `facts/defaults.json` names, per type, the fields that get a value when they are absent;
 //! `field?other=value` asks that a sibling have a value first. The few defaults that follow from
-//! other fields are functions here.
+//! other fields are functions here. What is left then and is on the wire anyway (a Go struct
+//! without `omitempty`) gets its zero value, from `facts/zeros.json`.
+
+mod derived;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+pub(crate) use derived::TEMPLATE_GENERATION;
+
+use crate::facts;
 use crate::types::Type;
 
 struct Default {
@@ -20,7 +26,7 @@ struct Default {
 
 static TABLE: LazyLock<HashMap<String, Vec<Default>>> = LazyLock::new(|| {
     let raw: HashMap<String, Map<String, Value>> =
-        serde_json::from_str(include_str!("../facts/defaults.json"))
+        serde_json::from_str(include_str!("../../facts/defaults.json"))
             .expect("facts/defaults.json is checked in and checked by tests: it parses");
     raw.into_iter()
         .map(|(ty, fields)| {
@@ -56,6 +62,11 @@ pub(crate) fn fill(value: &mut Value, ty: &Type) {
         Value::Object(map) => {
             if let Type::Named(name) = ty {
                 fill_type(map, name);
+                for (field, zero) in facts::get().zeros_of(name).into_iter().flatten() {
+                    if !map.contains_key(field) {
+                        map.insert(field.clone(), zero.clone());
+                    }
+                }
             }
             if let Type::Struct { fields, .. } = ty.resolve() {
                 for (name, field) in fields {
@@ -73,6 +84,44 @@ pub(crate) fn fill(value: &mut Value, ty: &Type) {
     }
 }
 
+/// An object of type `ty` in which nobody set anything: what a create is compared with.
+pub(crate) fn zero(ty: &Type) -> Value {
+    let mut object = Map::new();
+    if let Type::Named(name) = ty {
+        for (field, value) in facts::get().zeros_of(name).into_iter().flatten() {
+            let value = if value.is_object() {
+                zero(ty.member(field))
+            } else {
+                value.clone()
+            };
+            object.insert(field.clone(), value);
+        }
+    }
+    Value::Object(object)
+}
+
+/// Makes null of every empty list that is on the wire anyway: what is stored cannot tell them apart.
+pub(crate) fn settle(value: &mut Value, ty: &Type) {
+    match value {
+        Value::Object(map) => {
+            if let Type::Named(name) = ty {
+                for field in facts::get().zeros_of(name).into_iter().flat_map(Map::keys) {
+                    if let Some(value @ Value::Array(_)) = map.get_mut(field)
+                        && value.as_array().is_some_and(Vec::is_empty)
+                    {
+                        *value = Value::Null;
+                    }
+                }
+            }
+            for (key, value) in map.iter_mut() {
+                settle(value, ty.member(key));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| settle(item, ty.item())),
+        _ => {}
+    }
+}
+
 fn fill_type(map: &mut Map<String, Value>, ty: &str) {
     for default in TABLE.get(ty).into_iter().flatten() {
         let wanted = default
@@ -84,80 +133,22 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str) {
         }
     }
     match ty.strip_prefix("io.k8s.api.").unwrap_or_default() {
-        "core.v1.Container" => pull_policy(map),
-        "core.v1.ServicePort" => target_port(map),
-        "core.v1.Secret" => string_data(map),
-        "core.v1.ResourceRequirements" => requests_from_limits(map),
-        "core.v1.PodSpec" => service_account(map),
+        "apps.v1.DaemonSet" => derived::template_generation(map),
+        "apps.v1.StatefulSetSpec" => derived::claim_templates(map),
+        "apps.v1.StatefulSetUpdateStrategy" => derived::stateful_set_strategy(map),
+        "batch.v1.Job" => derived::job(map),
+        "core.v1.Container" | "core.v1.EphemeralContainer" => derived::pull_policy(map),
+        "core.v1.LimitRangeItem" => derived::limit_range_item(map),
+        "core.v1.Namespace" => derived::namespace_label(map),
+        "core.v1.Pod" => derived::pod(map),
+        "core.v1.PodSpec" => derived::service_account(map),
+        "core.v1.ReplicationController" => derived::selector_from_template(map),
+        "core.v1.Secret" => derived::string_data(map),
+        "core.v1.ServicePort" => derived::target_port(map),
+        "core.v1.Volume" => derived::empty_dir(map),
+        "networking.v1.NetworkPolicySpec" => derived::policy_types(map),
         _ => {}
     }
-}
-
-/// The moving tag is always pulled.
-fn pull_policy(container: &mut Map<String, Value>) {
-    if container.contains_key("imagePullPolicy") {
-        return;
-    }
-    let image = container
-        .get("image")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let name = image.rsplit('/').next().unwrap_or_default();
-    let moving =
-        !image.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
-    container.insert(
-        "imagePullPolicy".into(),
-        if moving { "Always" } else { "IfNotPresent" }.into(),
-    );
-}
-
-fn target_port(port: &mut Map<String, Value>) {
-    if let (Some(number), false) = (port.get("port").cloned(), port.contains_key("targetPort")) {
-        port.insert("targetPort".into(), number);
-    }
-}
-
-/// `stringData` is written into `data` and not kept.
-fn string_data(secret: &mut Map<String, Value>) {
-    use base64::Engine as _;
-    if let Some(Value::Object(plain)) = secret.remove("stringData") {
-        let data = secret
-            .entry("data")
-            .or_insert_with(|| Value::Object(Map::new()));
-        if let Some(data) = data.as_object_mut() {
-            for (key, value) in plain {
-                let encoded = base64::engine::general_purpose::STANDARD
-                    .encode(value.as_str().unwrap_or_default());
-                data.insert(key, encoded.into());
-            }
-        }
-    }
-}
-
-fn requests_from_limits(resources: &mut Map<String, Value>) {
-    let Some(Value::Object(limits)) = resources.get("limits").cloned() else {
-        return;
-    };
-    let requests = resources
-        .entry("requests")
-        .or_insert_with(|| Value::Object(Map::new()));
-    if let Some(requests) = requests.as_object_mut() {
-        for (name, limit) in limits {
-            requests.entry(name).or_insert(limit);
-        }
-    }
-}
-
-/// The deprecated name of the same field follows it.
-fn service_account(spec: &mut Map<String, Value>) {
-    match (
-        spec.get("serviceAccountName").cloned(),
-        spec.get("serviceAccount").cloned(),
-    ) {
-        (Some(name), None) => spec.insert("serviceAccount".into(), name),
-        (None, Some(name)) => spec.insert("serviceAccountName".into(), name),
-        _ => None,
-    };
 }
 
 #[cfg(test)]
@@ -195,6 +186,36 @@ mod tests {
             );
             assert_eq!(container["imagePullPolicy"], policy, "{image}");
         }
+    }
+
+    #[test]
+    fn an_object_nobody_touched_has_what_is_always_on_the_wire() {
+        let deployment = zero(&Type::Named("io.k8s.api.apps.v1.Deployment".into()));
+        assert_eq!(deployment["spec"]["strategy"], json!({}));
+        assert_eq!(
+            deployment["spec"]["template"]["spec"],
+            json!({"containers": null})
+        );
+        assert!(deployment["spec"].get("replicas").is_none());
+    }
+
+    #[test]
+    fn only_pods_get_requests_from_limits() {
+        let spec = json!({"containers": [{"name": "c", "image": "x", "resources": {"limits": {"cpu": "1"}}}]});
+        let mut pod = json!({"spec": spec});
+        fill(&mut pod, &Type::Named("io.k8s.api.core.v1.Pod".into()));
+        let mut template = json!({"spec": spec});
+        fill(
+            &mut template,
+            &Type::Named("io.k8s.api.core.v1.PodTemplateSpec".into()),
+        );
+        let requests = |object: &Value| {
+            object["spec"]["containers"][0]["resources"]
+                .get("requests")
+                .cloned()
+        };
+        assert_eq!(requests(&pod), Some(json!({"cpu": "1"})));
+        assert_eq!(requests(&template), None);
     }
 
     #[test]

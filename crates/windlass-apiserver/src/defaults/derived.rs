@@ -1,0 +1,263 @@
+//! Defaults that follow from other fields.
+
+use base64::Engine as _;
+use serde_json::{Map, Value, json};
+
+type Fields = Map<String, Value>;
+
+/// The annotation that tells the generation of a `DaemonSet`'s template.
+pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn set(fields: &mut Fields, key: &str, value: impl Into<Value>) {
+    if !fields.contains_key(key) {
+        fields.insert(key.to_owned(), value.into());
+    }
+}
+
+fn object<'a>(fields: &'a mut Fields, key: &str) -> Option<&'a mut Fields> {
+    fields.get_mut(key).and_then(Value::as_object_mut)
+}
+
+fn is_empty(fields: &Fields, key: &str) -> bool {
+    match fields.get(key) {
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(Value::Null) | None => true,
+        Some(_) => false,
+    }
+}
+
+/// The generation is kept as an annotation, for whoever still reads it.
+pub(super) fn template_generation(daemon_set: &mut Fields) {
+    let metadata = daemon_set.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(annotations) = metadata
+        .as_object_mut()
+        .map(|metadata| metadata.entry("annotations").or_insert_with(|| json!({})))
+        .and_then(Value::as_object_mut)
+    {
+        set(annotations, TEMPLATE_GENERATION, "0");
+    }
+}
+
+/// A claim template is a whole claim, and says so.
+pub(super) fn claim_templates(spec: &mut Fields) {
+    let templates = spec
+        .get_mut("volumeClaimTemplates")
+        .and_then(Value::as_array_mut);
+    for template in templates
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        set(template, "apiVersion", "v1");
+        set(template, "kind", "PersistentVolumeClaim");
+    }
+}
+
+/// Only a strategy that names no type gets the parameters of a rolling update.
+pub(super) fn stateful_set_strategy(strategy: &mut Fields) {
+    if !strategy.contains_key("type") {
+        strategy.insert("type".into(), "RollingUpdate".into());
+        set(strategy, "rollingUpdate", json!({}));
+    }
+}
+
+/// A Job's own defaults; the template inside a `CronJob` has none until it becomes a Job.
+pub(super) fn job(job: &mut Fields) {
+    let labels = job
+        .get("spec")
+        .map(|spec| &spec["template"]["metadata"]["labels"])
+        .filter(|labels| labels.is_object())
+        .cloned();
+    if let Some(labels) = labels {
+        let metadata = job.entry("metadata").or_insert_with(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut()
+            && is_empty(metadata, "labels")
+        {
+            metadata.insert("labels".into(), labels);
+        }
+    }
+    let Some(spec) = object(job, "spec") else {
+        return;
+    };
+    if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
+        set(spec, "completions", 1);
+    }
+    set(spec, "parallelism", 1);
+    let per_index = spec.contains_key("backoffLimitPerIndex");
+    set(spec, "backoffLimit", if per_index { i32::MAX } else { 6 });
+    let failure_policy = spec.contains_key("podFailurePolicy");
+    let replaced = if failure_policy {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
+    set(spec, "podReplacementPolicy", replaced);
+    set(spec, "completionMode", "NonIndexed");
+    set(spec, "suspend", false);
+    set(spec, "manualSelector", false);
+}
+
+/// The moving tag is always pulled.
+pub(super) fn pull_policy(container: &mut Fields) {
+    let image = container
+        .get("image")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let name = image.rsplit('/').next().unwrap_or_default();
+    let moving =
+        !image.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    let policy = if moving { "Always" } else { "IfNotPresent" };
+    set(container, "imagePullPolicy", policy);
+}
+
+/// The limits of containers: what is not said follows from what is.
+pub(super) fn limit_range_item(item: &mut Fields) {
+    if item.get("type").and_then(Value::as_str) != Some("Container") {
+        return;
+    }
+    for (from, to) in [
+        ("max", "default"),
+        ("default", "defaultRequest"),
+        ("min", "defaultRequest"),
+    ] {
+        fill_from(item, from, to);
+    }
+}
+
+/// Every namespace can be selected by its name.
+pub(super) fn namespace_label(namespace: &mut Fields) {
+    let Some(metadata) = object(namespace, "metadata") else {
+        return;
+    };
+    let name = metadata.get("name").and_then(Value::as_str);
+    if let Some(name) = name.filter(|name| !name.is_empty()).map(str::to_owned) {
+        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert("kubernetes.io/metadata.name".into(), name.into());
+        }
+    }
+}
+
+/// What pods get and pod templates do not.
+pub(super) fn pod(pod: &mut Fields) {
+    let Some(spec) = object(pod, "spec") else {
+        return;
+    };
+    set(spec, "enableServiceLinks", true);
+    let on_host = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
+    for list in ["containers", "initContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
+            if let Some(resources) = object(container, "resources") {
+                fill_from(resources, "limits", "requests");
+            }
+            if on_host {
+                host_ports(container);
+            }
+        }
+    }
+}
+
+fn host_ports(container: &mut Fields) {
+    let ports = container.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if let Some(number) = port.get("containerPort").cloned() {
+            set(port, "hostPort", number);
+        }
+    }
+}
+
+/// Entries of one map that another lacks.
+fn fill_from(fields: &mut Fields, from: &str, to: &str) {
+    let Some(Value::Object(source)) = fields.get(from).cloned() else {
+        return;
+    };
+    let target = fields.entry(to).or_insert_with(|| json!({}));
+    if let Some(target) = target.as_object_mut() {
+        for (name, value) in source {
+            target.entry(name).or_insert(value);
+        }
+    }
+}
+
+/// The deprecated name of the same field follows it.
+pub(super) fn service_account(spec: &mut Fields) {
+    match (
+        spec.get("serviceAccountName").cloned(),
+        spec.get("serviceAccount").cloned(),
+    ) {
+        (Some(name), _) => spec.insert("serviceAccount".into(), name),
+        (None, Some(name)) => spec.insert("serviceAccountName".into(), name),
+        (None, None) => None,
+    };
+}
+
+/// A `ReplicationController` selects what it makes, unless told otherwise.
+pub(super) fn selector_from_template(controller: &mut Fields) {
+    let labels = controller
+        .get("spec")
+        .map(|spec| &spec["template"]["metadata"]["labels"])
+        .filter(|labels| labels.is_object())
+        .cloned();
+    let Some(labels) = labels else { return };
+    if let Some(spec) = object(controller, "spec")
+        && is_empty(spec, "selector")
+    {
+        spec.insert("selector".into(), labels.clone());
+    }
+    let metadata = controller.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(metadata) = metadata.as_object_mut()
+        && is_empty(metadata, "labels")
+    {
+        metadata.insert("labels".into(), labels);
+    }
+}
+
+/// `stringData` is written into `data` and not kept.
+pub(super) fn string_data(secret: &mut Fields) {
+    if let Some(Value::Object(plain)) = secret.remove("stringData") {
+        let data = secret.entry("data").or_insert_with(|| json!({}));
+        if let Some(data) = data.as_object_mut() {
+            for (key, value) in plain {
+                let encoded = base64::engine::general_purpose::STANDARD
+                    .encode(value.as_str().unwrap_or_default());
+                data.insert(key, encoded.into());
+            }
+        }
+    }
+}
+
+/// Without a target of its own a port leads to the same number.
+pub(super) fn target_port(port: &mut Fields) {
+    let unset = match port.get("targetPort") {
+        None => true,
+        Some(target) => target == 0 || target == "",
+    };
+    if let (Some(number), true) = (port.get("port").cloned(), unset) {
+        port.insert("targetPort".into(), number);
+    }
+}
+
+/// A volume without a source is an empty directory.
+pub(super) fn empty_dir(volume: &mut Fields) {
+    if volume.keys().all(|key| key == "name") {
+        volume.insert("emptyDir".into(), json!({}));
+    }
+}
+
+/// A policy is about ingress, and about egress when it has rules for it.
+pub(super) fn policy_types(spec: &mut Fields) {
+    if is_empty(spec, "policyTypes") {
+        let types = if is_empty(spec, "egress") {
+            json!(["Ingress"])
+        } else {
+            json!(["Ingress", "Egress"])
+        };
+        spec.insert("policyTypes".into(), types);
+    }
+}

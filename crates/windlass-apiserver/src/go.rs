@@ -1,0 +1,193 @@
+//! How Go writes values, where Kubernetes shows them in its messages.
+
+use serde_json::{Map, Value};
+
+use crate::types::{Scalar, Type};
+
+/// `fmt.Sprintf("%+v", value)` of a decoded JSON value.
+pub(crate) fn plus_v(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(plus_v).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let entries: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", plus_v(value)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The name of a type in a decoding error: `int32`, `map[string]string`, `[]v1.Container`.
+pub(crate) fn type_name(ty: &Type) -> String {
+    match ty {
+        Type::Named(name) => match ty.resolve() {
+            Type::Struct { .. } => {
+                let mut parts = name.rsplit('.');
+                let (kind, version) = (parts.next(), parts.next());
+                format!(
+                    "{}.{}",
+                    version.unwrap_or_default(),
+                    kind.unwrap_or_default()
+                )
+            }
+            other => type_name(other),
+        },
+        Type::Scalar(scalar) => match scalar {
+            Scalar::String => "string",
+            Scalar::Bytes => "[]uint8",
+            Scalar::Int32 => "int32",
+            Scalar::Integer => "int64",
+            Scalar::Number => "float64",
+            Scalar::Boolean => "bool",
+            Scalar::IntOrString => "intstr.IntOrString",
+            Scalar::Quantity => "resource.Quantity",
+            Scalar::Time => "v1.Time",
+        }
+        .to_owned(),
+        Type::Map { value, .. } => format!("map[string]{}", type_name(value)),
+        Type::List { item, .. } => format!("[]{}", type_name(item)),
+        Type::Struct { .. } | Type::Any => "map[string]interface {}".to_owned(),
+    }
+}
+
+/// What Go calls the JSON that it could not put somewhere.
+pub(crate) fn json_kind(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Number(number) if number.is_f64() => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+    }
+}
+
+/// The order in which Go writes the fields of `metadata`.
+const METADATA: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+const MANAGED_FIELDS: &[&str] = &[
+    "manager",
+    "operation",
+    "apiVersion",
+    "time",
+    "fieldsType",
+    "fieldsV1",
+    "subresource",
+];
+const OWNER_REFERENCE: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "name",
+    "uid",
+    "controller",
+    "blockOwnerDeletion",
+];
+
+/// An object as JSON, with its metadata in Go's order.
+pub(crate) fn object_json(object: &Value) -> String {
+    let Some(map) = object.as_object() else {
+        return object.to_string();
+    };
+    let members: Vec<String> = map
+        .iter()
+        .map(|(key, value)| match (key.as_str(), value) {
+            ("metadata", Value::Object(metadata)) => {
+                format!("\"metadata\":{}", metadata_json(metadata))
+            }
+            _ => format!("{}:{value}", Value::from(key.as_str())),
+        })
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// References to owners, in Go's order.
+pub(crate) fn owners_json(owners: &[Value]) -> String {
+    list_json(owners, OWNER_REFERENCE)
+}
+
+fn metadata_json(metadata: &Map<String, Value>) -> String {
+    ordered(metadata, METADATA, |key, value| match (key, value) {
+        ("managedFields", Value::Array(entries)) => list_json(entries, MANAGED_FIELDS),
+        ("ownerReferences", Value::Array(owners)) => list_json(owners, OWNER_REFERENCE),
+        _ => value.to_string(),
+    })
+}
+
+fn list_json(items: &[Value], order: &[&str]) -> String {
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| match item {
+            Value::Object(map) => ordered(map, order, |_, value| value.to_string()),
+            other => other.to_string(),
+        })
+        .collect();
+    format!("[{}]", items.join(","))
+}
+
+/// A map with the fields of `order` first, in that order.
+fn ordered(
+    map: &Map<String, Value>,
+    order: &[&str],
+    show: impl Fn(&str, &Value) -> String,
+) -> String {
+    let known = order.iter().filter_map(|key| map.get_key_value(*key));
+    let others = map.iter().filter(|(key, _)| !order.contains(&key.as_str()));
+    let members: Vec<String> = known
+        .chain(others)
+        .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), show(key, value)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_read_as_go_prints_them() {
+        assert_eq!(
+            plus_v(&json!({"b": {"x": 1}, "a": ["y", null, true]})),
+            "map[a:[y <nil> true] b:map[x:1]]"
+        );
+        assert_eq!(
+            object_json(&json!({"kind": "K", "metadata": {"labels": {}, "name": "n", "uid": "u"}})),
+            r#"{"kind":"K","metadata":{"name":"n","uid":"u","labels":{}}}"#
+        );
+        assert_eq!(
+            owners_json(&[json!({"controller": true, "kind": "K"})]),
+            r#"[{"kind":"K","controller":true}]"#
+        );
+    }
+
+    #[test]
+    fn types_are_named_as_go_names_them() {
+        let pod = Type::Named("io.k8s.api.core.v1.PodSpec".into());
+        assert_eq!(type_name(pod.member("containers")), "[]v1.Container");
+        assert_eq!(type_name(pod.member("nodeSelector")), "map[string]string");
+        assert_eq!(type_name(pod.member("priority")), "int32");
+    }
+}

@@ -1,0 +1,270 @@
+//! JSON and YAML bodies as trees, telling of fields that are said twice.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// How deep a body may be nested. What is stored adds some levels of its own, and must still be
+/// readable by everybody: most JSON readers stop at 128.
+pub(crate) const MAX_DEPTH: usize = 100;
+
+/// A body that was read.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    pub(crate) value: Value,
+    /// The paths of fields that were said more than once; the last time counts.
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// Reads JSON.
+pub(crate) fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
+    let mut duplicates = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = Tree::root(&mut duplicates).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(Document { value, duplicates })
+}
+
+/// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys.
+pub(crate) fn from_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
+    serde_saphyr::from_str::<Plain>(text).map(|plain| plain.0)
+}
+
+struct Plain(Value);
+
+impl<'de> de::Deserialize<'de> for Plain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut duplicates = Vec::new();
+        Tree::root(&mut duplicates)
+            .deserialize(deserializer)
+            .map(Self)
+    }
+}
+
+/// How Go names what went wrong with a JSON text.
+pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    if error.is_data() {
+        return error.to_string();
+    }
+    let line = bytes
+        .split(|byte| *byte == b'\n')
+        .nth(error.line().saturating_sub(1));
+    let found = line
+        .and_then(|line| line.get(error.column().saturating_sub(1)))
+        .map_or('?', |byte| char::from(*byte));
+    let found = match u32::from(found) {
+        code @ (0..0x20 | 0x7f) => format!("\\x{code:02x}"),
+        code @ 0x80..0xa0 => format!("\\u{code:04x}"),
+        _ => found.to_string(),
+    };
+    format!("invalid character '{found}' looking for beginning of value")
+}
+
+/// How deep a tree is nested.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// Builds a tree, knowing where in it it is.
+struct Tree<'a> {
+    path: String,
+    depth: usize,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl<'a> Tree<'a> {
+    fn root(duplicates: &'a mut Vec<String>) -> Self {
+        Self {
+            path: String::new(),
+            depth: 0,
+            duplicates,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth > MAX_DEPTH {
+            return Err(de::Error::custom("exceeded max depth"));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let item = Tree {
+                path: format!("{}[{}]", self.path, list.len()),
+                depth: self.depth + 1,
+                duplicates: self.duplicates,
+            };
+            match items.next_element_seed(item)? {
+                Some(value) => list.push(value),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(Key(key)) = entries.next_key()? {
+            let path = if self.path.is_empty() {
+                key.clone()
+            } else {
+                format!("{}.{key}", self.path)
+            };
+            if map.contains_key(&key) {
+                self.duplicates.push(path.clone());
+            }
+            let value = entries.next_value_seed(Tree {
+                path,
+                depth: self.depth + 1,
+                duplicates: self.duplicates,
+            })?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// A key, which YAML lets be any scalar.
+struct Key(String);
+
+impl<'de> de::Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyScalar;
+        impl Visitor<'_> for AnyScalar {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_bool<E>(self, key: bool) -> Result<Key, E> {
+                Ok(Key(key.to_string()))
+            }
+
+            fn visit_i64<E>(self, key: i64) -> Result<Key, E> {
+                Ok(Key(key.to_string()))
+            }
+
+            fn visit_u64<E>(self, key: u64) -> Result<Key, E> {
+                Ok(Key(key.to_string()))
+            }
+
+            fn visit_f64<E>(self, key: f64) -> Result<Key, E> {
+                Ok(Key(key.to_string()))
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+                Ok(Key(key.to_owned()))
+            }
+
+            fn visit_string<E>(self, key: String) -> Result<Key, E> {
+                Ok(Key(key))
+            }
+
+            fn visit_unit<E>(self) -> Result<Key, E> {
+                Ok(Key("null".to_owned()))
+            }
+        }
+        deserializer.deserialize_any(AnyScalar)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_last_of_two_counts_and_both_are_told() {
+        let read = from_json(br#"{"a": 1, "b": [{"c": 1, "c": 2}], "a": 3}"#).unwrap();
+        assert_eq!(read.value, json!({"a": 3, "b": [{"c": 2}]}));
+        assert_eq!(read.duplicates, ["b[0].c", "a"]);
+        assert!(from_json(b"{} {}").is_err());
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_refused() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let read = from_json(nested(MAX_DEPTH).as_bytes()).unwrap();
+        assert_eq!(depth(&read.value), MAX_DEPTH);
+        for levels in [MAX_DEPTH + 2, 10_000] {
+            assert!(from_json(nested(levels).as_bytes()).is_err());
+            assert!(from_yaml(&nested(levels)).is_err());
+        }
+    }
+
+    #[test]
+    fn yaml_keys_may_be_scalars() {
+        assert_eq!(
+            from_yaml("1: a\ny: b\nz: [no, 'no']").unwrap(),
+            json!({"1": "a", "true": "b", "z": [false, "no"]})
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,60}") {
+            let error = from_json(text.as_bytes()).err();
+            let _ = error.map(|error| go_error(&error, text.as_bytes()));
+            let _ = from_yaml(&text);
+        }
+    }
+}

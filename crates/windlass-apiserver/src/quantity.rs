@@ -1,0 +1,205 @@
+//! Quantities: `100m`, `1.5Gi`, `2e3`.
+//!
+//! A quantity is a decimal number with a suffix. It is kept in its canonical form: the largest
+//! suffix that leaves a whole number, in the family of suffixes it was written with. Nothing is
+//! finer than a billionth; what is, is rounded away from zero.
+
+use std::fmt;
+
+/// How Kubernetes says that a text is no quantity.
+pub(crate) const MALFORMED: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+const DECIMAL: &[(&str, i32)] = &[
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+const BINARY: &[&str] = &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+const NANO: i128 = 1_000_000_000;
+
+/// The family of suffixes a quantity is written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// An amount of something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quantity {
+    nanos: i128,
+    form: Form,
+}
+
+impl Quantity {
+    /// Reads a quantity; `None` when the text is none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let digits = text
+            .strip_prefix(['+', '-'])
+            .unwrap_or(text)
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .map_or(text.len(), |end| {
+                end + usize::from(text.starts_with(['+', '-']))
+            });
+        let (number, suffix) = text.split_at(digits);
+        let (scale, shift, form) = suffix_of(suffix)?;
+        let negative = number.starts_with('-');
+        let number = number.strip_prefix(['+', '-']).unwrap_or(number);
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && part.is_empty()) || part.contains('.') {
+            return None;
+        }
+        // Digits beyond what 128 bits hold say "more than anybody has".
+        let all: String = whole.chars().chain(part.chars()).take(30).collect();
+        let cut = whole.len() + part.len() - all.len();
+        let mantissa: i128 = if all.is_empty() { 0 } else { all.parse().ok()? };
+        let places = i32::try_from(part.len()).ok()? - i32::try_from(cut).ok()?;
+        let nanos = scaled(mantissa.saturating_mul(1_i128 << shift), scale - places + 9);
+        Some(Self {
+            nanos: if negative { -nanos } else { nanos },
+            form,
+        })
+    }
+}
+
+/// Power of ten, power of two, and family of a suffix.
+fn suffix_of(suffix: &str) -> Option<(i32, u32, Form)> {
+    if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
+        return Some((*power, 0, Form::Decimal));
+    }
+    if let Some(place) = BINARY.iter().position(|known| *known == suffix) {
+        return Some((0, 10 * u32::try_from(place).ok()?, Form::Binary));
+    }
+    let power: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    (-40..=40)
+        .contains(&power)
+        .then_some((power, 0, Form::Exponent))
+}
+
+/// `number` times ten to the `power`, rounded up, and never more than can be held.
+fn scaled(number: i128, power: i32) -> i128 {
+    let factor = 10_i128.checked_pow(power.unsigned_abs());
+    match (factor, power >= 0) {
+        (Some(factor), true) => number.saturating_mul(factor),
+        (None, true) if number == 0 => 0,
+        (None, true) => i128::MAX,
+        (Some(factor), false) => number / factor + i128::from(number % factor != 0),
+        (None, false) => i128::from(number != 0),
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        self.nanos.partial_cmp(&other.nanos)
+    }
+}
+
+/// The canonical form.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nanos == 0 {
+            return f.write_str("0");
+        }
+        let units = self.nanos / NANO;
+        if self.form == Form::Binary && self.nanos % NANO == 0 && units.unsigned_abs() >= 1024 {
+            let (mut left, mut place) = (units, 0);
+            while left % 1024 == 0 && place + 1 < BINARY.len() {
+                left /= 1024;
+                place += 1;
+            }
+            return write!(f, "{left}{}", BINARY[place]);
+        }
+        let (mut left, mut place) = (self.nanos, 0);
+        while left % 1000 == 0 && place + 1 < DECIMAL.len() {
+            left /= 1000;
+            place += 1;
+        }
+        let (suffix, power) = DECIMAL[place];
+        match self.form {
+            Form::Exponent if power != 0 => write!(f, "{left}e{power}"),
+            Form::Exponent => write!(f, "{left}"),
+            Form::Decimal | Form::Binary => write!(f, "{left}{suffix}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn canonical(text: &str) -> String {
+        Quantity::parse(text).unwrap().to_string()
+    }
+
+    #[test]
+    fn the_canonical_form_is_the_shortest_whole_number() {
+        for (text, expected) in [
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("1", "1"),
+            ("1.5Gi", "1536Mi"),
+            ("1024Mi", "1Gi"),
+            ("512", "512"),
+            ("0.5Ki", "512"),
+            ("1e3", "1e3"),
+            ("1500", "1500"),
+            ("2000", "2k"),
+            ("-1000m", "-1"),
+            ("0", "0"),
+            (".001", "1m"),
+            ("0.0000000001", "1n"),
+        ] {
+            assert_eq!(canonical(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused() {
+        for text in ["", "lots", "1x", "1.2.3", "Gi", "1 Gi", "--1", "1ki"] {
+            assert!(Quantity::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_compare_by_amount() {
+        let parse = |text| Quantity::parse(text).unwrap();
+        assert!(parse("2") > parse("1500m"));
+        assert!(parse("1Gi") > parse("1G"));
+        assert_eq!(parse("1000Mi"), parse("1048576000"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_form_is_its_own(text in "[-+]?[0-9]{1,6}(\\.[0-9]{1,4})?(m|k|M|Ki|Mi|Gi|e2|)") {
+            let once = canonical(&text);
+            prop_assert_eq!(canonical(&once), once.clone());
+            prop_assert_eq!(Quantity::parse(&text), Quantity::parse(&once));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = Quantity::parse(&text).map(|quantity| quantity.to_string());
+        }
+
+        #[test]
+        fn no_number_panics(text in "[-+0-9.]{0,60}[eEKMGTPi0-9]{0,4}") {
+            let _ = Quantity::parse(&text).map(|quantity| quantity.to_string());
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What every change of an object passes on its way to the store.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Call;
+use super::write::{WriteOr, Written};
+use crate::apply::{self, Managers};
+use crate::object::{self, meta, set_meta};
+use crate::resource::Resource;
+use crate::status::{ApiError, Cause, Result};
+use crate::store::{Stored, WriteError};
+use crate::{metadata, strategy, validation};
+
+/// How often a patch that lost a race is tried again.
+const RACE_RETRIES: usize = 64;
+
+/// What an update wants to store.
+pub(super) struct Update {
+    pub(super) object: Value,
+    /// Ownership, when it was decided already (by an apply).
+    pub(super) managers: Option<Managers>,
+}
+
+impl Call<'_> {
+    /// Changes the object the path names by `make`, which sees what is stored.
+    pub(super) fn update_object(
+        &self,
+        subresource: &str,
+        make: &dyn Fn(&Value) -> Result<Update>,
+    ) -> Result<Written> {
+        for _ in 0..RACE_RETRIES {
+            let found = self.find()?;
+            let old = self.to_requested(found.value());
+            let update = make(&old)?;
+            let named = meta(&update.object, "resourceVersion").to_owned();
+            if !named.is_empty() && named != found.revision.to_string() {
+                return Err(ApiError::modified(self.resource.subject(), self.name()));
+            }
+            match self.update_from(&found, &old, update, subresource) {
+                // Somebody else was quicker. Who named no version wants the change anyway.
+                Err(WriteOr::Write(WriteError::Changed)) if named.is_empty() || !self.is_put() => {}
+                Err(WriteOr::Write(error)) => return Err(self.write_error(self.name(), error)),
+                Err(WriteOr::Refused(error)) => return Err(error),
+                Ok(written) => return Ok(written),
+            }
+        }
+        Err(ApiError::modified(self.resource.subject(), self.name()))
+    }
+
+    /// A PUT that names a version means that version; every other write is remade from what is there.
+    fn is_put(&self) -> bool {
+        self.request.verb == crate::http::Verb::Update
+    }
+
+    fn update_from(
+        &self,
+        found: &Arc<Stored>,
+        old: &Value,
+        update: Update,
+        subresource: &str,
+    ) -> Result<Written, WriteOr> {
+        let resource = &self.resource;
+        let mut new = update.object;
+        self.check_identity(&new, old)?;
+        self.place(&mut new)?;
+        set_meta(&mut new, "name", Some(self.name().into()));
+        self.record(&mut new, old, subresource, update.managers);
+        strategy::prepare_update(&mut new, old, resource, subresource);
+        set_meta(
+            &mut new,
+            "resourceVersion",
+            Some(found.revision.to_string().into()),
+        );
+        self.fill_defaults(&mut new);
+        self.settle(&mut new);
+        self.refuse(&new, &self.update_causes(&new, old, subresource))?;
+        if resource.is("", "services") && subresource.is_empty() {
+            self.allocate_node_ports(&mut new)?;
+        }
+        if apply::equal_but_for_times(&new, old) {
+            return Ok(Written::Stored(found.clone()));
+        }
+        let key = found.key.clone();
+        if is_finished(&new, old, resource) {
+            if !self.dry_run {
+                let deleted = self
+                    .server
+                    .store()
+                    .delete(
+                        &resource.table,
+                        key,
+                        found.revision,
+                        self.to_stored(old.clone()),
+                        &resource.selectable,
+                    )
+                    .map_err(WriteOr::Write)?;
+                self.after_write(&deleted, true);
+            }
+            return Ok(Written::Value(new));
+        }
+        if self.dry_run {
+            return Ok(Written::Value(new));
+        }
+        let stored = self
+            .server
+            .store()
+            .update(
+                &resource.table,
+                key,
+                found.revision,
+                self.to_stored(new),
+                &resource.selectable,
+            )
+            .map_err(WriteOr::Write)?;
+        self.after_write(&stored, false);
+        Ok(Written::Stored(stored))
+    }
+
+    /// What is wrong with a change. The metadata is checked for every kind and once more with the
+    /// kind's own rules, so that its causes come twice, as they do from Kubernetes.
+    fn update_causes(&self, new: &Value, old: &Value, subresource: &str) -> Vec<Cause> {
+        let mut metadata = metadata::update_causes(new, old);
+        metadata.extend(metadata::common_causes(new));
+        let mut causes = metadata.clone();
+        causes.extend(metadata);
+        if self.resource.is_custom() || matches!(subresource, "" | "scale") {
+            causes.extend(self.kind_causes(new));
+        }
+        if matches!(subresource, "" | "scale") {
+            causes.extend(validation::check_update(new, old, &self.resource));
+        }
+        causes
+    }
+
+    /// Where kube-apiserver keeps an object, which some of its messages tell.
+    fn storage_key(&self) -> String {
+        let (group, plural) = (&self.resource.group, &self.resource.plural);
+        let table = match (group.as_str(), plural.as_str()) {
+            ("", "nodes") => "minions".to_owned(),
+            ("", "services") => "services/specs".to_owned(),
+            ("apiextensions.k8s.io" | "apiregistration.k8s.io", _) => format!("{group}/{plural}"),
+            _ if self.resource.is_custom() => format!("{group}/{plural}"),
+            _ => plural.clone(),
+        };
+        let namespace = match self.namespace() {
+            "" => String::new(),
+            namespace => format!("{namespace}/"),
+        };
+        format!("/registry/{table}/{namespace}{}", self.name())
+    }
+
+    fn check_identity(&self, new: &Value, old: &Value) -> Result<()> {
+        let (name, uid) = (meta(new, "name"), meta(new, "uid"));
+        if !name.is_empty() && name != self.name() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.name()
+            )));
+        }
+        // A PUT that names a uid means that object; a patch that names another tries to change it.
+        if self.is_put() && !uid.is_empty() && uid != meta(old, "uid") {
+            let detail = format!(
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                self.storage_key(),
+                meta(old, "uid")
+            );
+            return Err(ApiError::conflict(
+                self.resource.subject(),
+                self.name(),
+                &detail,
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an object that is going away has nothing left that holds it.
+fn is_finished(new: &Value, old: &Value, resource: &Resource) -> bool {
+    let held_by_namespace = resource.is("", "namespaces")
+        && new["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|finalizers| !finalizers.is_empty());
+    object::is_terminating(old)
+        && object::finalizers(new).is_empty()
+        && old["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or_default()
+            == 0
+        && !held_by_namespace
+}

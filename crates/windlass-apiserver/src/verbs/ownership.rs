@@ -1,0 +1,62 @@
+//! Who wrote what: the `managedFields` of every write but an apply, which decides its own.
+
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::apply::{self, Managers, Writer};
+use crate::object::set_meta;
+use crate::strategy;
+
+impl Call<'_> {
+    /// Ownership as the object tells it; a client that sends none keeps what there is, and one
+    /// that writes through a subresource has no say in it.
+    fn managers(object: &Value, old: &Value, subresource: &str) -> Managers {
+        if subresource.is_empty() {
+            let sent = Managers::read(&object["metadata"]["managedFields"]);
+            if !sent.is_empty() {
+                return sent;
+            }
+        }
+        Managers::read(&old["metadata"]["managedFields"])
+    }
+
+    /// Records that `old` (an untouched object for a create) became `object`, before the server
+    /// puts right what the client may not change.
+    pub(super) fn record(
+        &self,
+        object: &mut Value,
+        old: &Value,
+        subresource: &str,
+        decided: Option<Managers>,
+    ) {
+        let managers = match decided {
+            Some(managers) => managers,
+            // One empty entry is how a client asks for all of it to be forgotten.
+            None if object["metadata"]["managedFields"] == json!([{}]) => Managers::default(),
+            None => {
+                let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
+                let api_version = self.resource.api_version();
+                let writer = Writer {
+                    manager: &manager,
+                    api_version: &api_version,
+                    subresource,
+                    now: (subresource != "scale").then_some(now.as_str()),
+                };
+                let managers = Self::managers(object, old, subresource);
+                apply::record_update(
+                    old,
+                    object,
+                    &self.resource.ty,
+                    managers,
+                    &writer,
+                    strategy::reset_fields(&self.resource, subresource),
+                )
+            }
+        };
+        set_meta(
+            object,
+            "managedFields",
+            (!managers.is_empty()).then(|| managers.write()),
+        );
+    }
+}

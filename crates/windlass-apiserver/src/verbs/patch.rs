@@ -1,0 +1,64 @@
+//! Patch: an object changed in part, by JSON patch, merge patch or strategic merge patch.
+
+use std::cell::RefCell;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::Call;
+use super::change::Update;
+use crate::decode;
+use crate::go;
+use crate::http::{Answer, media_type};
+use crate::patch::{Patch, PatchKind};
+use crate::status::{ApiError, Result, Subject, field};
+
+impl Call<'_> {
+    pub(super) fn patch(&self, subresource: &str) -> Result<Answer> {
+        let kind =
+            PatchKind::from_media_type(media_type(self.headers), !self.resource.is_custom())?;
+        if kind == PatchKind::Apply {
+            return self.apply(subresource);
+        }
+        let patch = Patch::parse(kind, &self.body)?;
+        let warnings = RefCell::new(Vec::new());
+        let written = self.update_object(subresource, &|old| {
+            let mut object = patch.on(old, &self.resource.ty)?;
+            let refuse = {
+                // What could not be read is shown: the patched object, or the patch alone.
+                let shown = match &patch {
+                    Patch::Strategic(patch) => go::plus_v(patch),
+                    Patch::Json(_) | Patch::Merge(_) => go::object_json(&object),
+                };
+                move |why: String| unreadable(shown, &why)
+            };
+            if self.resource.is_custom() {
+                decode::check_kind(&object, &self.resource)?;
+            } else if let Some(why) = decode::misread(&object, &self.resource) {
+                return Err(refuse(why));
+            }
+            let strange = match self.normalise(&mut object) {
+                Ok(strange) => strange,
+                Err(why) => return Err(refuse(why)),
+            };
+            *warnings.borrow_mut() = self.judge_strange(strange, refuse)?;
+            Ok(Update {
+                object,
+                managers: None,
+            })
+        })?;
+        Ok(self.answer_written(written, StatusCode::OK, warnings.into_inner()))
+    }
+}
+
+fn unreadable(shown: String, why: &str) -> ApiError {
+    let nothing = Subject {
+        group: "",
+        kind: "",
+    };
+    ApiError::invalid(
+        nothing,
+        "",
+        &[field::invalid("patch", &Value::from(shown), why)],
+    )
+}
