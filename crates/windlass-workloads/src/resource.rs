@@ -111,7 +111,8 @@ impl Resource {
 pub(crate) async fn discover(
     client: &Client,
 ) -> Result<BTreeMap<GroupKind, Resource>, kube::Error> {
-    let discovery = Discovery::new(client.clone()).run().await?;
+    // In two requests, not one for every version of every group.
+    let discovery = Discovery::new(client.clone()).run_aggregated().await?;
     Ok(discovery
         .groups()
         .flat_map(kube::discovery::ApiGroup::resources_by_stability)

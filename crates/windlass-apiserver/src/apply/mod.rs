@@ -7,6 +7,7 @@
 //! somebody else owns it too.
 
 mod fieldset;
+mod last_applied;
 mod managers;
 mod path;
 mod typed;
@@ -118,7 +119,7 @@ pub(crate) fn apply(
     let difference = typed::compare(live, &compared, ty);
     let written = difference.written();
     let conflicts = managers.conflicts(&manager, &written);
-    if !force && !conflicts.is_empty() {
+    if !force && !conflicts.is_empty() && !is_from_client_side(&conflicts, live, ty, writer) {
         return Err(conflict_error(&conflicts));
     }
     managers.take_from_others(&manager, &written, &difference.removed);
@@ -126,10 +127,27 @@ pub(crate) fn apply(
     if changed && let Some(now) = writer.now {
         managers.set_time(&manager, now);
     }
-    Ok(Applied {
-        object: merged,
-        managers,
-    })
+    let mut object = merged;
+    if writer.manager == last_applied::KUBECTL {
+        last_applied::keep_in_step(&mut object, config);
+    }
+    Ok(Applied { object, managers })
+}
+
+/// Whether all that is in the way is what `kubectl` itself applied from the client's side.
+fn is_from_client_side(
+    conflicts: &[(Manager, FieldSet)],
+    live: &Value,
+    ty: &Type,
+    writer: &Writer<'_>,
+) -> bool {
+    if writer.manager != last_applied::KUBECTL {
+        return false;
+    }
+    let own = last_applied::still_as_applied(live, ty);
+    conflicts
+        .iter()
+        .all(|(_, fields)| fields.difference(&own).is_empty())
 }
 
 fn conflict_error(conflicts: &[(Manager, FieldSet)]) -> ApiError {

@@ -148,8 +148,9 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             kinds::prepare_update(new, old, resource);
         }
     }
-    // A pod that is given its node is still the pod that was asked for.
-    if subresource != "binding"
+    // A pod that is given its node is still the pod that was asked for, and what a status write
+    // changes of the metadata (a Deployment's revision) asks for nothing new.
+    if !matches!(subresource, "binding" | "status")
         && has_generation(resource)
         && generation_changes(new, old, resource)
     {

@@ -32,6 +32,7 @@ macro_rules! cases {
 }
 
 cases!(
+    apply_after_client_side_apply,
     apply_configmap,
     apply_custom_resource,
     apply_deployment,

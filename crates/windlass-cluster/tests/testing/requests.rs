@@ -1,7 +1,7 @@
 //! The log of requests, and operators that are started again.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use windlass_cluster::{Request, TestCluster, Verb};
+use windlass_cluster::{Request, TestCluster, Verb, seconds};
 
 use crate::operators::{diligent, wish};
 
@@ -62,4 +62,19 @@ async fn a_restarted_operator_lists_anew_and_writes_nothing(cluster: TestCluster
 async fn clones_are_the_same_cluster(cluster: TestCluster) {
     cluster.clone().create(wish("one")).await;
     assert!(cluster.find::<Secret>("one").await.is_some());
+}
+
+#[windlass_cluster::test]
+async fn a_dropped_cluster_leaves_nothing_running(cluster: TestCluster) {
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    cluster.start(diligent()).await;
+    assert_ne!(tasks(), 0);
+    drop(cluster);
+    // Ended tasks are let go of when the runtime next looks at them.
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(tasks(), 0);
 }

@@ -19,6 +19,8 @@ fn a_deployment_becomes_available() {
         let deployment = scene.until_rolled_out("web").await;
         assert_eq!(reason(&deployment, "Available"), "MinimumReplicasAvailable");
         assert_eq!(annotation(&deployment, REVISION), "1");
+        let generation = deployment.metadata.generation;
+        assert_eq!(generation, Some(1), "the revision bumps no generation");
     });
 }
 
