@@ -4,7 +4,7 @@
 //! <state>/pods/<uid>/pod.json                  name and address
 //! <state>/pods/<uid>/<container>/process.json  pid and start time while it runs
 //! <state>/pods/<uid>/<container>/<run>.log     its output, the present run and the one before
-//! <state>/pods/<uid>/<container>/work/         its working folder
+//! <state>/pods/<uid>/<container>/work          its working folder
 //! <state>/pods/<uid>/.volumes/<volume>/        its emptyDir volumes
 //! ```
 
