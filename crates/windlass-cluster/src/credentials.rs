@@ -51,7 +51,8 @@ pub(crate) fn signing_key(folder: &Path) -> Result<SigningKey, CredentialsError>
     Ok(key)
 }
 
-/// A client certificate kept under `name`, made if it is not there.
+/// A client certificate, also written to `name`.crt and .key for programs that want files. It is made
+/// anew at every start, because certificates expire; older ones of the same authority go on working.
 pub(crate) fn client(
     folder: &Path,
     authority: &Authority,
@@ -63,12 +64,6 @@ pub(crate) fn client(
         folder.join(format!("{name}.crt")),
         folder.join(format!("{name}.key")),
     );
-    if key.exists() && certificate.exists() {
-        return Ok(KeyedCertificate {
-            certificate: read(&certificate)?,
-            key: read(&key)?,
-        });
-    }
     let made = authority.client(user, group)?;
     write_private(&certificate, &made.certificate)?;
     write_private(&key, &made.key)?;
