@@ -58,6 +58,21 @@ fn down_leaves_nothing_running_and_both_can_be_repeated() {
 }
 
 #[test]
+fn a_cluster_that_runs_without_an_operator_says_how_to_get_it() {
+    let folder = Folder::new("without");
+    folder.windlass_ok(&["up", "--no-node", "--detach"]);
+    let again = folder.windlass_ok(&["up", "--detach"]);
+    assert!(again.contains("pods are not run"), "{again}");
+    let refused = folder.windlass(&["up", "--with", "memcached", "--sample", "--detach"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        said.contains("windlass down") && said.contains("--with memcached"),
+        "{said}"
+    );
+}
+
+#[test]
 fn killed_with_9_and_started_again_no_process_is_left_twice() {
     let folder = Folder::new("kill9");
     folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);

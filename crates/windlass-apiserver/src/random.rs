@@ -67,13 +67,6 @@ impl Random {
     pub fn between(&self, low: u64, high: u64) -> u64 {
         self.with(|rng| rng.random_range(low..high.max(low + 1)))
     }
-
-    /// Bytes for keys and tokens.
-    pub fn bytes<const N: usize>(&self) -> [u8; N] {
-        let mut bytes = [0; N];
-        self.with(|rng| rng.fill_bytes(&mut bytes));
-        bytes
-    }
 }
 
 #[cfg(test)]

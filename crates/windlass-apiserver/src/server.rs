@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
 use crate::auth::rbac::Rbac;
-use crate::auth::{Accounts, Identity, SigningKey, Tokens};
+use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
 use crate::http::{Body, ResourceRequest};
 use crate::node::NodeClient;
@@ -106,7 +106,6 @@ pub struct ApiServer(Arc<Inner>);
 struct Inner {
     store: Store,
     registry: Registry,
-    tokens: Tokens,
     accounts: Accounts,
     rbac: Rbac,
     config: Config,
@@ -118,18 +117,12 @@ impl ApiServer {
         let server = Self(Arc::new(Inner {
             store: Store::new(),
             registry: Registry::built_in(),
-            tokens: Tokens::default(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
             config,
         }));
         crate::bootstrap::run(&server);
         server
-    }
-
-    /// Lets whoever brings `token` in as `identity`.
-    pub fn add_token(&self, token: impl Into<String>, identity: Identity) {
-        self.0.tokens.insert(token.into(), identity);
     }
 
     /// The server without a socket, as seen by `identity`: a [`tower::Service`] for `kube::Client::new`.
@@ -159,10 +152,6 @@ impl ApiServer {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.0.registry
-    }
-
-    pub(crate) fn tokens(&self) -> &Tokens {
-        &self.0.tokens
     }
 
     pub(crate) fn accounts(&self) -> &Accounts {

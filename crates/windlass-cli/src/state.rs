@@ -18,6 +18,8 @@ pub(crate) struct State {
     pub(crate) address: String,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) operators: Vec<String>,
+    /// Whether pods are run.
+    pub(crate) node: bool,
 }
 
 impl State {
@@ -26,6 +28,7 @@ impl State {
         address: String,
         kubeconfig: PathBuf,
         operators: Vec<String>,
+        node: bool,
     ) -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         Self {
@@ -34,6 +37,7 @@ impl State {
             address,
             kubeconfig,
             operators,
+            node,
         }
     }
 

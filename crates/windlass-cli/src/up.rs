@@ -68,12 +68,27 @@ impl Up {
                 self.data_dir.display(),
                 state.address
             );
+            self.check_operators(&state)?;
             return self.show(&state).await;
         }
         if self.detach {
             self.detach().await
         } else {
             self.foreground().await
+        }
+    }
+
+    /// A running cluster is not given more operators: it has to be started with them.
+    fn check_operators(&self, state: &State) -> Result<()> {
+        let missing =
+            |bundled: &&Bundled| !state.operators.iter().any(|name| name == bundled.name());
+        match self.with.iter().find(missing) {
+            None => Ok(()),
+            Some(bundled) => Err(Error::Other(format!(
+                "it runs without the {} operator; stop it with `windlass down`, then start it with `--with {}`",
+                bundled.name(),
+                bundled.name()
+            ))),
         }
     }
 
@@ -100,7 +115,7 @@ impl Up {
             .iter()
             .map(|bundled| bundled.name().to_owned())
             .collect();
-        let state = State::of_this_process(cluster.address(), kubeconfig, operators);
+        let state = State::of_this_process(cluster.address(), kubeconfig, operators, !self.no_node);
         state.write(&self.data_dir)?;
         let shown = self.show(&state).await;
         if shown.is_ok() {
@@ -234,13 +249,12 @@ impl Up {
             env!("CARGO_PKG_VERSION")
         );
         println!("  API server  {}", state.address);
-        if self.no_node {
-            println!("  node        none: pods are not run");
+        let node = if state.node {
+            "runtime process: pods are plain processes, each with an address in 127.64.0.0/10"
         } else {
-            println!(
-                "  node        runtime process: pods are plain processes, each with an address in 127.64.0.0/10"
-            );
-        }
+            "none: pods are not run"
+        };
+        println!("  node        {node}");
         println!("  operators   {operators}");
         println!("  objects     in memory: they go with the cluster");
         println!("  kubeconfig  {}\n", state.kubeconfig.display());

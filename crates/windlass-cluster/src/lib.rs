@@ -16,7 +16,7 @@ mod testing;
 
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
 pub use testing::{Request, TestCluster, hours, minutes, seconds};
-pub use windlass_apiserver::{Verdict, http::Verb};
+pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;
 pub use windlass_node::simulated::{Delays, SimulatedNode};
 

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 pub(crate) use account::Accounts;
 pub use account::SigningKey;
 pub(crate) use action::{Action, ResourceAction, selected_name};
-pub(crate) use authenticate::Tokens;
 pub(crate) use certificate::identity_of;
 
 use crate::server::ApiServer;

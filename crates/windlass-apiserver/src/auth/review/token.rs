@@ -21,11 +21,7 @@ pub(super) fn answer(call: &Call<'_>, mut review: Value) -> Result<Value> {
             .collect(),
         _ => vec![ISSUER.to_owned()],
     };
-    let found = match call.server.tokens().find(token) {
-        Some(identity) => Ok((identity, audiences)),
-        None => account::authenticate(call.server, token, &audiences),
-    };
-    review["status"] = match found {
+    review["status"] = match account::authenticate(call.server, token, &audiences) {
         Ok((who, audiences)) => json!({
             "authenticated": true,
             "user": user_info(&who),
