@@ -13,6 +13,7 @@ use windlass_apiserver::{
 use crate::case::Identity;
 
 /// One server, as each identity sees it.
+#[derive(Clone)]
 pub(crate) struct Servers {
     admin: Client,
     anonymous: Client,
