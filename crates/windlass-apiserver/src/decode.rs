@@ -12,6 +12,7 @@ use crate::http::Query;
 use crate::quantity::{self, Quantity};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result, field};
+use crate::timestamp::{self, Precision};
 use crate::types::{Scalar, Type};
 
 /// What to do about fields the server does not know.
@@ -283,7 +284,8 @@ impl Reader {
             Scalar::Number => value.is_number(),
             Scalar::Boolean => value.is_boolean(),
             Scalar::IntOrString => value.is_string() || whole,
-            Scalar::Time => return read_time(value),
+            Scalar::Time => return read_time(value, Precision::Seconds),
+            Scalar::MicroTime => return read_time(value, Precision::Micros),
             Scalar::Bytes => return read_bytes(value),
             Scalar::Quantity => return read_quantity(value),
         };
@@ -304,13 +306,14 @@ fn is_nothing(value: &Value, ty: &Type) -> bool {
     }
 }
 
-fn read_time(value: &Value) -> Result<(), String> {
+/// A time is kept in UTC, as precise as its type is.
+fn read_time(value: &mut Value, precision: Precision) -> Result<(), String> {
     match value {
         Value::Null => Ok(()),
-        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => Ok(()),
-        Value::String(text) => Err(format!(
-            "parsing time \"{text}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{text}\" as \"2006\""
-        )),
+        Value::String(text) => {
+            *text = timestamp::canonical(text, precision)?;
+            Ok(())
+        }
         other => Err(format!(
             "json: cannot unmarshal {} into Go value of type string",
             go::json_kind(other)

@@ -160,11 +160,13 @@ pub(crate) struct RawField {
 
 /// Types whose published form says less than is known about them.
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 
 impl RawType {
     fn to_type(&self, name: &str) -> Type {
         match &self.fields {
             _ if name == QUANTITY => Type::Scalar(Scalar::Quantity),
+            _ if name == MICRO_TIME => Type::Scalar(Scalar::MicroTime),
             Some(fields) => Type::Struct {
                 fields: fields
                     .iter()

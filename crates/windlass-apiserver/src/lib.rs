@@ -43,6 +43,7 @@ mod status;
 mod store;
 mod strategy;
 mod table;
+mod timestamp;
 mod types;
 mod validation;
 mod verbs;

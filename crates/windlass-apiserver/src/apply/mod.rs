@@ -6,14 +6,15 @@
 //! conflict (unless forced), and what it stated last time and no longer states is removed, unless
 //! somebody else owns it too.
 
+mod check;
 mod fieldset;
 mod last_applied;
 mod managers;
 mod path;
 mod typed;
 
+pub(crate) use check::check;
 pub(crate) use managers::{Managers, Writer, equal_but_for_times};
-pub(crate) use typed::check;
 
 use serde_json::{Value, json};
 
@@ -123,8 +124,10 @@ pub(crate) fn apply(
         return Err(conflict_error(&conflicts));
     }
     managers.take_from_others(&manager, &written, &difference.removed);
-    let changed = last.as_ref() != Some(&claimed) || merged != *live;
-    if changed && let Some(now) = writer.now {
+    // Whose intent changes nothing is recorded without a time.
+    if !difference.is_empty()
+        && let Some(now) = writer.now
+    {
         managers.set_time(&manager, now);
     }
     let mut object = merged;

@@ -117,7 +117,10 @@ impl ApiServer {
             },
         };
         self.after(&identity, &asked, outcome).await;
-        result
+        // A refused client is warned too.
+        let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
+        answer.warnings.extend(call.into_warnings());
+        Ok(answer)
     }
 
     /// Paths that are not resources.

@@ -9,6 +9,7 @@ use crate::apply::{self, Managers, Writer};
 use crate::decode;
 use crate::http::{Answer, decode_yaml};
 use crate::object::{meta, set_meta};
+use crate::resource::Resource;
 use crate::status::{ApiError, Result, field};
 
 impl Call<'_> {
@@ -32,7 +33,7 @@ impl Call<'_> {
                 self.name()
             )));
         }
-        apply::check(&config, &self.resource.ty, "").map_err(|error| {
+        apply::check(&config, &self.resource.ty).map_err(|error| {
             ApiError::without_reason(format!(
                 "failed to create typed patch object ({}/{}; {}/{}, Kind={}): {error}",
                 meta(&config, "namespace"),
@@ -62,7 +63,7 @@ impl Call<'_> {
                 apply::apply(&live, &config, &self.resource.ty, managers, &writer, force)?;
             let mut object = applied.object;
             self.normalise(&mut object)
-                .map_err(|why| decode::unreadable(&self.resource, &why))?;
+                .map_err(|why| self.unconvertible(&config, &why))?;
             Ok(Update {
                 object,
                 managers: Some(applied.managers),
@@ -88,11 +89,29 @@ impl Call<'_> {
             match self.create_object(made.object, made.managers) {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}
-                made => return Ok(self.answer_written(made?, StatusCode::CREATED, Vec::new())),
+                made => return Ok(self.answer_written(made?, StatusCode::CREATED)),
             }
         }
         let written = self.update_object(subresource, &merge)?;
-        Ok(self.answer_written(written, StatusCode::OK, Vec::new()))
+        Ok(self.answer_written(written, StatusCode::OK))
+    }
+
+    /// A configuration that fits the schema and still is no object of its kind.
+    fn unconvertible(&self, config: &Value, why: &str) -> ApiError {
+        let Resource {
+            group,
+            version,
+            kind,
+            ..
+        } = &*self.resource;
+        let (namespace, name) = (meta(config, "namespace"), meta(config, "name"));
+        let group_version = match group.as_str() {
+            "" => version.clone(),
+            group => format!("{group}/{version}"),
+        };
+        ApiError::without_reason(format!(
+            "failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to proper version: unable to convert unstructured object to {group_version}, Kind={kind}: {why}"
+        ))
     }
 
     /// An applied configuration names its type in full.

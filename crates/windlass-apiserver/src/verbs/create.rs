@@ -13,10 +13,12 @@ use crate::status::{ApiError, Result, Subject};
 
 impl Call<'_> {
     pub(super) fn create(&self) -> Result<Answer> {
-        let (object, mut warnings) = self.decode()?;
-        warnings.extend(deprecation(&self.resource));
+        let object = self.decode()?;
+        deprecation(&self.resource)
+            .into_iter()
+            .for_each(|sentence| self.warn(sentence));
         let written = self.create_object(object, None)?;
-        Ok(self.answer_written(written, StatusCode::CREATED, warnings))
+        Ok(self.answer_written(written, StatusCode::CREATED))
     }
 
     /// Gives a pod its node: once, and never another.

@@ -179,7 +179,7 @@ impl Call<'_> {
             StatusCode::OK
         };
         if answers_object {
-            return Ok(self.answer_written(written, code, Vec::new()));
+            return Ok(self.answer_written(written, code));
         }
         Ok(Answer::value(status::success(
             self.resource.subject(),

@@ -13,7 +13,7 @@ mod update;
 mod watch;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -40,6 +40,8 @@ pub(crate) struct Call<'a> {
     pub(crate) wanted: Wanted,
     dry_run: bool,
     field_validation: FieldValidation,
+    /// What the client is told besides, whatever comes of the request.
+    warnings: Mutex<Vec<String>>,
 }
 
 impl<'a> Call<'a> {
@@ -72,7 +74,23 @@ impl<'a> Call<'a> {
             wanted,
             dry_run,
             field_validation,
+            warnings: Mutex::default(),
         })
+    }
+
+    /// Tells the client something besides the answer, once.
+    pub(crate) fn warn(&self, sentence: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warnings.contains(&sentence) {
+            warnings.push(sentence);
+        }
+    }
+
+    /// All that was to be told.
+    pub(crate) fn into_warnings(self) -> Vec<String> {
+        self.warnings
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does what is asked.

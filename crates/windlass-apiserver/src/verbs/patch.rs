@@ -1,7 +1,5 @@
 //! Patch: an object changed in part, by JSON patch, merge patch or strategic merge patch.
 
-use std::cell::RefCell;
-
 use http::StatusCode;
 use serde_json::Value;
 
@@ -21,7 +19,6 @@ impl Call<'_> {
             return self.apply(subresource);
         }
         let patch = Patch::parse(kind, &self.body)?;
-        let warnings = RefCell::new(Vec::new());
         let written = self.update_object(subresource, &|old| {
             let mut object = patch.on(old, &self.resource.ty)?;
             let refuse = {
@@ -41,13 +38,13 @@ impl Call<'_> {
                 Ok(strange) => strange,
                 Err(why) => return Err(refuse(why)),
             };
-            *warnings.borrow_mut() = self.judge_strange(strange, refuse)?;
+            self.judge_strange(strange, refuse)?;
             Ok(Update {
                 object,
                 managers: None,
             })
         })?;
-        Ok(self.answer_written(written, StatusCode::OK, warnings.into_inner()))
+        Ok(self.answer_written(written, StatusCode::OK))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Call;
 use super::change::Update;
 use crate::http::Answer;
-use crate::object::meta;
+use crate::object::{meta, set_meta};
 use crate::status::{ApiError, Result, field};
 
 /// Kinds that a PUT creates when they are not there.
@@ -24,7 +24,7 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
 
 impl Call<'_> {
     pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
-        let (object, warnings) = self.decode()?;
+        let mut object = self.decode()?;
         if meta(&object, "name").is_empty() {
             return Err(ApiError::bad_request("name must be provided"));
         }
@@ -41,8 +41,10 @@ impl Call<'_> {
                     self.name()
                 )));
             }
+            // The version of what is not there means nothing.
+            set_meta(&mut object, "resourceVersion", None);
             let written = self.create_object(object, None)?;
-            return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
+            return Ok(self.answer_written(written, StatusCode::CREATED));
         }
         if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
@@ -64,6 +66,6 @@ impl Call<'_> {
                 managers: None,
             })
         })?;
-        Ok(self.answer_written(written, StatusCode::OK, warnings))
+        Ok(self.answer_written(written, StatusCode::OK))
     }
 }

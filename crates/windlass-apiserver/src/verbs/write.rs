@@ -29,8 +29,8 @@ pub(super) enum Written {
 }
 
 impl Call<'_> {
-    /// Reads the body as an object of this resource, in stored form, and what to warn about.
-    pub(crate) fn decode(&self) -> Result<(Value, Vec<String>)> {
+    /// Reads the body as an object of this resource, in stored form.
+    pub(crate) fn decode(&self) -> Result<Value> {
         let document = self.decode_as(&self.resource.kind)?;
         let mut object = document.value;
         decode::check_kind(&object, &self.resource)?;
@@ -40,8 +40,8 @@ impl Call<'_> {
             .map(|path| format!("duplicate field \"{path}\""))
             .collect();
         strange.extend(self.normalise(&mut object).map_err(unreadable)?);
-        let warnings = self.judge_strange(strange, unreadable)?;
-        Ok((object, warnings))
+        self.judge_strange(strange, unreadable)?;
+        Ok(object)
     }
 
     /// Brings a client's object into stored form; what is strange about it comes back, or why it
@@ -60,14 +60,17 @@ impl Call<'_> {
         &self,
         strange: Vec<String>,
         refuse: impl FnOnce(String) -> ApiError,
-    ) -> Result<Vec<String>> {
+    ) -> Result<()> {
         match self.field_validation {
-            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Ignore => Ok(()),
             FieldValidation::Strict if !strange.is_empty() => Err(refuse(format!(
                 "strict decoding error: {}",
                 strange.join(", ")
             ))),
-            FieldValidation::Strict | FieldValidation::Warn => Ok(strange),
+            FieldValidation::Strict | FieldValidation::Warn => {
+                strange.into_iter().for_each(|sentence| self.warn(sentence));
+                Ok(())
+            }
         }
     }
 
@@ -275,19 +278,12 @@ impl Call<'_> {
     }
 
     /// The answer to a write.
-    pub(super) fn answer_written(
-        &self,
-        written: Written,
-        code: StatusCode,
-        warnings: Vec<String>,
-    ) -> Answer {
-        let mut answer = match written {
+    pub(super) fn answer_written(&self, written: Written, code: StatusCode) -> Answer {
+        match written {
             Written::Stored(stored) => self.present(&stored),
             Written::Value(object) => self.present_value(object),
         }
-        .with_code(code);
-        answer.warnings = warnings;
-        answer
+        .with_code(code)
     }
 }
 

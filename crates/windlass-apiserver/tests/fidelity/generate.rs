@@ -52,6 +52,12 @@ pub(crate) fn sequence(dice: &mut Dice, kinds: &[&Kind], length: usize) -> Vec<S
         steps: Vec::new(),
         watched: vec![false; kinds.len()],
     };
+    // Something to work on: most operations on nothing are a 404.
+    for kind in 0..kinds.len() {
+        if maker.dice.percent(80) {
+            maker.create_plain(kind, "a");
+        }
+    }
     while maker.steps.len() < length {
         maker.operation();
     }
@@ -204,6 +210,12 @@ impl Maker<'_> {
             11 => ("/metadata/namespace".into(), json!("elsewhere")),
             _ => ("/metadata/finalizers".into(), Value::Null),
         }
+    }
+
+    fn create_plain(&mut self, kind: usize, short: &str) {
+        let mut step = request(String::new(), "POST", self.kinds[kind].collection());
+        step.body = Some(plain(self.kinds[kind], short));
+        self.push(kind, "create", step, Some(short));
     }
 
     fn create(&mut self, kind: usize, short: &str) {
