@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Identity, Keep, Step, Until, Watch};
+use crate::case::{Case, Identity, Keep, Patch, Step, Until, Watch};
 use crate::servers::Servers;
 
 /// How long a step may take; a server that is slower is broken.
@@ -34,8 +34,13 @@ pub(crate) async fn run(name: &str, case: &Case, servers: &Servers) -> Vec<Answe
     if case.namespace {
         prepare(&namespace, servers).await;
     }
+    for (name, text) in &case.names {
+        let text = filled(text, &variables).expect("a name stands for known ones");
+        variables.insert(name.clone(), text);
+    }
     let mut answers = Vec::new();
     for step in &case.steps {
+        tokio::time::sleep(Duration::from_millis(step.after_millis)).await;
         let answer = match tokio::time::timeout(PATIENCE, play(step, &mut variables, servers)).await
         {
             Ok(answer) => answer,
@@ -159,10 +164,9 @@ fn request(
         (None, None) => String::new(),
     };
     if !body.is_empty() {
-        request = request.header(
-            "content-type",
-            step.content_type.as_deref().unwrap_or("application/json"),
-        );
+        let patch = step.patch.map(Patch::content_type);
+        let content_type = patch.or(step.content_type.as_deref());
+        request = request.header("content-type", content_type.unwrap_or("application/json"));
     }
     request
         .body(Body::from(body.into_bytes()))
