@@ -93,7 +93,8 @@ fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), St
                 map.contains_key(key)
                     || item.field(key).is_some_and(|field| field.default.is_some())
             };
-            if keys.iter().any(known) {
+            // A key of a built-in type that is not given is its zero.
+            if keys.iter().any(known) || matches!(item, Type::Named(_)) {
                 return Ok(());
             }
             let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();

@@ -17,6 +17,12 @@ pub(crate) struct Case {
     /// Whether a namespace with a `ServiceAccount` named `default` is made before the first step.
     #[serde(default = "yes")]
     pub(crate) namespace: bool,
+    /// Which server it is about.
+    #[serde(default)]
+    pub(crate) server: Server,
+    /// Names for what its steps say again and again, mostly paths: `{name}` as for captured values.
+    #[serde(default, rename = "let")]
+    pub(crate) names: BTreeMap<String, String>,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -27,6 +33,54 @@ fn yes() -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_admin(identity: &Identity) -> bool {
     *identity == Identity::Admin
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How the server of a case is set up.
+#[derive(Debug, Default, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Server {
+    /// As it comes.
+    #[default]
+    Plain,
+    /// With its times set short, so that what takes minutes can be recorded: `scripts/record` has
+    /// the real server's flags, `servers.rs` ours.
+    Hasty,
+}
+
+impl Server {
+    /// As `WINDLASS_RECORD_SERVER` names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Hasty => "hasty",
+        }
+    }
+}
+
+/// What a patch's body is.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Patch {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Patch {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
 }
 
 /// One request, and what of its answer matters.
@@ -40,9 +94,18 @@ pub(crate) struct Step {
     pub(crate) query: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
-    /// JSON unless said otherwise; patches name their kind here.
+    /// JSON unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
+    /// The content type of a patch, for short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) patch: Option<Patch>,
+    /// Only brings about what later steps are about: counts for no rule.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) setup: bool,
+    /// How long to wait before it is sent, in milliseconds: for what only time brings about.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) after_millis: u64,
     /// Sent as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<Value>,

@@ -15,6 +15,7 @@ mod compare;
 mod gaps;
 mod labels;
 mod normalise;
+mod rules;
 mod run;
 mod servers;
 
@@ -36,6 +37,8 @@ cases!(
     apply_configmap,
     apply_custom_resource,
     apply_deployment,
+    apply_managers,
+    apply_rules,
     authentication,
     authorization,
     configmap_life,
@@ -48,16 +51,20 @@ cases!(
     errors,
     generation_and_status,
     json_patch,
+    list_rules,
     lists,
     merge_patch,
     names,
+    old_versions,
     roles,
     selectors,
     strategic_merge_patch,
+    strategic_rules,
     tables,
     update_rules,
     watch,
     watch_lists,
+    watch_rules,
 );
 
 /// The folder of this test.
@@ -70,6 +77,9 @@ fn play(name: &str) {
     let case = Case::read(&folder().join("cases").join(format!("{name}.yaml")));
     let stored = folder().join("answers").join(format!("{name}.json"));
     if let Some(kubeconfig) = std::env::var_os("WINDLASS_RECORD") {
+        if std::env::var("WINDLASS_RECORD_SERVER").is_ok_and(|name| name != case.server.name()) {
+            return;
+        }
         let answers = real_time(async {
             let servers = Servers::real(Path::new(&kubeconfig)).await;
             run::run(name, &case, &servers).await
@@ -79,7 +89,7 @@ fn play(name: &str) {
     }
     let expected = compare::read(&stored);
     let answers = virtual_time(async {
-        let servers = Servers::ours();
+        let servers = Servers::ours(case.server);
         run::run(name, &case, &servers).await
     });
     let differences = compare::compare(&expected, &normalise::normalise(answers));

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Identity, Keep, Step, Until, Watch};
+use crate::case::{Case, Identity, Keep, Patch, Step, Until, Watch};
 use crate::servers::Servers;
 
 /// How long a step may take; a server that is slower is broken.
@@ -34,6 +34,10 @@ pub(crate) async fn run(name: &str, case: &Case, servers: &Servers) -> Vec<Answe
     if case.namespace {
         prepare(&namespace, servers).await;
     }
+    for (name, text) in &case.names {
+        let text = filled(text, &variables).expect("a name stands for known ones");
+        variables.insert(name.clone(), text);
+    }
     run_steps(&case.steps, &mut variables, servers).await
 }
 
@@ -46,6 +50,7 @@ pub(crate) async fn run_steps(
     let mut answers = Vec::new();
     let mut background = Vec::new();
     for step in steps {
+        tokio::time::sleep(Duration::from_millis(step.after_millis)).await;
         let answer = match tokio::time::timeout(PATIENCE, play(step, variables, servers)).await {
             Ok(Played::Answered(answer)) => answer,
             Ok(Played::Watching(answer, events)) => {
@@ -201,10 +206,9 @@ fn request(
         (None, None) => String::new(),
     };
     if !body.is_empty() {
-        request = request.header(
-            "content-type",
-            step.content_type.as_deref().unwrap_or("application/json"),
-        );
+        let patch = step.patch.map(Patch::content_type);
+        let content_type = patch.or(step.content_type.as_deref());
+        request = request.header("content-type", content_type.unwrap_or("application/json"));
     }
     request
         .body(Body::from(body.into_bytes()))

@@ -10,7 +10,7 @@ use windlass_apiserver::{
     ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, Random,
 };
 
-use crate::case::Identity;
+use crate::case::{Identity, Server};
 
 /// One server, as each identity sees it.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl Servers {
     }
 
     /// Ours, in process.
-    pub(crate) fn ours() -> Self {
+    pub(crate) fn ours(server: Server) -> Self {
         let server = ApiServer::new(ServerConfig {
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             random: Random::seeded(1),
