@@ -55,7 +55,8 @@ impl PatchKind {
 
 /// A patch that is read and can be laid on any version of the object.
 pub(crate) enum Patch {
-    Json(json_patch::Patch),
+    /// Its operations, each to be judged when it is done.
+    Json(Vec<Value>),
     Merge(Value),
     Strategic(Value),
 }
@@ -81,9 +82,10 @@ impl Patch {
                         ),
                     ));
                 }
-                serde_json::from_value(Value::Array(operations))
-                    .map(Self::Json)
-                    .map_err(|_| rejected())
+                match operations.iter().find(|operation| !operation.is_object()) {
+                    Some(other) => Err(wrong_shape(other, "handlers.jsonPatchOp")),
+                    None => Ok(Self::Json(operations)),
+                }
             }
             (PatchKind::Json, other) => Err(wrong_shape(&other, "[]handlers.jsonPatchOp")),
             (PatchKind::Strategic, patch @ Value::Object(_)) => Ok(Self::Strategic(patch)),

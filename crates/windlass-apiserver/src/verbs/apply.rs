@@ -105,12 +105,13 @@ impl Call<'_> {
             ..
         } = &*self.resource;
         let (namespace, name) = (meta(config, "namespace"), meta(config, "name"));
-        let group_version = match group.as_str() {
-            "" => version.clone(),
-            group => format!("{group}/{version}"),
+        let how = if why.contains("base64") {
+            "error decoding from json: "
+        } else {
+            ""
         };
         ApiError::without_reason(format!(
-            "failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to proper version: unable to convert unstructured object to {group_version}, Kind={kind}: {why}"
+            "failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to proper version: unable to convert unstructured object to {group}/{version}, Kind={kind}: {how}{why}"
         ))
     }
 

@@ -123,10 +123,13 @@ impl<'a> Call<'a> {
     }
 
     async fn run_subresource(&self, name: &str) -> Result<Answer> {
-        let subresource = self
-            .resource
-            .subresource(name)
-            .ok_or_else(ApiError::resource_not_found)?;
+        let subresource = self.resource.subresource(name).ok_or_else(|| {
+            if self.resource.is_custom() {
+                self.not_found()
+            } else {
+                ApiError::resource_not_found()
+            }
+        })?;
         if !subresource
             .verbs
             .iter()

@@ -18,6 +18,8 @@ impl Call<'_> {
         if kind == PatchKind::Apply {
             return self.apply(subresource);
         }
+        // What is not there is missed before the patch is read.
+        self.find()?;
         let patch = Patch::parse(kind, &self.body)?;
         let written = self.update_object(subresource, &|old| {
             let mut object = patch.on(old, &self.resource.ty)?;

@@ -28,19 +28,19 @@ impl Call<'_> {
         if meta(&object, "name").is_empty() {
             return Err(ApiError::bad_request("name must be provided"));
         }
+        if meta(&object, "name") != self.name() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                meta(&object, "name"),
+                self.name()
+            )));
+        }
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         if subresource.is_empty()
             && CREATED_BY_UPDATE.contains(&address)
             && !self.resource.is_custom()
             && self.find().is_err()
         {
-            if meta(&object, "name") != self.name() {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({}) does not match the name on the URL ({})",
-                    meta(&object, "name"),
-                    self.name()
-                )));
-            }
             // The version of what is not there means nothing.
             set_meta(&mut object, "resourceVersion", None);
             let written = self.create_object(object, None)?;

@@ -211,7 +211,7 @@ fn sequences_answer_as_on_the_real_server() {
             }
             // Definitions of which nobody can be using any more cost the real server dearly.
             if let Some(old) = number
-                .checked_sub(3 * SHARING)
+                .checked_sub(10 * SHARING)
                 .filter(|old| old % SHARING == 0)
             {
                 let old = self::sequence(built_in, seed, old);
@@ -237,7 +237,7 @@ fn sequences_answer_as_on_the_real_server() {
             if done % 500 == 0 {
                 eprintln!("{done} sequences, {:.0?}", began.elapsed());
             }
-            let Some(difference) = first(&differences) else {
+            let Some(difference) = first_of(&differences) else {
                 return;
             };
             let class = class_of(difference);
@@ -282,7 +282,7 @@ fn sequences_answer_as_on_the_real_server() {
 }
 
 /// The difference to look at: what a watch shows follows from what another step did.
-fn first(differences: &[Difference]) -> Option<&Difference> {
+fn first_of(differences: &[Difference]) -> Option<&Difference> {
     let own = |difference: &&Difference| !difference.step.contains("watch");
     differences.iter().find(own).or(differences.first())
 }
@@ -334,7 +334,7 @@ impl Judge<'_> {
     async fn shrunk(&self, class: &str) -> String {
         let fails = async |steps: Vec<Step>| {
             let (_, differences) = self.differences(&steps).await;
-            first(&differences).is_some_and(|difference| class_of(difference) == class)
+            first_of(&differences).is_some_and(|difference| class_of(difference) == class)
         };
         let steps = shrink::shrink(self.sequence.steps.clone(), fails).await;
         let (_, differences) = self.differences(&steps).await;
