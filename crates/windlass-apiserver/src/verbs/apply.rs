@@ -18,6 +18,9 @@ impl Call<'_> {
             let cause = field::required("fieldManager", "is required for apply patch");
             return Err(super::invalid_options("PatchOptions", &[cause]));
         };
+        if !subresource.is_empty() {
+            self.find()?;
+        }
         let mut config = decode_yaml(&self.body)?;
         self.check_type(&config)?;
         if config["metadata"]

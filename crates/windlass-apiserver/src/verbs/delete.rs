@@ -415,7 +415,10 @@ impl Call<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let metadata = json!({"resourceVersion": listing.revision.to_string()});
+        let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+        if self.resource.is_custom() {
+            metadata["continue"] = "".into();
+        }
         if self.wanted.shape == Shape::Table {
             return Ok(Answer::value(crate::table::of(
                 &self.resource,

@@ -42,6 +42,7 @@ pub(crate) async fn play(
     let mut normal = normalise(answers);
     for answer in &mut normal {
         unname(name, &mut answer.body);
+        ungenerate(&mut answer.body);
         for warning in &mut answer.warnings {
             *warning = warning.replace(name, "<ns>");
         }
@@ -131,6 +132,26 @@ async fn exchange(
         status,
         serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     ))
+}
+
+/// A refused object shows the name that was generated for it, and nothing else does.
+fn ungenerate(body: &mut Value) {
+    let generated = regex::Regex::new("gen-[a-z0-9]{5}").expect("a pattern");
+    for text in [
+        body.pointer("/message").cloned(),
+        body.pointer("/details/name").cloned(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let Some(text) = text.as_str() else { continue };
+        let plain = generated.replace_all(text, "gen-<random>").into_owned();
+        for place in ["/message", "/details/name"] {
+            if let Some(found) = body.pointer_mut(place).filter(|found| **found == text) {
+                *found = plain.as_str().into();
+            }
+        }
+    }
 }
 
 /// A shrunk sequence runs in namespaces of other names, and must say the same.
