@@ -16,10 +16,45 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
     ("", "limitranges"),
     ("", "services"),
     ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
     ("rbac.authorization.k8s.io", "roles"),
+];
+
+/// Built-in kinds of which a PUT must name the version it means, as custom resources do.
+const NEEDS_VERSION: &[(&str, &str)] = &[
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+    ),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
 ];
 
 impl Call<'_> {
@@ -46,7 +81,8 @@ impl Call<'_> {
             let written = self.create_object(object, None)?;
             return Ok(self.answer_written(written, StatusCode::CREATED));
         }
-        if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
+        let needs_version = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
+        if needs_version && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
             self.find()?;
             let cause = field::invalid(
