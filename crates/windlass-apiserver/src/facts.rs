@@ -48,11 +48,18 @@ impl Facts {
     }
 
     fn from_raw(raw: RawFacts, zeros: HashMap<String, Map<String, Value>>) -> Self {
-        let types = raw
+        let mut types: HashMap<String, Type> = raw
             .types
             .iter()
             .map(|(name, ty)| (name.clone(), ty.to_type(name)))
             .collect();
+        for (name, ty) in &raw.types {
+            for (field, shape) in ty.fields.iter().flatten() {
+                if shape.map.as_deref() == Some("granular") {
+                    make_granular(&mut types, name, field);
+                }
+            }
+        }
         Self {
             version: raw.version,
             groups: raw.groups,
@@ -160,13 +167,48 @@ pub(crate) struct RawField {
 
 /// Types whose published form says less than is known about them.
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
+
+/// Takes a field's value apart even though its type is atomic everywhere else.
+fn make_granular(types: &mut HashMap<String, Type>, name: &str, field: &str) {
+    let Some(Type::Struct { fields, .. }) = types.get(name) else {
+        return;
+    };
+    let Some(Type::Named(of)) = fields.get(field).map(|field| &field.ty) else {
+        return;
+    };
+    let Some(Type::Struct {
+        fields: parts,
+        open,
+        ..
+    }) = types.get(of)
+    else {
+        return;
+    };
+    let granular = Type::Struct {
+        fields: parts.clone(),
+        atomic: false,
+        open: *open,
+    };
+    if let Some(Type::Struct { fields, .. }) = types.get_mut(name)
+        && let Some(field) = fields.get_mut(field)
+    {
+        field.ty = granular;
+    }
+}
 
 impl RawType {
     fn to_type(&self, name: &str) -> Type {
         match &self.fields {
             _ if name == QUANTITY => Type::Scalar(Scalar::Quantity),
             _ if name == MICRO_TIME => Type::Scalar(Scalar::MicroTime),
+            // Somebody else's object: whole or not at all.
+            _ if name == RAW_EXTENSION => Type::Struct {
+                fields: BTreeMap::new(),
+                atomic: true,
+                open: true,
+            },
             Some(fields) => Type::Struct {
                 fields: fields
                     .iter()

@@ -42,6 +42,7 @@ mod services;
 mod status;
 mod store;
 mod strategy;
+mod syntax;
 mod table;
 mod timestamp;
 mod types;

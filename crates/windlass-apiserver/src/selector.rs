@@ -41,7 +41,9 @@ impl Selector {
         for (field, ..) in &mut fields {
             let stored = resource.stored_field(field);
             let known = matches!(field.as_str(), "metadata.name")
-                || (field == "metadata.namespace" && resource.namespaced);
+                || (field == "metadata.namespace"
+                    && (resource.namespaced
+                        || (resource.selectable.is_empty() && !resource.is_custom())));
             if !known && !resource.selectable.contains(&stored) {
                 let plain = resource.selectable.is_empty() && !resource.is_custom();
                 return Err(ApiError::bad_request(if plain {

@@ -95,6 +95,12 @@ impl<'a> Call<'a> {
 
     /// Does what is asked.
     pub(crate) async fn run(&self) -> Result<Answer> {
+        if self.resource.is("", "endpoints") {
+            self.warn(
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                    .to_owned(),
+            );
+        }
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }

@@ -70,6 +70,7 @@ impl Call<'_> {
                 self.name()
             )));
         }
+        self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         if subresource.is_empty()
             && CREATED_BY_UPDATE.contains(&address)

@@ -43,6 +43,7 @@ pub(crate) async fn play(
     for answer in &mut normal {
         unname(name, &mut answer.body);
         ungenerate(&mut answer.body);
+        sort_managers(&mut answer.body);
         for warning in &mut answer.warnings {
             *warning = warning.replace(name, "<ns>");
         }
@@ -132,6 +133,20 @@ async fn exchange(
         status,
         serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     ))
+}
+
+/// Managers come in the order of their times, which are not the same on a slow server.
+fn sort_managers(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
+                entries.sort_by_cached_key(Value::to_string);
+            }
+            map.values_mut().for_each(sort_managers);
+        }
+        Value::Array(list) => list.iter_mut().for_each(sort_managers),
+        _ => {}
+    }
 }
 
 /// A refused object shows the name that was generated for it, and nothing else does.
