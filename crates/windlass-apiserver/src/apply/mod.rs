@@ -46,7 +46,8 @@ fn strip_server_owned(mut set: FieldSet) -> FieldSet {
     set
 }
 
-fn fields_path(path: &[&str]) -> Vec<PathElement> {
+/// A path of plain fields.
+pub(crate) fn fields_path(path: &[&str]) -> Vec<PathElement> {
     path.iter()
         .map(|part| PathElement::Field((*part).to_owned()))
         .collect()
@@ -100,7 +101,7 @@ pub(crate) fn apply(
 ) -> Result<Applied, ApiError> {
     let manager = Manager::applying(writer);
     let claimed = strip_server_owned(typed::fields_of(config, ty));
-    let last = managers.replace(&manager, claimed.clone());
+    let last = managers.replace(&manager, claimed, writer.api_version);
     let merged = typed::merge(live, config, ty);
     let (merged, compared) = match &last {
         None => (merged.clone(), merged),
@@ -123,8 +124,8 @@ pub(crate) fn apply(
         return Err(conflict_error(&conflicts));
     }
     managers.take_from_others(&manager, &written, &difference.removed);
-    let changed = last.as_ref() != Some(&claimed) || merged != *live;
-    if changed && let Some(now) = writer.now {
+    // Who changes nothing has not written now: the time is that of the last change, or none.
+    if merged != *live && let Some(now) = writer.now {
         managers.set_time(&manager, now);
     }
     let mut object = merged;

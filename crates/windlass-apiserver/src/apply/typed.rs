@@ -215,6 +215,9 @@ pub(crate) fn merge(base: &Value, over: &Value, ty: &Type) -> Value {
         (Walk::List(base), Walk::List(over)) if !base.is_empty() || !over.is_empty() => {
             Value::Array(merge_lists(base, over, ty))
         }
+        // Nothing over something that is merged leaves it: null says no more than an empty one.
+        (Walk::Map(map), Walk::Leaf) if over.is_null() && !map.is_empty() => base.clone(),
+        (Walk::List(items), Walk::Leaf) if over.is_null() && !items.is_empty() => base.clone(),
         _ => over.clone(),
     }
 }

@@ -27,6 +27,11 @@ pub(crate) enum PatchKind {
 }
 
 impl PatchKind {
+    /// Whether a media type stands for server-side apply.
+    pub(crate) fn is_apply(media_type: &str) -> bool {
+        media_type == "application/apply-patch+yaml"
+    }
+
     /// What a media type stands for; strategic merge is for built-in kinds alone.
     pub(crate) fn from_media_type(media_type: &str, built_in: bool) -> Result<Self> {
         match media_type {
