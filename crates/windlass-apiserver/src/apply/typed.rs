@@ -74,7 +74,7 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
                 if is_leaf || is_empty || ty.field(key).is_none() {
                     set.insert_member(element.clone());
                 }
-                if !is_leaf {
+                if !is_leaf && !is_empty {
                     fields_below(value, member, set.child_mut(element));
                 }
             }
@@ -368,7 +368,8 @@ pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> 
                         ));
                     }
                 }
-                check(value, item, &format!("{path}[{index}]"))
+                let element = item_element(value, ty, index);
+                check(value, item, &format!("{path}{element}"))
             })
         }
         (Value::Object(_), Type::Scalar(_)) => {

@@ -157,6 +157,14 @@ impl<'a> Call<'a> {
             .ok_or_else(|| self.not_found())
     }
 
+    /// The object of a write to a path with a name has none.
+    fn nameless(&self) -> ApiError {
+        ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            self.name()
+        ))
+    }
+
     fn not_found(&self) -> ApiError {
         ApiError::not_found(self.resource.subject(), self.name())
     }

@@ -26,7 +26,7 @@ impl Call<'_> {
     pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
         let (object, warnings) = self.decode()?;
         if meta(&object, "name").is_empty() {
-            return Err(ApiError::bad_request("name must be provided"));
+            return Err(self.nameless());
         }
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         if subresource.is_empty()
