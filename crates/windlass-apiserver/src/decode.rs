@@ -255,6 +255,10 @@ impl Reader {
             }
             (Type::Map { value: ty, .. }, Value::Object(map)) => {
                 map.iter_mut().try_for_each(|(name, value)| {
+                    // A map keeps an entry that is null, as nothing of its type.
+                    if let (Value::Null, Type::Scalar(Scalar::String)) = (&*value, ty.resolve()) {
+                        *value = "".into();
+                    }
                     self.read(value, ty, &place.inside(&format!(".{name}")))
                 })
             }

@@ -93,6 +93,19 @@ pub(crate) fn json_kind(value: &Value) -> String {
     }
 }
 
+/// What `reflect` calls the type of a decoded JSON value.
+pub(crate) fn reflected(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::String(_) => "string",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// The order in which Go writes the fields of `metadata`.
 const METADATA: &[&str] = &[
     "name",

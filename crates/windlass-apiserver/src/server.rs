@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -82,6 +83,11 @@ pub struct Config {
     pub nodes: Option<NodeClient>,
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
+    /// How long a list of the past can be read, at least: the next pages of a list, and what asks
+    /// for an exact version.
+    pub compaction_interval: Duration,
+    /// How long a watch lasts that does not say so: this long at least, twice as long at most.
+    pub min_request_timeout: Duration,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
 }
@@ -94,6 +100,8 @@ impl Default for Config {
             service_range: ServiceRange::default(),
             nodes: None,
             service_account_key: None,
+            compaction_interval: Duration::from_mins(5),
+            min_request_timeout: Duration::from_mins(30),
             hooks: None,
         }
     }
@@ -115,7 +123,7 @@ impl ApiServer {
     /// A server with nothing stored but the namespaces and roles every cluster has.
     pub fn new(config: Config) -> Self {
         let server = Self(Arc::new(Inner {
-            store: Store::new(),
+            store: Store::new(config.compaction_interval),
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
@@ -168,6 +176,10 @@ impl ApiServer {
 
     pub(crate) fn random(&self) -> &Random {
         &self.0.config.random
+    }
+
+    pub(crate) fn min_request_timeout(&self) -> Duration {
+        self.0.config.min_request_timeout
     }
 
     pub(crate) fn service_range(&self) -> ServiceRange {

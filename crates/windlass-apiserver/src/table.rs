@@ -54,7 +54,10 @@ pub(crate) fn of(
         })
         .collect();
     // What prints kinds that have no columns of their own starts with no list at all.
-    let plain = resource.columns.iter().any(|column| column.name == "Created At");
+    let plain = resource
+        .columns
+        .iter()
+        .any(|column| column.name == "Created At");
     let rows = if rows.is_empty() && plain {
         Value::Null
     } else {

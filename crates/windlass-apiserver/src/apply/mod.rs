@@ -47,7 +47,8 @@ fn strip_server_owned(mut set: FieldSet) -> FieldSet {
     set
 }
 
-fn fields_path(path: &[&str]) -> Vec<PathElement> {
+/// A path of plain fields.
+pub(crate) fn fields_path(path: &[&str]) -> Vec<PathElement> {
     path.iter()
         .map(|part| PathElement::Field((*part).to_owned()))
         .collect()
@@ -101,7 +102,7 @@ pub(crate) fn apply(
 ) -> Result<Applied, ApiError> {
     let manager = Manager::applying(writer);
     let claimed = strip_server_owned(typed::fields_of(config, ty));
-    let last = managers.replace(&manager, claimed.clone());
+    let last = managers.replace(&manager, claimed, writer.api_version);
     let merged = typed::merge(live, config, ty);
     let (merged, compared) = match &last {
         None => (merged.clone(), merged),

@@ -74,7 +74,7 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
                 if is_leaf || is_empty || ty.field(key).is_none() {
                     set.insert_member(element.clone());
                 }
-                if !is_leaf {
+                if !is_leaf && !is_empty {
                     fields_below(value, member, set.child_mut(element));
                 }
             }
@@ -219,6 +219,9 @@ pub(crate) fn merge(base: &Value, over: &Value, ty: &Type) -> Value {
         (Walk::List(base), Walk::List(over)) if !base.is_empty() || !over.is_empty() => {
             Value::Array(merge_lists(base, over, ty))
         }
+        // Nothing over something that is merged leaves it: null says no more than an empty one.
+        (Walk::Map(map), Walk::Leaf) if over.is_null() && !map.is_empty() => base.clone(),
+        (Walk::List(items), Walk::Leaf) if over.is_null() && !items.is_empty() => base.clone(),
         _ => over.clone(),
     }
 }

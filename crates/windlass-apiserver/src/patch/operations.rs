@@ -1,12 +1,13 @@
-//! JSON patch (RFC 6902) as kube-apiserver applies it, within bounds.
+//! JSON patch (RFC 6902), as Kubernetes' library reads it, and within bounds.
 //!
-//! Its library is kinder than the standard: `replace` of a member that is not there adds it, `copy`
-//! of nothing makes a null, and a negative index counts from the end.
+//! It is more lenient than the RFC: what is not there counts as null (so `replace` adds it, `test`
+//! finds null and `copy` copies null), a missing value is null, places in lists may be counted from
+//! their end, and the part of a path in front of its first slash is ignored.
 //!
 //! A patch is small, what it makes need not be: copying a value into itself again and again doubles
 //! it every time. How much is copied and how deep things end up is therefore limited.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::json::{MAX_DEPTH, depth};
 
@@ -23,24 +24,25 @@ pub(super) enum Refusal {
 }
 
 /// Does the operations in order.
-pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), Refusal> {
+pub(super) fn apply(object: &mut Value, operations: &[Map<String, Value>]) -> Result<(), Refusal> {
     let mut copied = 0;
     for operation in operations {
-        let text = |field: &str| operation[field].as_str().ok_or(Refusal::Failed);
-        let path = text("path")?;
-        let value = || operation["value"].clone();
-        match text("op")? {
+        let text = |field: &str| operation.get(field).and_then(Value::as_str);
+        let path = text("path").ok_or(Refusal::Failed)?;
+        let value = || operation.get("value").cloned().unwrap_or_default();
+        let from = || text("from").ok_or(Refusal::Failed);
+        match text("op").unwrap_or_default() {
             "add" => add(object, path, value())?,
-            "replace" => replace(object, path, value())?,
             "remove" => drop(remove(object, path)?),
-            "test" => test(object, path, operation.get("value"))?,
+            "replace" => replace(object, path, value())?,
+            "test" => test(object, path, &value())?,
             "move" => {
-                let from = text("from")?;
-                let moved = remove(object, from)?;
+                let moved = remove(object, from()?)?;
                 add(object, path, moved)?;
             }
             "copy" => {
-                let copy = get(object, text("from")?)?.cloned().unwrap_or_default();
+                let (holder, key) = holder(object, from()?)?;
+                let copy = get(holder, &key)?.cloned().unwrap_or_default();
                 copied += copy.to_string().len();
                 if copied > MAX_COPIED {
                     return Err(Refusal::TooLarge);
@@ -53,73 +55,63 @@ pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), Refu
     Ok(())
 }
 
-/// The container a path leads into, and the key in it.
-fn container<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Refusal> {
-    let mut parts: Vec<String> = path.split('/').skip(1).map(unescaped).collect();
-    let key = parts.pop().ok_or(Refusal::Failed)?;
-    let mut at = object;
-    for part in parts {
-        at = match at {
-            Value::Object(map) => map.get_mut(&part).ok_or(Refusal::Failed)?,
-            Value::Array(list) => {
-                let index = index(&part, list.len()).ok_or(Refusal::Failed)?;
-                list.get_mut(index).ok_or(Refusal::Failed)?
-            }
-            _ => return Err(Refusal::Failed),
-        };
-    }
-    Ok((at, key))
-}
-
-fn unescaped(part: &str) -> String {
-    part.replace("~1", "/").replace("~0", "~")
-}
-
-/// An index into a list of this length; a negative one counts from the end.
-fn index(key: &str, length: usize) -> Option<usize> {
-    let number: i64 = key.parse().ok()?;
-    let length = i64::try_from(length).ok()?;
-    usize::try_from(if number < 0 { number + length } else { number }).ok()
-}
-
-fn check_depth(path: &str, value: &Value) -> Result<(), Refusal> {
-    if path.matches('/').count() + depth(value) > MAX_DEPTH {
+/// What holds the last part of a path, and that part.
+fn holder<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Refusal> {
+    let mut parts: Vec<String> = path
+        .split('/')
+        .skip(1)
+        .map(|part| part.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    let last = parts.pop().ok_or(Refusal::Failed)?;
+    if parts.len() > MAX_DEPTH {
         return Err(Refusal::TooLarge);
     }
-    Ok(())
+    let holder = parts.iter().try_fold(object, |holder, part| match holder {
+        Value::Object(map) => map.get_mut(part).ok_or(Refusal::Failed),
+        Value::Array(items) => {
+            let at = place(part, items.len())?;
+            items.get_mut(at).ok_or(Refusal::Failed)
+        }
+        _ => Err(Refusal::Failed),
+    })?;
+    Ok((holder, last))
+}
+
+/// A place in a list of `length`; below zero it is counted from the end.
+fn place(part: &str, length: usize) -> Result<usize, Refusal> {
+    let number: i64 = part.parse().map_err(|_| Refusal::Failed)?;
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let place = if number < 0 { number + length } else { number };
+    usize::try_from(place).map_err(|_| Refusal::Failed)
+}
+
+fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, Refusal> {
+    match holder {
+        Value::Object(map) => Ok(map.get(key).filter(|value| !value.is_null())),
+        Value::Array(items) => {
+            let at = place(key, items.len())?;
+            items.get(at).map(Some).ok_or(Refusal::Failed)
+        }
+        _ => Err(Refusal::Failed),
+    }
 }
 
 fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
-    check_depth(path, &value)?;
-    let (container, key) = container(object, path)?;
-    match container {
-        Value::Object(map) => drop(map.insert(key, value)),
-        Value::Array(list) if key == "-" => list.push(value),
-        Value::Array(list) => {
-            // The new element counts: -1 is behind the last one.
-            let index = index(&key, list.len() + 1).filter(|index| *index <= list.len());
-            list.insert(index.ok_or(Refusal::Failed)?, value);
-        }
-        _ => return Err(Refusal::Failed),
+    if path.split('/').count() + depth(&value) > MAX_DEPTH {
+        return Err(Refusal::TooLarge);
     }
-    Ok(())
-}
-
-fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
-    if path.is_empty() {
-        if !value.is_object() && !value.is_array() {
-            return Err(Refusal::Failed);
+    let (holder, key) = holder(object, path)?;
+    match holder {
+        Value::Object(map) => {
+            map.insert(key, value);
         }
-        *object = value;
-        return Ok(());
-    }
-    check_depth(path, &value)?;
-    let (container, key) = container(object, path)?;
-    match container {
-        Value::Object(map) => drop(map.insert(key, value)),
-        Value::Array(list) => {
-            let index = index(&key, list.len()).ok_or(Refusal::Failed)?;
-            *list.get_mut(index).ok_or(Refusal::Failed)? = value;
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let at = place(&key, items.len() + 1)?;
+            if at > items.len() {
+                return Err(Refusal::Failed);
+            }
+            items.insert(at, value);
         }
         _ => return Err(Refusal::Failed),
     }
@@ -127,41 +119,54 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> 
 }
 
 fn remove(object: &mut Value, path: &str) -> Result<Value, Refusal> {
-    let (container, key) = container(object, path)?;
-    match container {
+    let (holder, key) = holder(object, path)?;
+    match holder {
         Value::Object(map) => map.remove(&key).ok_or(Refusal::Failed),
-        Value::Array(list) => match index(&key, list.len()) {
-            Some(index) if index < list.len() => Ok(list.remove(index)),
-            _ => Err(Refusal::Failed),
-        },
-        _ => Err(Refusal::Failed),
-    }
-}
-
-/// What is at a path; a member of an object may be missing, an element of a list may not.
-fn get<'a>(object: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Refusal> {
-    let (container, key) = container(object, path)?;
-    match container {
-        Value::Object(map) => Ok(map.get(&key)),
-        Value::Array(list) => {
-            let index = index(&key, list.len()).ok_or(Refusal::Failed)?;
-            list.get(index).map(Some).ok_or(Refusal::Failed)
+        Value::Array(items) => {
+            let at = place(&key, items.len())?;
+            if at >= items.len() {
+                return Err(Refusal::Failed);
+            }
+            Ok(items.remove(at))
         }
         _ => Err(Refusal::Failed),
     }
 }
 
-fn test(object: &mut Value, path: &str, wanted: Option<&Value>) -> Result<(), Refusal> {
-    let found = if path.is_empty() {
-        Some(&*object)
+fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
+    if path.split('/').count() + depth(&value) > MAX_DEPTH {
+        return Err(Refusal::TooLarge);
+    }
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err(Refusal::Failed);
+        }
+        *object = value;
+        return Ok(());
+    }
+    let (holder, key) = holder(object, path)?;
+    get(holder, &key)?;
+    match holder {
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        Value::Array(items) => {
+            let at = place(&key, items.len())?;
+            *items.get_mut(at).ok_or(Refusal::Failed)? = value;
+        }
+        _ => return Err(Refusal::Failed),
+    }
+    Ok(())
+}
+
+fn test(object: &mut Value, path: &str, wanted: &Value) -> Result<(), Refusal> {
+    let passes = if path.is_empty() {
+        object == wanted
     } else {
-        get(object, path)?
+        let (holder, key) = holder(object, path)?;
+        get(holder, &key)?.unwrap_or(&Value::Null) == wanted
     };
-    let same = match (found, wanted) {
-        (None, None | Some(Value::Null)) => true,
-        (found, wanted) => found == wanted,
-    };
-    if same { Ok(()) } else { Err(Refusal::Failed) }
+    if passes { Ok(()) } else { Err(Refusal::Failed) }
 }
 
 #[cfg(test)]
@@ -171,7 +176,8 @@ mod tests {
 
     fn patched(object: Value, operations: Value) -> Result<Value, Refusal> {
         let mut object = object;
-        apply(&mut object, operations.as_array().unwrap())?;
+        let operations: Vec<Map<String, Value>> = serde_json::from_value(operations).unwrap();
+        apply(&mut object, &operations)?;
         Ok(object)
     }
 

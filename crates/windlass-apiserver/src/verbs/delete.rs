@@ -60,7 +60,8 @@ impl Options {
                 .map(str::to_owned);
             if let Some(asked) = body["dryRun"].as_array() {
                 let asked: Vec<&str> = asked.iter().filter_map(Value::as_str).collect();
-                dry_run |= super::parse_dry_run(&asked, "DeleteOptions")?;
+                dry_run |= super::options::dry_run(&asked)
+                    .map_err(|cause| super::options::invalid("DeleteOptions", &[cause]))?;
             }
         }
         if let Some(grace) = call.query.get("gracePeriodSeconds") {

@@ -5,6 +5,7 @@ mod change;
 mod create;
 mod delete;
 mod list;
+mod options;
 mod ownership;
 mod patch;
 mod present;
@@ -21,12 +22,13 @@ use http::header::USER_AGENT;
 
 use crate::auth::{Identity, account, review};
 use crate::decode::FieldValidation;
-use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
+use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object, media_type};
 use crate::json::Document;
 use crate::resource::Resource;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Cause, Result, Subject, field};
+use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
+use options::Options;
 
 /// One request for a resource, with everything needed to answer it.
 pub(crate) struct Call<'a> {
@@ -56,13 +58,7 @@ impl<'a> Call<'a> {
         body: Bytes,
         wanted: Wanted,
     ) -> Result<Self> {
-        let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
-        let dry_run = parse_dry_run(&asked, options_kind(request.verb))?;
-        let field_validation = FieldValidation::from_query(&query).map_err(|other| {
-            let allowed = ["", "Ignore", "Strict", "Warn"].map(|value| format!("\"{value}\""));
-            let cause = field::not_supported("fieldValidation", &other.into(), &allowed);
-            invalid_options(options_kind(request.verb), &[cause])
-        })?;
+        let options = Options::read(&query, request.verb, media_type(headers))?;
         Ok(Self {
             server,
             who,
@@ -72,8 +68,8 @@ impl<'a> Call<'a> {
             headers,
             body,
             wanted,
-            dry_run,
-            field_validation,
+            dry_run: options.dry_run,
+            field_validation: options.field_validation,
             warnings: Mutex::default(),
         })
     }
@@ -158,6 +154,11 @@ impl<'a> Call<'a> {
     }
 
     fn get(&self) -> Result<Answer> {
+        let version = self.version_asked().map_err(ApiError::without_reason)?;
+        let present = self.server.store().revision();
+        if let Some(version) = version.filter(|version| *version > present) {
+            return Err(list::too_large(version, present));
+        }
         let found = self.find()?;
         Ok(self.present(&found))
     }
@@ -181,6 +182,14 @@ impl<'a> Call<'a> {
             .store()
             .get(&self.resource.table, &self.key())
             .ok_or_else(|| self.not_found())
+    }
+
+    /// The object of a write to a path with a name has none.
+    fn nameless(&self) -> ApiError {
+        ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            self.name()
+        ))
     }
 
     fn not_found(&self) -> ApiError {
@@ -208,40 +217,6 @@ impl<'a> Call<'a> {
             } else {
                 program.to_owned()
             }
-        }
-    }
-}
-
-/// The kind Kubernetes gives the options of a verb, which errors about them name.
-fn options_kind(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Get => "GetOptions",
-        Verb::List | Verb::Watch => "ListOptions",
-        Verb::Create => "CreateOptions",
-        Verb::Update => "UpdateOptions",
-        Verb::Patch => "PatchOptions",
-        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
-    }
-}
-
-/// What is wrong with the options of a request.
-fn invalid_options(kind: &'static str, causes: &[Cause]) -> ApiError {
-    let subject = Subject {
-        group: "meta.k8s.io",
-        kind,
-    };
-    ApiError::invalid(subject, "", causes)
-}
-
-/// Whether nothing is to be stored: `All` is the only way to say so.
-fn parse_dry_run(asked: &[&str], kind: &'static str) -> Result<bool> {
-    match asked {
-        [] => Ok(false),
-        all if all.iter().all(|one| *one == "All") => Ok(true),
-        other => {
-            let cause =
-                field::not_supported("dryRun", &serde_json::json!(other), &["\"All\"".to_owned()]);
-            Err(invalid_options(kind, &[cause]))
         }
     }
 }

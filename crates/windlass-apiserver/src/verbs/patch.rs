@@ -8,7 +8,8 @@ use super::change::Update;
 use crate::decode;
 use crate::go;
 use crate::http::{Answer, media_type};
-use crate::patch::{Patch, PatchKind};
+use crate::object::meta;
+use crate::patch::{Patch, PatchKind, unrestorable};
 use crate::status::{ApiError, Result, Subject, field};
 
 impl Call<'_> {
@@ -26,7 +27,13 @@ impl Call<'_> {
             let refuse = {
                 // What could not be read is shown: the patched object, or the patch alone.
                 let shown = match &patch {
-                    Patch::Strategic(patch) => go::plus_v(patch),
+                    Patch::Strategic(patch) => {
+                        let why = unrestorable(&object, &self.resource.ty);
+                        if let Some(why) = why {
+                            return Err(unreadable(go::plus_v(patch), &why));
+                        }
+                        go::plus_v(patch)
+                    }
                     Patch::Json(_) | Patch::Merge(_) => go::object_json(&object),
                 };
                 move |why: String| unreadable(shown, &why)
@@ -41,6 +48,9 @@ impl Call<'_> {
                 Err(why) => return Err(refuse(why)),
             };
             self.judge_strange(strange, refuse)?;
+            if meta(&object, "name").is_empty() {
+                return Err(self.nameless());
+            }
             Ok(Update {
                 object,
                 managers: None,

@@ -61,7 +61,7 @@ impl Call<'_> {
     pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
         let mut object = self.decode()?;
         if meta(&object, "name").is_empty() {
-            return Err(ApiError::bad_request("name must be provided"));
+            return Err(self.nameless());
         }
         if meta(&object, "name") != self.name() {
             return Err(ApiError::bad_request(format!(
