@@ -8,7 +8,9 @@ mod serve;
 
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
-pub(crate) use negotiate::{Encoding, Shape, Wanted, decode_object, decode_yaml, media_type};
+pub(crate) use negotiate::{
+    Encoding, Expected, Shape, Wanted, decode_object, decode_yaml, media_type,
+};
 pub(crate) use request::{Query, parse, percent_decode};
 pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};

@@ -6,9 +6,13 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
+use crate::decode::protobuf;
 use crate::go;
 use crate::json::{self, Document};
 use crate::status::{ApiError, Result};
+
+/// What client-go's typed clients send.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The shape of what is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +110,23 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Reads a body that holds one object, as JSON or YAML. `kind` is what it should be.
-pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Document> {
+/// What the body of a request should hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
+    /// Whether its type is known as a protobuf message: those of custom resources are not.
+    pub(crate) has_message: bool,
+}
+
+/// Reads a body that holds one object, as JSON, YAML or protobuf.
+pub(crate) fn decode_object(
+    headers: &HeaderMap,
+    body: &[u8],
+    expected: &Expected<'_>,
+) -> Result<Document> {
+    let kind = expected.kind;
     let document = match media_type(headers) {
         "" | "application/json" => json::from_json(body)
             .map_err(|error| unrecognised(kind, &json::go_error(&error, body), body))?,
@@ -115,12 +134,27 @@ pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8], kind: &str) -> Res
             value: decode_yaml(body)?,
             ..Document::default()
         },
+        PROTOBUF if expected.has_message => Document {
+            value: protobuf::decode(body, expected).map_err(|failure| {
+                ApiError::bad_request(match (kind, failure.claimed) {
+                    ("DeleteOptions", _) => failure.why,
+                    (_, Some((claimed, version))) => format!(
+                        "{claimed} in version {version:?} cannot be handled as a {kind}: {}",
+                        failure.why
+                    ),
+                    (_, None) => format!(
+                        "the object provided is unrecognized (must be of type {kind}): {} ({})",
+                        failure.why,
+                        summary(body)
+                    ),
+                })
+            })?,
+            ..Document::default()
+        },
         _ => {
-            return Err(ApiError::unsupported_media_type(&[
-                "application/json",
-                "application/yaml",
-                "application/vnd.kubernetes.protobuf",
-            ]));
+            let known = ["application/json", "application/yaml", PROTOBUF];
+            let count = if expected.has_message { 3 } else { 2 };
+            return Err(ApiError::unsupported_media_type(&known[..count]));
         }
     };
     if !document.value.is_object() {

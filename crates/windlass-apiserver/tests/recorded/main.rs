@@ -51,6 +51,7 @@ cases!(
     lists,
     merge_patch,
     names,
+    protobuf,
     roles,
     selectors,
     strategic_merge_patch,

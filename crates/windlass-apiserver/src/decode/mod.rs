@@ -3,6 +3,8 @@
 //! A built-in object is read as Go would read it into a struct: unknown fields are dropped (and
 //! told), nulls and empty collections vanish, a value of the wrong type is an error.
 
+pub(crate) mod protobuf;
+
 use base64::Engine as _;
 use serde_json::{Value, json};
 
