@@ -14,6 +14,9 @@ use crate::status::{ApiError, Result};
 /// What client-go's typed clients send.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+/// The body of a DELETE, the one that is not an object.
+const OPTIONS: &str = "DeleteOptions";
+
 /// The shape of what is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -54,24 +57,34 @@ impl Wanted {
         encoding: Encoding::Json,
     };
 
-    /// The first form in the header that can be given; protobuf cannot, and clients name JSON behind it.
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self> {
+    /// The first form in the header that can be given, if any; protobuf cannot, and clients name
+    /// JSON behind it.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let Some(accept) = headers
             .get(ACCEPT)
             .and_then(|accept| accept.to_str().ok())
             .filter(|text| !text.is_empty())
         else {
-            return Ok(Self::JSON);
+            return Some(Self::JSON);
         };
-        accept.split(',').find_map(Self::one).ok_or_else(|| {
-            let mut error = ApiError::new(
-                http::StatusCode::NOT_ACCEPTABLE,
-                "NotAcceptable",
-                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        accept.split(',').find_map(Self::one)
+    }
+
+    /// Nothing of what the client accepts can be given. Where there is a watch, its forms are told
+    /// as well.
+    pub(crate) fn none_acceptable(watchable: bool) -> ApiError {
+        let mut message = format!(
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, {PROTOBUF}"
+        );
+        if watchable {
+            let _ = write!(
+                message,
+                ", application/json;stream=watch, {PROTOBUF};stream=watch"
             );
-            error.details = Some(serde_json::json!({}));
-            error
-        })
+        }
+        let mut error = ApiError::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+        error.details = Some(serde_json::json!({}));
+        error
     }
 
     fn one(clause: &str) -> Option<Self> {
@@ -137,7 +150,7 @@ pub(crate) fn decode_object(
         PROTOBUF if expected.has_message => Document {
             value: protobuf::decode(body, expected).map_err(|failure| {
                 ApiError::bad_request(match (kind, failure.claimed) {
-                    ("DeleteOptions", _) => failure.why,
+                    (OPTIONS, _) => failure.why,
                     (_, Some((claimed, version))) => format!(
                         "{claimed} in version {version:?} cannot be handled as a {kind}: {}",
                         failure.why
@@ -164,13 +177,24 @@ pub(crate) fn decode_object(
         );
         return Err(unrecognised(kind, &problem, body));
     }
+    let claimed = document.value["kind"].as_str().unwrap_or_default();
+    if kind == OPTIONS && !claimed.is_empty() && claimed != OPTIONS {
+        let version = document.value["apiVersion"].as_str().unwrap_or_default();
+        return Err(ApiError::bad_request(format!(
+            "no kind \"{claimed}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
     Ok(document)
 }
 
 /// The body is no object of any kind.
 fn unrecognised(kind: &str, problem: &str, body: &[u8]) -> ApiError {
+    let problem = format!("couldn't get version/kind; json parse error: {problem}");
+    if kind == OPTIONS {
+        return ApiError::bad_request(problem);
+    }
     ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {problem} ({})",
+        "the object provided is unrecognized (must be of type {kind}): {problem} ({})",
         summary(body)
     ))
 }
@@ -208,7 +232,7 @@ mod tests {
     fn wanted(accept: &str) -> Option<Wanted> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        Wanted::from_headers(&headers).ok()
+        Wanted::from_headers(&headers)
     }
 
     #[test]
