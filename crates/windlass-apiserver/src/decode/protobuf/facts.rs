@@ -94,12 +94,19 @@ pub(super) struct Field {
     pub(super) many: Many,
     /// Absence is told apart from zero.
     pub(super) pointer: bool,
-    /// Zero is left out of JSON.
-    pub(super) omit_empty: bool,
-    /// A struct that is zero is left out as well.
-    pub(super) omit_zero: bool,
-    /// Its fields are its owner's in JSON.
-    pub(super) inline: bool,
+    pub(super) shown: Shown,
+}
+
+/// When a field is in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    Always,
+    /// Unless it is zero; structs are never.
+    UnlessEmpty,
+    /// Unless it is zero, structs included.
+    UnlessZero,
+    /// Not itself: its fields are its owner's.
+    Inline,
 }
 
 /// How many values a field has.
@@ -170,7 +177,7 @@ impl Table {
 fn scalars(message: &Message, types: &[Message], out: &mut HashSet<String>) {
     for field in message.fields.iter().filter(|field| !field.pointer) {
         match field.kind {
-            Kind::Message(id) if field.inline => {
+            Kind::Message(id) if field.shown == Shown::Inline => {
                 if let Some(inner) = types.get(id) {
                     scalars(inner, types, out);
                 }
@@ -302,9 +309,15 @@ impl Field {
             kind,
             many,
             pointer,
-            omit_empty: has("omitempty"),
-            omit_zero: has("omitzero"),
-            inline: has("inline"),
+            shown: if has("inline") {
+                Shown::Inline
+            } else if has("omitzero") {
+                Shown::UnlessZero
+            } else if has("omitempty") {
+                Shown::UnlessEmpty
+            } else {
+                Shown::Always
+            },
         }
     }
 }
@@ -331,13 +344,13 @@ mod tests {
         }
     }
 
-    /// The two tables were read from different places: OpenAPI and Go's types.
+    /// The two tables were read from different places: `OpenAPI` and Go's types.
     #[test]
     fn the_fields_are_those_of_the_table_of_kinds() {
         fn names(message: &Message, out: &mut Vec<String>) {
             for field in &message.fields {
                 match field.kind {
-                    Kind::Message(id) if field.inline => {
+                    Kind::Message(id) if field.shown == Shown::Inline => {
                         get()
                             .message(id)
                             .into_iter()

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::facts::{self, Field, Form, Kind, Many};
+use super::facts::{self, Field, Form, Kind, Many, Shown};
 use super::message::{Parsed, Slot};
 use super::wire::WireError;
 use crate::json;
@@ -79,7 +79,7 @@ impl Writer {
     ) -> Result<(), WireError> {
         for (place, field) in parsed.message.fields.iter().enumerate() {
             let slot = parsed.slot(place);
-            if field.inline {
+            if field.shown == Shown::Inline {
                 match (slot, field.kind) {
                     (Some(Slot::Message(inner)), _) => self.fields(inner, out)?,
                     (None, Kind::Message(id)) if !field.pointer => {
@@ -113,7 +113,7 @@ impl Writer {
                 Some(message) => self.message(&Parsed::empty(message)).map(Some),
                 None => Ok(None),
             },
-            _ if field.omit_empty => Ok(None),
+            _ if field.shown != Shown::Always => Ok(None),
             _ if !by_value => Ok(Some(Value::Null)),
             Kind::String => Ok(Some("".into())),
             Kind::Bool => Ok(Some(false.into())),
@@ -145,10 +145,10 @@ impl Writer {
 
 /// Whether Go leaves a value out.
 fn is_omitted(field: &Field, value: &Value) -> bool {
-    if field.pointer {
+    if field.pointer || field.shown == Shown::Always {
         return false;
     }
-    if field.omit_zero && value.is_null() {
+    if field.shown == Shown::UnlessZero && value.is_null() {
         return true;
     }
     let is_struct = field.many == Many::One
@@ -158,8 +158,7 @@ fn is_omitted(field: &Field, value: &Value) -> bool {
                 .is_some_and(|message| message.form != Form::Strings),
             _ => false,
         };
-    field.omit_empty
-        && !is_struct
+    !is_struct
         && match value {
             Value::Null | Value::Bool(false) => true,
             Value::Bool(true) => false,

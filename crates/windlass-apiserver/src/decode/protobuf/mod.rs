@@ -33,10 +33,10 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn early(why: impl ToString) -> Self {
+    fn early(why: impl Into<String>) -> Self {
         Self {
             claimed: None,
-            why: why.to_string(),
+            why: why.into(),
         }
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn decode(body: &[u8], expected: &Expected<'_>) -> Result<Value, Fail
     if envelope.is_empty() {
         return Err(Failure::early("empty body"));
     }
-    let envelope = Envelope::read(envelope).map_err(Failure::early)?;
+    let envelope = Envelope::read(envelope).map_err(|error| Failure::early(error.to_string()))?;
     let (group, version, kind) = envelope.kind(expected);
     let (of_type, api_version) = if kind == "DeleteOptions" {
         (facts::get().named(DELETE_OPTIONS), "v1".to_owned())
