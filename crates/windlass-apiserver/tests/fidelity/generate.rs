@@ -685,6 +685,7 @@ fn request(name: String, method: &str, path: String) -> Step {
         after_millis: 0,
         body: None,
         raw_body: None,
+        base64_body: None,
         identity: Identity::Admin,
         capture: BTreeMap::new(),
         watch: None,

@@ -112,6 +112,9 @@ pub(crate) struct Step {
     /// Sent as it stands, for what is not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) raw_body: Option<String>,
+    /// Sent as the bytes it stands for, for what is not text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) base64_body: Option<String>,
     /// Who asks.
     #[serde(default, rename = "as", skip_serializing_if = "is_admin")]
     pub(crate) identity: Identity,
