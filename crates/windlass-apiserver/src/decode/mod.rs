@@ -119,6 +119,7 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
                 "ObjectMeta".clone_into(&mut reader.structure);
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
+            whole_numbers(object);
             let mut pruned = custom.prune_and_default(object);
             pruned.sort();
             reader.unknown.extend(pruned);
@@ -313,6 +314,25 @@ fn is_nothing(value: &Value, ty: &Type) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => map.is_empty() && matches!(ty.resolve(), Type::Map { .. }),
         _ => false,
+    }
+}
+
+/// Without a type, a number that is whole is shown as such, however it was written.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| {
+                number.is_f64() && float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0
+            });
+            if let Some(whole) = whole {
+                #[allow(clippy::cast_possible_truncation, reason = "whole, and within 53 bits")]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        _ => {}
     }
 }
 

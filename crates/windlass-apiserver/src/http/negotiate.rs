@@ -170,6 +170,11 @@ pub(crate) fn decode_object(
             return Err(ApiError::unsupported_media_type(&known[..count]));
         }
     };
+    if document.value.is_null() && !expected.has_message {
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in 'null' (6e756c6c)"
+        )));
+    }
     if !document.value.is_object() {
         let problem = format!(
             "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",

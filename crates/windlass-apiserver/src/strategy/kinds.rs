@@ -13,7 +13,11 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
         return;
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => object["spec"]["finalizers"] = json!(["kubernetes"]),
+        ("", "namespaces") => match object["spec"]["finalizers"].as_array_mut() {
+            Some(finalizers) if finalizers.iter().any(|one| one == "kubernetes") => {}
+            Some(finalizers) => finalizers.push("kubernetes".into()),
+            None => object["spec"]["finalizers"] = json!(["kubernetes"]),
+        },
         ("", "persistentvolumes") => {
             object["status"] =
                 json!({"phase": "Pending", "lastPhaseTransitionTime": clock.now_seconds()});

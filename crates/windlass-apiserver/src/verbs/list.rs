@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -16,6 +17,10 @@ use crate::selector::Selector;
 use crate::status::{ApiError, Result, field};
 use crate::store::{Key, Listing, RevisionError, Stored};
 use crate::table;
+
+/// How tokens are written. Bits left over at the end are nobody's business, as in Go.
+const TOKEN: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// Where a paged list goes on.
 struct Continue {
@@ -31,7 +36,7 @@ impl Continue {
     fn after(key: &Key, revision: Option<u64>) -> String {
         let version = revision.map_or_else(|| json!(INCONSISTENT), |revision| json!(revision));
         let token = json!({"v": "meta.k8s.io/v1", "rv": version, "ns": key.namespace(), "start": key.name()});
-        URL_SAFE_NO_PAD.encode(token.to_string())
+        TOKEN.encode(token.to_string())
     }
 
     fn decode(token: &str) -> Result<Self> {
@@ -40,7 +45,7 @@ impl Continue {
                 "invalid continue token: continue key is not valid: {why}"
             ))
         };
-        let bytes = URL_SAFE_NO_PAD
+        let bytes = TOKEN
             .decode(token)
             .map_err(|error| invalid(error.to_string()))?;
         let token: Value =

@@ -116,13 +116,24 @@ impl<'a> Call<'a> {
             Verb::Get => self.get(),
             Verb::List => self.list(),
             Verb::Watch => self.watch(),
-            Verb::Create if named => Err(ApiError::method_not_allowed()),
+            Verb::Create if named && !self.resource.is_custom() => {
+                Err(ApiError::method_not_allowed())
+            }
             Verb::Create => self.create(),
             Verb::Update if named => self.update(""),
             Verb::Patch if named => self.patch(""),
             Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
             Verb::Delete => self.delete(),
-            Verb::DeleteCollection => self.delete_collection(),
+            Verb::DeleteCollection
+                if self
+                    .resource
+                    .verbs
+                    .iter()
+                    .any(|verb| verb == "deletecollection") =>
+            {
+                self.delete_collection()
+            }
+            Verb::DeleteCollection => Err(ApiError::method_not_allowed()),
         }
     }
 

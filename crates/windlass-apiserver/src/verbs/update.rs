@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::Call;
 use super::change::Update;
+use super::write::Written;
 use crate::http::Answer;
 use crate::object::{meta, set_meta};
 use crate::status::{ApiError, Result, field};
@@ -78,8 +79,14 @@ impl Call<'_> {
             && self.find().is_err()
         {
             // The version of what is not there means nothing.
+            let version = object["metadata"]["resourceVersion"].take();
             set_meta(&mut object, "resourceVersion", None);
-            let written = self.create_object(object, None)?;
+            let mut written = self.create_object(object, None)?;
+            if let Written::Value(object) = &mut written
+                && version.is_string()
+            {
+                set_meta(object, "resourceVersion", Some(version));
+            }
             return Ok(self.answer_written(written, StatusCode::CREATED));
         }
         let needs_version = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
