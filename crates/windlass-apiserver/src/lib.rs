@@ -32,6 +32,7 @@ mod object;
 mod openapi;
 mod patch;
 pub mod pki;
+mod pods;
 mod quantity;
 mod random;
 mod registry;

@@ -71,6 +71,63 @@ impl Quantity {
     }
 }
 
+impl Quantity {
+    pub(crate) fn is_negative(&self) -> bool {
+        self.nanos < 0
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        self.nanos == 0
+    }
+
+    /// Whether it is a whole number, to the thousandth.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.milli() % 1000 == 0
+    }
+
+    /// In thousandths, rounded up.
+    pub(crate) fn milli(&self) -> i128 {
+        let unit = NANO / 1000;
+        self.nanos.div_euclid(unit) + i128::from(self.nanos.rem_euclid(unit) != 0)
+    }
+
+    /// Rounded up to thousandths: nobody is given less than that.
+    pub(crate) fn rounded_to_milli(self) -> Self {
+        Self {
+            nanos: self.milli().saturating_mul(NANO / 1000),
+            ..self
+        }
+    }
+
+    /// As a number for people, who forgive its rounding.
+    #[allow(clippy::cast_precision_loss, reason = "it is shown with six places")]
+    pub(crate) fn as_f64(&self) -> f64 {
+        self.milli() as f64 / 1000.0
+    }
+
+    /// How many times the other it is.
+    #[allow(clippy::cast_precision_loss, reason = "it is shown with six places")]
+    pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
+        self.milli() as f64 / other.milli() as f64
+    }
+
+    pub(crate) fn is_multiple_of(&self, other: &Self) -> bool {
+        other.nanos > 0 && self.nanos % other.nanos == 0
+    }
+
+    /// Both together, written as the first is, unless that is nothing.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            nanos: self.nanos.saturating_add(other.nanos),
+            form: if self.is_zero() {
+                other.form
+            } else {
+                self.form
+            },
+        }
+    }
+}
+
 /// Power of ten, power of two, and family of a suffix.
 fn suffix_of(suffix: &str) -> Option<(i32, u32, Form)> {
     if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {

@@ -62,6 +62,15 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is not shown at all.
+    pub(crate) fn invalid_hidden(field: impl Into<String>, detail: &str) -> Cause {
+        cause(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {detail}"),
+        )
+    }
+
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Cause {
         cause("FieldValueNotFound", field, format!("Not found: {value}"))
     }

@@ -96,12 +96,12 @@ impl Call<'_> {
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let mut causes = metadata::create_causes(object, &self.resource);
-        causes.extend(self.kind_causes(object));
+        causes.extend(self.kind_causes(object, None));
         self.refuse(object, &causes)
     }
 
-    /// What is wrong with an object by the rules of its kind.
-    pub(super) fn kind_causes(&self, object: &Value) -> Vec<Cause> {
+    /// What is wrong by the rules of its kind with an object that is new, or that was `old`.
+    pub(super) fn kind_causes(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         if let Some(custom) = &self.resource.custom {
             custom.validate(object)
         } else if self
@@ -110,7 +110,7 @@ impl Call<'_> {
         {
             crd::validate(object)
         } else {
-            crate::validation::check(object, &self.resource)
+            crate::validation::check(object, old, &self.resource)
         }
     }
 
