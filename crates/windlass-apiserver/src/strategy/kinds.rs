@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::object::{meta, meta_mut, set_meta};
 use crate::resource::Resource;
+use crate::services;
 
 /// Sets what a new object of some kinds gets.
 pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Clock) {
@@ -48,7 +49,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
             }
         }
     } else if resource.is("", "services") {
-        keep_addresses(new, old);
+        services::drop_dependent(new, old);
     } else if resource.is("apps", "daemonsets") {
         let generation = template_generation(old);
         let changed = new["spec"]["template"] != old["spec"]["template"];
@@ -67,42 +68,6 @@ pub(super) fn prepare_status_update(new: &mut Value, old: &Value, resource: &Res
             && let Some(class) = old["status"].get("qosClass")
         {
             new["status"]["qosClass"] = class.clone();
-        }
-    }
-}
-
-/// An update that leaves the addresses and node ports out keeps them.
-fn keep_addresses(new: &mut Value, old: &Value) {
-    if new["spec"]["type"] == "ExternalName" {
-        return;
-    }
-    let mut fields = vec!["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
-    if new["spec"]["type"] == "LoadBalancer" {
-        fields.push("healthCheckNodePort");
-    }
-    for field in fields {
-        let unset = new["spec"].get(field).is_none_or(|value| value == "");
-        if let (true, Some(kept)) = (unset, old["spec"].get(field)) {
-            new["spec"][field] = kept.clone();
-        }
-    }
-    let has_node_ports = matches!(
-        new["spec"]["type"].as_str(),
-        Some("NodePort" | "LoadBalancer")
-    );
-    let ports = new["spec"]["ports"]
-        .as_array_mut()
-        .filter(|_| has_node_ports);
-    for port in ports.into_iter().flatten() {
-        let before = old["spec"]["ports"].as_array().into_iter().flatten();
-        let same = before.into_iter().find(|before| {
-            before["port"] == port["port"] && before["protocol"] == port["protocol"]
-        });
-        if let (Some(kept), None) = (
-            same.and_then(|before| before.get("nodePort")),
-            port.get("nodePort"),
-        ) {
-            port["nodePort"] = kept.clone();
         }
     }
 }

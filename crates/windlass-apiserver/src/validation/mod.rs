@@ -3,27 +3,98 @@
 //! What is not checked here is checked by the type alone. A cause names its field and says what is
 //! wrong in Kubernetes' words.
 
+mod address;
+mod admission_policy;
+mod api_service;
+mod at;
+mod certificate;
+mod claim;
+mod data;
+mod device;
+mod endpoints;
+mod flow;
+mod ingress;
+mod kinds;
+mod namespace;
+mod network_policy;
 mod pod;
 mod role;
+mod selector;
 mod service;
+mod service_address;
+mod storage;
 mod update;
+mod volume;
+mod webhook;
 
 use serde_json::{Map, Value};
 
-use crate::names;
 use crate::resource::Resource;
 use crate::status::{Cause, field};
 
-pub(crate) use update::check as check_update;
+pub(crate) use service::check_addresses as service_addresses;
+pub(crate) use service_address::name_errors as address_name_errors;
+
+/// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and
+/// with what it changes.
+pub(crate) fn check_change(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    kind_causes: impl FnOnce() -> Vec<Cause>,
+) -> Vec<Cause> {
+    let Some(rules) = kinds::of(&resource.group, &resource.plural) else {
+        let mut causes = kind_causes();
+        causes.extend(update::check(new, old, resource));
+        return causes;
+    };
+    let mut causes = Vec::new();
+    if rules.update_first {
+        (rules.update)(new, old, &mut causes);
+    }
+    causes.extend(kind_causes());
+    if !rules.update_first {
+        (rules.update)(new, old, &mut causes);
+    }
+    causes
+}
+
+/// What is wrong with a change through a subresource.
+pub(crate) fn check_subresource(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    subresource: &str,
+) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    match subresource {
+        "status" => {
+            if let Some(rules) = kinds::of(&resource.group, &resource.plural) {
+                (rules.status)(new, old, &mut causes);
+            }
+        }
+        "approval" => certificate::check_approval(new, old, &mut causes),
+        "finalize" => namespace::check_finalize(new, &mut causes),
+        _ => {}
+    }
+    causes
+}
+
+/// What to tell a client about an object that is good, but not as it should be.
+pub(crate) fn warnings(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<String> {
+    if resource.is("", "services") {
+        service::warnings(&object()["spec"])
+    } else {
+        Vec::new()
+    }
+}
 
 /// What is wrong with a built-in object.
 pub(crate) fn check(object: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &object["spec"];
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "configmaps" | "secrets") => data_keys(object, &mut causes),
         ("", "pods") => pod::check(spec, "spec", &mut causes),
-        ("", "services") => service::check(spec, &mut causes),
         ("apps", "daemonsets") => templated(spec, "daemonset", &mut causes),
         ("apps", "deployments" | "replicasets") => templated(spec, "deployment", &mut causes),
         ("apps", "statefulsets") => templated(spec, "statefulset", &mut causes),
@@ -36,21 +107,13 @@ pub(crate) fn check(object: &Value, resource: &Resource) -> Vec<Cause> {
             role::check_binding(object, resource.namespaced, &mut causes);
         }
         ("rbac.authorization.k8s.io", _) => role::check(object, resource.namespaced, &mut causes),
-        _ => {}
-    }
-    causes
-}
-
-/// Keys become file names.
-fn data_keys(object: &Value, causes: &mut Vec<Cause>) {
-    for part in ["data", "binaryData"] {
-        for key in object[part].as_object().into_iter().flat_map(Map::keys) {
-            for why in names::data_key_errors(key) {
-                let path = format!("{part}[{key}]");
-                causes.push(field::invalid(path, &key.as_str().into(), &why));
+        (group, plural) => {
+            if let Some(rules) = kinds::of(group, plural) {
+                (rules.check)(object, &mut causes);
             }
         }
     }
+    causes
 }
 
 /// Kinds of apps: a number of replicas, a selector, and a template that fits it.

@@ -33,13 +33,7 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
         }
     };
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "secrets") => {
-            immutable("type");
-            frozen_data(new, old, &mut causes);
-        }
-        ("", "configmaps") => frozen_data(new, old, &mut causes),
         ("", "pods") => pod(&new["spec"], &old["spec"], &mut causes),
-        ("", "services") => service(&new["spec"], &old["spec"], &mut causes),
         ("apps", "daemonsets" | "deployments" | "replicasets") => immutable("spec.selector"),
         ("apps", "statefulsets") => stateful_set(&new["spec"], &old["spec"], &mut causes),
         ("batch", "jobs") => {
@@ -69,22 +63,6 @@ fn is_established(definition: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-}
-
-/// An immutable `ConfigMap` or Secret stays so, with all it holds.
-fn frozen_data(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    if old["immutable"] != true {
-        return;
-    }
-    let why = "field is immutable when `immutable` is set";
-    if new["immutable"] != true {
-        causes.push(field::forbidden("immutable", why));
-    }
-    for part in ["data", "binaryData"] {
-        if new.get(part) != old.get(part) {
-            causes.push(field::forbidden(part, why));
-        }
-    }
 }
 
 /// Of a pod's spec only images, deadlines and additional tolerations may change.
@@ -130,23 +108,6 @@ fn pod(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
         causes.push(field::forbidden(
             "spec",
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-        ));
-    }
-}
-
-/// A Service keeps the address it was given, unless it stops having one.
-fn service(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let has_address = |spec: &Value| spec["type"] != "ExternalName";
-    let address = |spec: &Value| spec["clusterIPs"][0].clone();
-    if has_address(new)
-        && has_address(old)
-        && !old["clusterIP"].is_null()
-        && address(new) != address(old)
-    {
-        causes.push(field::invalid(
-            "spec.clusterIPs[0]",
-            &new["clusterIPs"],
-            "may not change once set",
         ));
     }
 }

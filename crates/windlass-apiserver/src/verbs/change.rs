@@ -76,6 +76,7 @@ impl Call<'_> {
             Some(old),
         )?;
         self.record(&mut new, old, subresource, update.managers);
+        let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
         set_meta(
             &mut new,
@@ -85,9 +86,6 @@ impl Call<'_> {
         self.fill_defaults(&mut new);
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
-        if resource.is("", "services") && subresource.is_empty() {
-            self.allocate_node_ports(&mut new)?;
-        }
         if apply::equal_but_for_times(&new, old) {
             return Ok(Written::Stored(found.clone()));
         }
@@ -112,6 +110,7 @@ impl Call<'_> {
         if self.dry_run {
             return Ok(Written::Value(new));
         }
+        self.claim(reservation.as_mut(), &new)?;
         let stored = self
             .server
             .store()
@@ -123,6 +122,9 @@ impl Call<'_> {
                 &resource.selectable,
             )
             .map_err(WriteOr::Write)?;
+        if let Some(reservation) = reservation {
+            reservation.keep();
+        }
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
     }
@@ -134,11 +136,19 @@ impl Call<'_> {
         metadata.extend(metadata::common_causes(new));
         let mut causes = metadata.clone();
         causes.extend(metadata);
-        if self.resource.is_custom() || matches!(subresource, "" | "scale") {
+        if self.resource.is_custom() {
             causes.extend(self.kind_causes(new));
-        }
-        if matches!(subresource, "" | "scale") {
-            causes.extend(validation::check_update(new, old, &self.resource));
+        } else if matches!(subresource, "" | "scale") {
+            causes.extend(validation::check_change(new, old, &self.resource, || {
+                self.kind_causes(new)
+            }));
+        } else {
+            causes.extend(validation::check_subresource(
+                new,
+                old,
+                &self.resource,
+                subresource,
+            ));
         }
         causes
     }

@@ -8,6 +8,7 @@ mod list;
 mod ownership;
 mod patch;
 mod present;
+mod reservation;
 mod scale;
 mod update;
 mod watch;
