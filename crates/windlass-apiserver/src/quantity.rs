@@ -53,6 +53,11 @@ impl Quantity {
         whole + self.nanos.signum() * i128::from(self.nanos % NANO != 0)
     }
 
+    /// Whether nothing is left over.
+    pub(crate) fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+
     /// Reads a quantity; `None` when the text is none.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text

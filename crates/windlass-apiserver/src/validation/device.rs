@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::at::{At, IMMUTABLE, immutable};
 use crate::names;
@@ -128,21 +128,20 @@ fn check_request(request: &At<'_>, causes: &mut Vec<Cause>) {
 /// A claim says once what it wants.
 pub(super) fn check_spec_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if new["spec"] != old["spec"] {
-        causes.push(field::invalid("spec", &shown(&new["spec"]), IMMUTABLE));
+        causes.push(field::invalid_shown("spec", &shown(&new["spec"]), IMMUTABLE));
     }
 }
 
 /// As the Go struct shows it, as far down as names of fields go.
-fn shown(spec: &Value) -> Value {
+fn shown(spec: &Value) -> String {
     if spec["spec"].is_object() {
-        return json!({"Spec": shown(&spec["spec"])});
+        return format!("{{\"Spec\":{}}}", shown(&spec["spec"]));
     }
     let devices = &spec["devices"];
-    json!({"Devices": {
-        "Requests": devices["requests"],
-        "Constraints": devices["constraints"],
-        "Config": devices["config"],
-    }})
+    format!(
+        "{{\"Devices\":{{\"Requests\":{},\"Constraints\":{},\"Config\":{}}}}}",
+        devices["requests"], devices["constraints"], devices["config"]
+    )
 }
 
 pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {

@@ -60,6 +60,10 @@ fn check_address(address: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
+    check_slice_parts(slice, true, causes);
+}
+
+fn check_slice_parts(slice: &Value, with_endpoints: bool, causes: &mut Vec<Cause>) {
     let root = At::root(slice);
     let kind = root.get("addressType");
     if kind.text().is_empty() {
@@ -75,7 +79,7 @@ pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
         let path = endpoints.path.as_str();
         causes.push(field::too_many(path, endpoints.len(), MAX_ENDPOINTS as u64));
     }
-    for endpoint in endpoints.items() {
+    for endpoint in endpoints.items().filter(|_| with_endpoints) {
         check_endpoint(&endpoint, kind.text(), causes);
     }
     check_slice_ports(&root.get("ports"), causes);
@@ -155,7 +159,9 @@ fn check_slice_ports(ports: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Endpoints that stay are good enough.
 pub(super) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    check_slice_parts(new, new["endpoints"] != old["endpoints"], causes);
     let kind = |slice| At::root(slice).get("addressType");
     immutable(&kind(new), &kind(old), causes);
 }

@@ -21,6 +21,8 @@ pub(super) struct Rules {
     pub(super) update: Change,
     /// Whether it is told before.
     pub(super) update_first: bool,
+    /// Whether it says all there is to say about a change.
+    pub(super) update_only: bool,
     /// What is wrong with a change of the status.
     pub(super) status: Change,
 }
@@ -30,6 +32,7 @@ const fn rules(check: Check, update: Change) -> Rules {
         check,
         update,
         update_first: false,
+        update_only: false,
         status: anything,
     }
 }
@@ -41,6 +44,11 @@ const fn with_status(mut rules: Rules, status: Change) -> Rules {
 
 const fn update_first(mut rules: Rules) -> Rules {
     rules.update_first = true;
+    rules
+}
+
+const fn instead(mut rules: Rules) -> Rules {
+    rules.update_only = true;
     rules
 }
 
@@ -70,7 +78,7 @@ pub(super) fn of(group: &str, plural: &str) -> Option<Rules> {
             claim::check_status,
         ),
         ("discovery.k8s.io", "endpointslices") => {
-            rules(endpoints::check_slice, endpoints::check_slice_update)
+            instead(rules(endpoints::check_slice, endpoints::check_slice_update))
         }
         ("storage.k8s.io", "storageclasses") => {
             rules(storage::check_class, storage::check_class_update)

@@ -25,6 +25,7 @@ mod service_address;
 mod storage;
 mod update;
 mod volume;
+mod warnings;
 mod webhook;
 
 use serde_json::{Map, Value};
@@ -32,6 +33,7 @@ use serde_json::{Map, Value};
 use crate::resource::Resource;
 use crate::status::{Cause, field};
 
+pub(crate) use warnings::of as warnings;
 pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
 
@@ -49,6 +51,10 @@ pub(crate) fn check_change(
         return causes;
     };
     let mut causes = Vec::new();
+    if rules.update_only {
+        (rules.update)(new, old, &mut causes);
+        return causes;
+    }
     if rules.update_first {
         (rules.update)(new, old, &mut causes);
     }
@@ -78,15 +84,6 @@ pub(crate) fn check_subresource(
         _ => {}
     }
     causes
-}
-
-/// What to tell a client about an object that is good, but not as it should be.
-pub(crate) fn warnings(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<String> {
-    if resource.is("", "services") {
-        service::warnings(&object()["spec"])
-    } else {
-        Vec::new()
-    }
 }
 
 /// What is wrong with a built-in object.

@@ -175,13 +175,12 @@ pub(super) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause
                 Value::Null => Value::Null,
                 some => json!({"Count": some["count"]}),
             };
-            let shown = json!({
-                "Name": driver["name"],
-                "NodeID": driver["nodeID"],
-                "TopologyKeys": driver["topologyKeys"],
-                "Allocatable": allocatable,
-            });
-            causes.push(field::invalid("spec.drivers", &shown, IMMUTABLE));
+            // As the Go struct shows it.
+            let shown = format!(
+                "{{\"Name\":{},\"NodeID\":{},\"TopologyKeys\":{},\"Allocatable\":{allocatable}}}",
+                driver["name"], driver["nodeID"], driver["topologyKeys"]
+            );
+            causes.push(field::invalid_shown("spec.drivers", &shown, IMMUTABLE));
         }
     }
 }
@@ -211,15 +210,15 @@ pub(super) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec
     let (spec, before) = (&new["spec"], &old["spec"]);
     if spec != before {
         let source = &spec["source"];
-        let shown = json!({
-            "Attacher": spec["attacher"],
-            "Source": {
-                "PersistentVolumeName": source["persistentVolumeName"],
-                "InlineVolumeSpec": source["inlineVolumeSpec"],
-            },
-            "NodeName": spec["nodeName"],
-        });
-        causes.push(field::invalid("spec", &shown, IMMUTABLE));
+        // As the Go struct shows it.
+        let shown = format!(
+            "{{\"Attacher\":{},\"Source\":{{\"PersistentVolumeName\":{},\"InlineVolumeSpec\":{}}},\"NodeName\":{}}}",
+            spec["attacher"],
+            source["persistentVolumeName"],
+            source["inlineVolumeSpec"],
+            spec["nodeName"]
+        );
+        causes.push(field::invalid_shown("spec", &shown, IMMUTABLE));
     }
 }
 

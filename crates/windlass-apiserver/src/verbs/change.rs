@@ -12,7 +12,7 @@ use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Stored, WriteError};
-use crate::{metadata, strategy, validation};
+use crate::{admission, metadata, strategy, validation};
 
 /// How often a patch that lost a race is tried again.
 const RACE_RETRIES: usize = 64;
@@ -78,6 +78,11 @@ impl Call<'_> {
         self.record(&mut new, old, subresource, update.managers);
         let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
+        if matches!(subresource, "status" | "approval")
+            && resource.is("certificates.k8s.io", "certificatesigningrequests")
+        {
+            strategy::set_condition_times(&mut new, old, &self.server.clock().now_seconds());
+        }
         set_meta(
             &mut new,
             "resourceVersion",
@@ -86,6 +91,9 @@ impl Call<'_> {
         self.fill_defaults(&mut new);
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
+        if subresource.is_empty() {
+            admission::validate_change(self.server, resource, &new, old)?;
+        }
         if apply::equal_but_for_times(&new, old) {
             return Ok(Written::Stored(found.clone()));
         }

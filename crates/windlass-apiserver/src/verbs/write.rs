@@ -13,7 +13,7 @@ use crate::http::{Answer, Verb};
 use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
-use crate::store::{Key, Stored, WriteError};
+use crate::store::{Key, Stored, TableName, WriteError};
 use crate::{admission, crd, defaults, event, metadata, services, strategy, validation};
 
 /// How often a name that is taken is drawn again, the first time counted in.
@@ -48,6 +48,9 @@ impl Call<'_> {
     /// cannot be read.
     pub(super) fn normalise(&self, object: &mut Value) -> Result<Vec<String>, String> {
         let unknown = decode::normalise(object, &self.resource)?;
+        if !self.resource.is_custom() {
+            defaults::drop_zeros(object, &self.resource.ty);
+        }
         self.fill_defaults(object);
         Ok(unknown
             .iter()
@@ -173,6 +176,9 @@ impl Call<'_> {
             self.server.clock(),
             self.server.random(),
         );
+        if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+            strategy::set_requester(&mut object, self.who);
+        }
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
@@ -261,6 +267,21 @@ impl Call<'_> {
         rbac::after_write(self.server, &self.resource, &stored.key);
         if deleted && self.resource.is("", "services") {
             services::release(self.server, &stored.value());
+            self.forget_endpoints(&stored.key);
+        }
+    }
+
+    /// The Endpoints of a Service go with it, so that one of the same name does not find them.
+    fn forget_endpoints(&self, service: &Key) {
+        let (store, table) = (self.server.store(), TableName::new("", "endpoints"));
+        while let Some(found) = store.get(&table, service) {
+            let last = found.value();
+            if store
+                .delete(&table, service.clone(), found.revision, last, &[])
+                .is_ok()
+            {
+                break;
+            }
         }
     }
 
