@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
+use crate::types::{Field, GRANULAR, ListKind, PatchRule, Scalar, Type};
 
 /// The version of Kubernetes the facts were read from.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
@@ -44,7 +44,7 @@ impl Facts {
 
     /// The fields of a type that are on the wire even when nobody set them, and what they hold then.
     pub(crate) fn zeros_of(&self, name: &str) -> Option<&Map<String, Value>> {
-        self.zeros.get(name)
+        self.zeros.get(name.strip_prefix(GRANULAR).unwrap_or(name))
     }
 
     fn from_raw(raw: RawFacts, zeros: HashMap<String, Map<String, Value>>) -> Self {
@@ -54,10 +54,18 @@ impl Facts {
             .map(|(name, ty)| (name.clone(), ty.to_type(name)))
             .collect();
         for (name, ty) in &raw.types {
-            for (field, shape) in ty.fields.iter().flatten() {
-                if shape.map.as_deref() == Some("granular") {
-                    make_granular(&mut types, name, field);
-                }
+            if let Type::Struct {
+                fields,
+                atomic: true,
+                open,
+            } = ty.to_type(name)
+            {
+                let granular = Type::Struct {
+                    fields,
+                    atomic: false,
+                    open,
+                };
+                types.insert(format!("{GRANULAR}{name}"), granular);
             }
         }
         Self {
@@ -170,34 +178,6 @@ const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 
-/// Takes a field's value apart even though its type is atomic everywhere else.
-fn make_granular(types: &mut HashMap<String, Type>, name: &str, field: &str) {
-    let Some(Type::Struct { fields, .. }) = types.get(name) else {
-        return;
-    };
-    let Some(Type::Named(of)) = fields.get(field).map(|field| &field.ty) else {
-        return;
-    };
-    let Some(Type::Struct {
-        fields: parts,
-        open,
-        ..
-    }) = types.get(of)
-    else {
-        return;
-    };
-    let granular = Type::Struct {
-        fields: parts.clone(),
-        atomic: false,
-        open: *open,
-    };
-    if let Some(Type::Struct { fields, .. }) = types.get_mut(name)
-        && let Some(field) = fields.get_mut(field)
-    {
-        field.ty = granular;
-    }
-}
-
 impl RawType {
     fn to_type(&self, name: &str) -> Type {
         match &self.fields {
@@ -237,6 +217,10 @@ impl RawField {
     fn to_type(&self) -> Type {
         let atomic = self.map.as_deref() == Some("atomic");
         match self.t.as_deref() {
+            Some("ref") if self.map.as_deref() == Some("granular") => {
+                let name = self.reference.as_deref().unwrap_or_default();
+                Type::Named(format!("{GRANULAR}{name}"))
+            }
             Some("ref") => Type::Named(self.reference.clone().unwrap_or_default()),
             Some("string") if self.format.as_deref() == Some("date-time") => {
                 Type::Scalar(Scalar::Time)

@@ -4,39 +4,106 @@
 //! wrong in Kubernetes' words; all causes come in one answer, in Kubernetes' order. One module per
 //! Go type that is checked, used by every kind that has such a part.
 
+mod address;
+mod admission_policy;
 mod amount;
+mod api_service;
 mod apps;
 mod at;
 mod autoscaler;
+mod certificate;
+mod claim;
 mod cluster;
 mod cronjob;
+mod data;
+mod device;
 mod difference;
+mod endpoints;
 mod event;
+mod flow;
 mod indexes;
+mod ingress;
 mod internal;
 mod job;
 mod job_status;
+mod kinds;
 mod label;
 mod limits;
+mod namespace;
+mod network_policy;
+mod place;
 mod pod;
 mod resources;
 mod role;
 mod schedule;
+mod selector;
 mod service;
+mod service_address;
 mod status;
+mod storage;
 mod template;
 mod update;
+mod volume;
+mod warnings;
+mod webhook;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::names;
 use crate::resource::Resource;
-use crate::status::{Cause, field};
+use crate::status::Cause;
 use at::At;
 
-pub(crate) use cluster::SYSTEM_PRIORITIES;
-pub(crate) use status::check as check_status;
-pub(crate) use update::check as check_update;
+pub(crate) use service::check_addresses as service_addresses;
+pub(crate) use service_address::name_errors as address_name_errors;
+pub(crate) use warnings::of as warnings;
+
+/// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and
+/// with what it changes.
+pub(crate) fn check_change(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    kind_causes: impl FnOnce() -> Vec<Cause>,
+) -> Vec<Cause> {
+    let Some(rules) = kinds::of(&resource.group, &resource.plural) else {
+        let mut causes = kind_causes();
+        causes.extend(update::check(new, old, resource));
+        return causes;
+    };
+    let mut causes = Vec::new();
+    if rules.update_only {
+        (rules.update)(new, old, &mut causes);
+        return causes;
+    }
+    if rules.update_first {
+        (rules.update)(new, old, &mut causes);
+    }
+    causes.extend(kind_causes());
+    if !rules.update_first {
+        (rules.update)(new, old, &mut causes);
+    }
+    causes
+}
+
+/// What is wrong with a change through a subresource.
+pub(crate) fn check_subresource(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    subresource: &str,
+) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    match subresource {
+        "status" => match kinds::of(&resource.group, &resource.plural) {
+            Some(rules) => (rules.status)(new, old, &mut causes),
+            None => causes.extend(status::check(new, old, resource)),
+        },
+        "approval" => certificate::check_approval(new, old, &mut causes),
+        "finalize" => namespace::check_finalize(new, &mut causes),
+        _ => {}
+    }
+    causes
+}
 
 /// What is wrong with a built-in object that is new, or that was `old`.
 pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cause> {
@@ -45,7 +112,6 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) ->
     let spec = at.child("spec");
     let is_new = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "configmaps" | "secrets") => data_keys(object, &mut causes),
         ("", "events") => event::check(object, false, &mut causes),
         ("", "limitranges") => limits::limit_range(object, &mut causes),
         ("", "nodes") => cluster::node(object, is_new, &mut causes),
@@ -58,7 +124,6 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) ->
         ("", "podtemplates") => template::check(&at.child("template"), &mut causes),
         ("", "replicationcontrollers") => apps::replication_controller(&spec, &mut causes),
         ("", "resourcequotas") => limits::quota(object, &mut causes),
-        ("", "services") => service::check(&object["spec"], &mut causes),
         ("apps", "controllerrevisions") => apps::revision(object, is_new, &mut causes),
         ("apps", "daemonsets") => apps::daemon_set(&spec, &mut causes),
         ("apps", "deployments") => apps::deployment(&spec, &mut causes),
@@ -88,21 +153,13 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) ->
         ("scheduling.k8s.io", "priorityclasses") if is_new => {
             cluster::priority_class(object, &mut causes);
         }
-        _ => {}
-    }
-    causes
-}
-
-/// Keys become file names.
-fn data_keys(object: &Value, causes: &mut Vec<Cause>) {
-    for part in ["data", "binaryData"] {
-        for key in object[part].as_object().into_iter().flat_map(Map::keys) {
-            for why in names::data_key_errors(key) {
-                let path = format!("{part}[{key}]");
-                causes.push(field::invalid(path, &key.as_str().into(), &why));
+        (group, plural) => {
+            if let Some(rules) = kinds::of(group, plural) {
+                (rules.check)(object, &mut causes);
             }
         }
     }
+    causes
 }
 
 #[cfg(test)]

@@ -25,12 +25,6 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
         }
     };
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "secrets") => {
-            immutable("type");
-            frozen_data(new, old, &mut causes);
-        }
-        ("", "configmaps") => frozen_data(new, old, &mut causes),
-        ("", "services") => service(&new["spec"], &old["spec"], &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             immutable("spec.group");
             immutable("spec.names.plural");
@@ -53,39 +47,6 @@ fn is_established(definition: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-}
-
-/// An immutable `ConfigMap` or Secret stays so, with all it holds.
-fn frozen_data(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    if old["immutable"] != true {
-        return;
-    }
-    let why = "field is immutable when `immutable` is set";
-    if new["immutable"] != true {
-        causes.push(field::forbidden("immutable", why));
-    }
-    for part in ["data", "binaryData"] {
-        if new.get(part) != old.get(part) {
-            causes.push(field::forbidden(part, why));
-        }
-    }
-}
-
-/// A Service keeps the address it was given, unless it stops having one.
-fn service(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let has_address = |spec: &Value| spec["type"] != "ExternalName";
-    let address = |spec: &Value| spec["clusterIPs"][0].clone();
-    if has_address(new)
-        && has_address(old)
-        && !old["clusterIP"].is_null()
-        && address(new) != address(old)
-    {
-        causes.push(field::invalid(
-            "spec.clusterIPs[0]",
-            &new["clusterIPs"],
-            "may not change once set",
-        ));
-    }
 }
 
 /// Workloads and what they need.

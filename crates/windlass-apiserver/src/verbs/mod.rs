@@ -9,6 +9,7 @@ mod options;
 mod ownership;
 mod patch;
 mod present;
+mod reservation;
 mod scale;
 mod update;
 mod watch;

@@ -63,6 +63,11 @@ impl Call<'_> {
                     now: (subresource != "scale").then_some(now.as_str()),
                 };
                 let managers = Self::managers(object, old, subresource);
+                // Of what nobody ever owned anything, only an apply begins to own something.
+                if managers.is_empty() && !meta(old, "uid").is_empty() {
+                    set_meta(object, "managedFields", None);
+                    return;
+                }
                 apply::record_update(
                     old,
                     object,
