@@ -75,6 +75,9 @@ impl Call<'_> {
             if !subresource.is_empty() {
                 return Err(self.not_found());
             }
+            if meta(&config, "name").is_empty() {
+                return Err(self.nameless());
+            }
             let uid = meta(&config, "uid");
             if !uid.is_empty() {
                 let why = format!(

@@ -96,21 +96,28 @@ impl<'a> Call<'a> {
             Verb::Patch if named => self.patch(""),
             Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
             Verb::Delete => self.delete(),
+            Verb::DeleteCollection if self.resource.is("", "namespaces") => {
+                Err(ApiError::method_not_allowed())
+            }
             Verb::DeleteCollection => self.delete_collection(),
         }
     }
 
     async fn run_subresource(&self, name: &str) -> Result<Answer> {
-        let subresource = self
-            .resource
-            .subresource(name)
-            .ok_or_else(ApiError::resource_not_found)?;
-        if !subresource
-            .verbs
-            .iter()
-            .any(|verb| verb == self.request.verb.as_str())
-        {
-            return Err(ApiError::method_not_allowed());
+        let Some(subresource) = self.resource.subresource(name) else {
+            return Err(if self.resource.is_custom() {
+                self.not_found()
+            } else {
+                ApiError::resource_not_found()
+            });
+        };
+        let verb = self.request.verb.as_str();
+        if !subresource.verbs.iter().any(|known| known == verb) {
+            return Err(if self.resource.is_custom() {
+                ApiError::not_supported(self.resource.subject(), verb)
+            } else {
+                ApiError::method_not_allowed()
+            });
         }
         match (name, self.request.verb) {
             ("log", Verb::Get) => crate::node::logs(self).await,

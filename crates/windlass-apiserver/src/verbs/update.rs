@@ -22,7 +22,37 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
     ("rbac.authorization.k8s.io", "roles"),
 ];
 
+/// Built-in kinds that a PUT changes only when it names the version it was made from; of custom
+/// resources all are.
+const CHANGED_AT_A_VERSION: &[(&str, &str)] = &[
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
+];
+
 impl Call<'_> {
+    /// The name of the object is that of the path.
+    fn check_name(&self, object: &serde_json::Value) -> Result<()> {
+        let name = meta(object, "name");
+        if name == self.name() {
+            return Ok(());
+        }
+        Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            self.name()
+        )))
+    }
+
     pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
         let (object, warnings) = self.decode()?;
         if meta(&object, "name").is_empty() {
@@ -34,17 +64,14 @@ impl Call<'_> {
             && !self.resource.is_custom()
             && self.find().is_err()
         {
-            if meta(&object, "name") != self.name() {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({}) does not match the name on the URL ({})",
-                    meta(&object, "name"),
-                    self.name()
-                )));
-            }
+            self.check_name(&object)?;
             let written = self.create_object(object, None)?;
             return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
         }
-        if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
+        self.check_name(&object)?;
+        let conditional =
+            self.resource.is_custom() || CHANGED_AT_A_VERSION.contains(&address);
+        if conditional && matches!(meta(&object, "resourceVersion"), "" | "0") {
             // The object must be there before its version is asked for.
             self.find()?;
             let cause = field::invalid(

@@ -114,6 +114,9 @@ pub(crate) struct Step {
     /// Sends again until the answer is as wanted: for what a server does in the background.
     #[serde(default)]
     pub(crate) until: Option<Until>,
+    /// What a generated name in the answer begins with, where nothing else tells that it is one.
+    #[serde(default)]
+    pub(crate) generated: Option<String>,
     /// Of long lists in the answer, what to keep.
     #[serde(default)]
     pub(crate) keep: Option<Keep>,
