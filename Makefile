@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /usr/bin/env bash
 REAL := scripts/real-control-plane
+APISERVER_TESTS := crates/windlass-apiserver/tests
 
 .PHONY: help
 help: ## list the targets
@@ -56,3 +57,15 @@ facts: ## write the table of facts about kinds anew, from the real control plane
 	@$(REAL) start --no-controllers >/dev/null
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
 	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json
+	@scripts/protobuf 36.3 crates/windlass-apiserver/facts/protobuf.json
+
+.PHONY: openapi
+openapi: ## note anew what the real control plane says in /openapi/v2
+	@$(REAL) start --no-controllers >/dev/null
+	@scripts/openapi "$$(scripts/kubectl)" .real/kubeconfig $(APISERVER_TESTS)/openapi/definition.json $(APISERVER_TESTS)/openapi/real.json
+
+.PHONY: protobuf
+protobuf: ## write the protobuf bodies that tests read anew, with Kubernetes' own codecs
+	@scripts/protobuf-bodies 36.3 $(APISERVER_TESTS)/protobuf/bodies.jsonl
+	@scripts/protobuf-case 36.3 $(APISERVER_TESTS)/recorded/cases/protobuf.yaml \
+		$(APISERVER_TESTS)/recorded/cases/defaults.yaml $(APISERVER_TESTS)/protobuf/requests.yaml

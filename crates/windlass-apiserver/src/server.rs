@@ -14,6 +14,7 @@ use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
 use crate::http::{Body, ResourceRequest};
 use crate::node::NodeClient;
+use crate::openapi::Whole;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::services::ServiceRange;
@@ -116,6 +117,7 @@ struct Inner {
     registry: Registry,
     accounts: Accounts,
     rbac: Rbac,
+    openapi: Whole,
     config: Config,
 }
 
@@ -127,6 +129,7 @@ impl ApiServer {
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
+            openapi: Whole::default(),
             config,
         }));
         crate::bootstrap::run(&server);
@@ -168,6 +171,10 @@ impl ApiServer {
 
     pub(crate) fn rbac(&self) -> &Rbac {
         &self.0.rbac
+    }
+
+    pub(crate) fn openapi(&self) -> &Whole {
+        &self.0.openapi
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -7,6 +7,7 @@
 //! | uids, resourceVersions | `<uid>`, `<rv>` |
 //! | addresses and ports that the server chose | `<ip>`, `<port>` |
 //! | hashes and random endings in names of what controllers make | `<hash>`, `<random>` |
+//! | when and in which process a warning was logged | nothing |
 //! | the spaces between columns, whose width follows from the above | two |
 
 use std::sync::LazyLock;
@@ -30,6 +31,7 @@ static RULES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
         (r"pod-template-hash=[0-9a-z]+", "pod-template-hash=<hash>"),
         (r"(kube-api-access-)[0-9a-z]{5}", "${1}<random>"),
         (r"X509SHA256=[0-9a-f]+", "X509SHA256=<hash>"),
+        (r"(?m)^([WE])\d{4} [0-9:.]+ +\d+ ", "${1} "),
         (r"(?m)[ \t]+$", ""),
         (r"  +", "  "),
     ]

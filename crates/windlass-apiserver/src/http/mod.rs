@@ -8,7 +8,9 @@ mod serve;
 
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
-pub(crate) use negotiate::{Encoding, Shape, Wanted, decode_object, decode_yaml, media_type};
+pub(crate) use negotiate::{
+    Encoding, Expected, Shape, Wanted, decode_object, decode_yaml, media_type,
+};
 pub(crate) use request::{Query, parse, percent_decode};
 pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
@@ -54,7 +56,7 @@ impl ApiServer {
         &self,
         request: Request<B>,
         connection: Option<&Arc<Identity>>,
-        wanted: Result<Wanted>,
+        wanted: Option<Wanted>,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
@@ -90,7 +92,9 @@ impl ApiServer {
                 Ok(Answer::no_such_path())
             };
         };
-        let wanted = wanted?;
+        let wanted = wanted.ok_or_else(|| {
+            Wanted::none_acceptable(matches!(asked.verb, Verb::List | Verb::Watch))
+        })?;
         let body = read_body(body).await?;
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
@@ -132,6 +136,7 @@ impl ApiServer {
             ["api", version] => discovery::resources(&known, "", version),
             ["apis", group] => Ok(discovery::group(&known, group)),
             ["apis", group, version] => discovery::resources(&known, group, version),
+            ["openapi", "v2"] => Ok(self.openapi().answer(&known, headers)),
             ["openapi", "v3"] => Ok(Answer::value(openapi::index(&known))),
             ["openapi", "v3", "api", version] => openapi::document(&known, "", version),
             ["openapi", "v3", "apis", group, version] => openapi::document(&known, group, version),

@@ -22,7 +22,9 @@ use http::header::USER_AGENT;
 
 use crate::auth::{Identity, account, review};
 use crate::decode::FieldValidation;
-use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object, media_type};
+use crate::http::{
+    Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
+};
 use crate::json::Document;
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -178,7 +180,26 @@ impl<'a> Call<'a> {
 
     /// The body as an object of some kind.
     pub(crate) fn decode_as(&self, kind: &str) -> Result<Document> {
-        decode_object(self.headers, &self.body, kind)
+        let resource = &self.resource;
+        let mut expected = Expected {
+            group: &resource.group,
+            version: &resource.version,
+            kind,
+            has_message: true,
+        };
+        let subresource = self.request.subresource.as_deref();
+        let body = subresource
+            .and_then(|name| resource.subresource(name))
+            .and_then(|sub| sub.body.as_ref());
+        match body {
+            _ if kind == resource.kind => expected.has_message = !resource.is_custom(),
+            Some((group, version, named)) if kind == named => {
+                (expected.group, expected.version) = (group, version);
+            }
+            // Options are the same in every group.
+            _ => (expected.group, expected.version) = ("meta.k8s.io", "v1"),
+        }
+        decode_object(self.headers, &self.body, &expected)
     }
 
     /// Who is recorded as the writer: the name given, or the program's own.

@@ -66,6 +66,12 @@ impl Call<'_> {
             status["selector"] = selector.into();
         }
         let metadata = &object["metadata"];
+        let replicas = number(&paths.spec_replicas);
+        let spec = if replicas == 0 {
+            json!({})
+        } else {
+            json!({"replicas": replicas})
+        };
         json!({
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
@@ -76,7 +82,7 @@ impl Call<'_> {
                 "resourceVersion": metadata["resourceVersion"],
                 "creationTimestamp": metadata["creationTimestamp"],
             },
-            "spec": {"replicas": number(&paths.spec_replicas)},
+            "spec": spec,
             "status": status,
         })
     }

@@ -102,6 +102,9 @@ pub(crate) struct Step {
     /// Sent as it stands, for what is not JSON.
     #[serde(default)]
     pub(crate) raw_body: Option<String>,
+    /// Sent as the bytes it stands for, for what is not text.
+    #[serde(default)]
+    pub(crate) base64_body: Option<String>,
     /// Who asks.
     #[serde(default, rename = "as")]
     pub(crate) identity: Identity,

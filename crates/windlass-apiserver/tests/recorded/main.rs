@@ -62,6 +62,7 @@ cases!(
     names,
     old_versions,
     patch_rules,
+    protobuf,
     roles,
     selectors,
     status_rules,

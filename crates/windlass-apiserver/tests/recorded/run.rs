@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
 use bytes::BytesMut;
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -159,18 +160,21 @@ fn request(
     for (name, value) in &step.headers {
         request = request.header(name, filled(value, variables)?);
     }
-    let body = match (&step.body, &step.raw_body) {
-        (Some(body), _) => filled(&body.to_string(), variables)?,
-        (None, Some(raw)) => filled(raw, variables)?,
-        (None, None) => String::new(),
+    let body = match (&step.body, &step.raw_body, &step.base64_body) {
+        (Some(body), ..) => filled(&body.to_string(), variables)?.into_bytes(),
+        (None, Some(raw), _) => filled(raw, variables)?.into_bytes(),
+        (None, None, Some(bytes)) => base64::engine::general_purpose::STANDARD
+            .decode(bytes)
+            .map_err(|error| error.to_string())?,
+        (None, None, None) => Vec::new(),
     };
-    if !body.is_empty() {
+    if !body.is_empty() || step.base64_body.is_some() {
         let patch = step.patch.map(Patch::content_type);
         let content_type = patch.or(step.content_type.as_deref());
         request = request.header("content-type", content_type.unwrap_or("application/json"));
     }
     request
-        .body(Body::from(body.into_bytes()))
+        .body(Body::from(body))
         .map_err(|error| error.to_string())
 }
 

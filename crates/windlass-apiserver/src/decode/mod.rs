@@ -3,6 +3,8 @@
 //! A built-in object is read as Go would read it into a struct: unknown fields are dropped (and
 //! told), nulls and empty collections vanish, a value of the wrong type is an error.
 
+pub(crate) mod protobuf;
+
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -247,7 +249,11 @@ impl Reader {
                     {
                         true
                     }
-                    Some(field) => !is_nothing(value, &field.ty),
+                    Some(field) => {
+                        let zero = is_zero(value)
+                            && matches!(ty, Type::Named(ty) if protobuf::is_by_value(ty, name));
+                        !zero && !is_nothing(value, &field.ty)
+                    }
                 });
                 self.structure = outer;
                 Ok(())
@@ -304,6 +310,16 @@ fn is_nothing(value: &Value, ty: &Type) -> bool {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => map.is_empty() && matches!(ty.resolve(), Type::Map { .. }),
+        _ => false,
+    }
+}
+
+/// What a scalar holds in Go when nobody set it.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
         _ => false,
     }
 }
