@@ -20,14 +20,18 @@ fn play(version: &str, kubectl: &Path) {
     folder.windlass_ok(&["up", "--no-node", "--detach"]);
     let kubeconfig = folder.path().join(".windlass/kubeconfig");
     let printed = script::play(kubectl, &kubeconfig, folder.path());
+    // For whoever wants to see it whole.
+    let seen = std::env::temp_dir().join(format!("windlass-kubectl-{version}.txt"));
+    std::fs::write(&seen, &printed).expect("a temporary file can be written");
     let expected = std::fs::read_to_string(&stored).expect("the script was recorded");
-    let known = std::fs::read_to_string(script::folder().join("known.txt"))
-        .expect("known.txt is there");
+    let known =
+        std::fs::read_to_string(script::folder().join("known.txt")).expect("known.txt is there");
     let report = script::differences(&expected, &printed, &script::known(&known));
     assert!(
         report.is_empty(),
-        "{} commands print something else than on the real control plane:\n\n{}",
+        "{} commands print something else than on the real control plane (all of it is in {}):\n\n{}",
         report.len(),
+        seen.display(),
         report.join("\n\n")
     );
 }
@@ -40,9 +44,7 @@ fn kubectl(variable: &str, version: &str) -> Option<PathBuf> {
         .output()
         .ok()?;
     let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
-    printed
-        .contains(&format!("v{version}."))
-        .then_some(path)
+    printed.contains(&format!("v{version}.")).then_some(path)
 }
 
 #[test]

@@ -326,7 +326,10 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
 }
 
 fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
-    let mut clauses: Vec<&str> = text.split(',').filter(|clause| !clause.is_empty()).collect();
+    let mut clauses: Vec<&str> = text
+        .split(',')
+        .filter(|clause| !clause.is_empty())
+        .collect();
     // In this order Kubernetes reads them, and complains about the first it cannot read.
     clauses.sort_unstable();
     clauses

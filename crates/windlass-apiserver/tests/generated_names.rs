@@ -40,14 +40,22 @@ async fn drawn(seed: u64, taken: &[String]) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_taken_name_is_drawn_again_up_to_eight_times() {
-    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let name = |object: &Value| {
+        object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     // Creates draw uids as well, so each round finds the names anew, with as many objects as there
     // will be: placeholders stand in for the names that are not known yet.
     let mut taken: Vec<String> = (0..8).map(|n| format!("other-{n}")).collect();
     for tries in 0..8 {
         let object = drawn(3, &taken).await;
         let next = name(&object);
-        assert!(next.starts_with("web-"), "after {tries} collisions: {object}");
+        assert!(
+            next.starts_with("web-"),
+            "after {tries} collisions: {object}"
+        );
         assert!(!taken.contains(&next));
         taken[tries] = next;
     }

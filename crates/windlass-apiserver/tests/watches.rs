@@ -37,8 +37,12 @@ async fn next(watch: &mut Body) -> Vec<Value> {
         return Vec::new();
     };
     let bytes = frame.unwrap().into_data().unwrap();
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

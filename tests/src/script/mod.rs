@@ -47,7 +47,10 @@ pub fn play(kubectl: &Path, kubeconfig: &Path, work: &Path) -> String {
         .arg("-r")
         .args([&folder().join("files"), &files])
         .status();
-    assert!(copied.is_ok_and(|status| status.success()), "files are copied");
+    assert!(
+        copied.is_ok_and(|status| status.success()),
+        "files are copied"
+    );
     std::fs::create_dir_all(&bin).expect("a folder can be made");
     std::os::unix::fs::symlink(kubectl, bin.join("kubectl")).expect("a link can be made");
     // The script changes the namespace it works in.
@@ -71,9 +74,8 @@ pub fn play(kubectl: &Path, kubeconfig: &Path, work: &Path) -> String {
             .stdin(Stdio::null())
             .output()
             .expect("sh runs");
-        let text = |bytes: &[u8]| {
-            normalise::normalise(&String::from_utf8_lossy(bytes), step.ordered)
-        };
+        let text =
+            |bytes: &[u8]| normalise::normalise(&String::from_utf8_lossy(bytes), step.ordered);
         let _ = writeln!(out, "$ {}", step.command);
         out.push_str(&text(&output.stdout));
         for line in text(&output.stderr).lines() {
@@ -122,7 +124,10 @@ pub fn differences(expected: &str, found: &str, known: &[Known]) -> Vec<String> 
         match (real == ours, gap) {
             (true, None) | (false, Some(_)) => {}
             (true, Some(gap)) => {
-                report.push(format!("{}\n  agrees now: take it off known.txt", gap.command));
+                report.push(format!(
+                    "{}\n  agrees now: take it off known.txt",
+                    gap.command
+                ));
             }
             (false, None) => {
                 let indented = |text: &str| text.replace('\n', "\n    ");

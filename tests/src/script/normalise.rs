@@ -18,14 +18,24 @@ static RULES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     [
         // Times before ages: they end in what looks like one.
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
-        (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d \+0000", "<time>"),
-        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
+        (
+            r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d \+0000",
+            "<time>",
+        ),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0000 UTC", "<time>"),
+        (
+            r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+            "<uid>",
+        ),
         (r#"(?i)(resource ?version"?: +)"?\d+"?"#, "${1}<rv>"),
         (r"https://127\.0\.0\.1:\d+", "<server>"),
         (r"\b10\.96\.\d+\.\d+\b", "<ip>"),
         (r"\b3[0-2]\d{3}(/TCP|\b)", "<port>${1}"),
         (r"\((x\d+ over )?(\d+[smhdy])+\)", ""),
-        (r"(?m)(^|\s)(\d+[smhdy])+( ago)?( \(x\d+ over [^)]*\))?(\s|$)", "${1}<age>${5}"),
+        (
+            r"(?m)(^|\s)(\d+[smhdy])+( ago)?( \(x\d+ over [^)]*\))?(\s|$)",
+            "${1}<age>${5}",
+        ),
         (r"\bweb-[0-9a-z]{6,10}-[0-9a-z]{5}\b", "web-<hash>-<random>"),
         (r"\bweb-[0-9bcdf-hj-np-tv-xz]{6,10}\b", "web-<hash>"),
         (r"pod-template-hash=[0-9a-z]+", "pod-template-hash=<hash>"),
@@ -60,9 +70,15 @@ mod tests {
     #[test]
     fn what_differs_from_run_to_run_becomes_a_placeholder() {
         let table = "NAME                   AGE\nweb-6b7f9c5d4-x2x2p    2m3s\n";
-        assert_eq!(normalise(table, true), "NAME  AGE\nweb-<hash>-<random>  <age>\n");
+        assert_eq!(
+            normalise(table, true),
+            "NAME  AGE\nweb-<hash>-<random>  <age>\n"
+        );
         let event = "Normal  Scaled  5s (x2 over 7s)  deployment-controller  up\n";
-        assert_eq!(normalise(event, true), "Normal  Scaled  <age>  deployment-controller  up\n");
+        assert_eq!(
+            normalise(event, true),
+            "Normal  Scaled  <age>  deployment-controller  up\n"
+        );
         assert_eq!(normalise("b\na\n", false), "a\nb\n");
         assert_eq!(normalise("web-sites stay\n", true), "web-sites stay\n");
     }

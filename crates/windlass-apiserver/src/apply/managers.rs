@@ -34,11 +34,20 @@ pub(crate) struct Manager {
 
 impl Manager {
     fn new(writer: &Writer<'_>, operation: &'static str) -> Self {
-        Self::named(writer.manager, operation, writer.api_version, writer.subresource)
+        Self::named(
+            writer.manager,
+            operation,
+            writer.api_version,
+            writer.subresource,
+        )
     }
 
     fn named(name: &str, operation: &'static str, api_version: &str, subresource: &str) -> Self {
-        let api_version = if operation == "Apply" { "" } else { api_version };
+        let api_version = if operation == "Apply" {
+            ""
+        } else {
+            api_version
+        };
         Self {
             name: name.to_owned(),
             operation,
@@ -261,7 +270,10 @@ impl Managers {
     pub(crate) fn of_scale(&self, replicas: &[PathElement], scale: &[PathElement]) -> Self {
         let mut fields = FieldSet::default();
         fields.insert(scale);
-        let owners = self.0.iter().filter(|(_, owned)| owned.fields.has(replicas));
+        let owners = self
+            .0
+            .iter()
+            .filter(|(_, owned)| owned.fields.has(replicas));
         let of_scale = |(manager, owned): (&Manager, &Owned)| {
             let owned = Owned {
                 fields: fields.clone(),

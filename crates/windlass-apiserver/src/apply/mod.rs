@@ -125,7 +125,9 @@ pub(crate) fn apply(
     }
     managers.take_from_others(&manager, &written, &difference.removed);
     // Who changes nothing has not written now: the time is that of the last change, or none.
-    if merged != *live && let Some(now) = writer.now {
+    if merged != *live
+        && let Some(now) = writer.now
+    {
         managers.set_time(&manager, now);
     }
     let mut object = merged;

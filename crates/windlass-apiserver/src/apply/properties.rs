@@ -94,7 +94,14 @@ fn owned(managers: &Managers) -> FieldSet {
 
 /// Who claimed a map or list that was emptied since keeps its claim to it, as in Kubernetes.
 fn is_container(path: &[PathElement]) -> bool {
-    let containers = ["metadata", "labels", "finalizers", "spec", "containers", "env"];
+    let containers = [
+        "metadata",
+        "labels",
+        "finalizers",
+        "spec",
+        "containers",
+        "env",
+    ];
     matches!(path.last(), Some(PathElement::Field(name)) if containers.contains(&name.as_str()))
 }
 

@@ -221,16 +221,15 @@ fn summary(body: &[u8]) -> String {
 pub(crate) fn decode_yaml(body: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
-    json::from_yaml(text)
-        .map_err(|error| {
-            // Our parser says where; Kubernetes' mostly does not.
-            let said = error.to_string();
-            let what = said.lines().next().unwrap_or_default();
-            let what = what.rsplit_once(": ").map_or(what, |(_, what)| what);
-            ApiError::bad_request(format!(
-                "error decoding YAML: error converting YAML to JSON: yaml: {what}"
-            ))
-        })
+    json::from_yaml(text).map_err(|error| {
+        // Our parser says where; Kubernetes' mostly does not.
+        let said = error.to_string();
+        let what = said.lines().next().unwrap_or_default();
+        let what = what.rsplit_once(": ").map_or(what, |(_, what)| what);
+        ApiError::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: yaml: {what}"
+        ))
+    })
 }
 
 #[cfg(test)]

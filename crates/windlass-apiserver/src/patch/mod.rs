@@ -96,9 +96,7 @@ impl Patch {
                 operations.collect::<Result<_>>().map(Self::Json)
             }
             (PatchKind::Json, Value::Null) => Ok(Self::Json(Vec::new())),
-            (PatchKind::Json, other) => {
-                Err(wrong_shape(of_what, &other, "[]handlers.jsonPatchOp"))
-            },
+            (PatchKind::Json, other) => Err(wrong_shape(of_what, &other, "[]handlers.jsonPatchOp")),
             (PatchKind::Strategic, patch @ Value::Object(_)) => Ok(Self::Strategic(patch)),
             (PatchKind::Strategic, Value::Null) => Ok(Self::Strategic(tree!({}))),
             (PatchKind::Merge, Value::Null) => Err(ApiError::bad_request("Invalid JSON Patch")),

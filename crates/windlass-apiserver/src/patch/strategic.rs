@@ -155,7 +155,8 @@ fn check_order(patch: &[Value], order: &[Value], merge_key: Option<&str>) -> Res
                 return Err(no_merge_key(item, key));
             }
         }
-        let same = |listed: &Value| merge_key.map_or(item == listed, |key| item[key] == listed[key]);
+        let same =
+            |listed: &Value| merge_key.map_or(item == listed, |key| item[key] == listed[key]);
         if !ordered.any(same) {
             let shown = |list: &[Value]| go::plus_v(&Value::from(list));
             return Err(ApiError::without_reason(format!(
@@ -231,7 +232,9 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<
         let Some(value) = fields.get(key) else {
             return Err(no_merge_key(item, key));
         };
-        let found = merged.iter().position(|known| known.get(key) == Some(value));
+        let found = merged
+            .iter()
+            .position(|known| known.get(key) == Some(value));
         match found {
             Some(at) => {
                 let known = merged[at].as_object().cloned().unwrap_or_default();
@@ -244,11 +247,7 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<
 }
 
 /// Does what the elements with a directive say: what is left of the list, and of the patch.
-fn direct(
-    mut old: Vec<Value>,
-    new: Vec<Value>,
-    key: &str,
-) -> Result<(Vec<Value>, Vec<Value>)> {
+fn direct(mut old: Vec<Value>, new: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>)> {
     let mut plain = Vec::with_capacity(new.len());
     let mut replace = false;
     for item in new {
@@ -311,7 +310,13 @@ fn element_sort(old: &[Value], new: &[Value]) -> Result<Option<Sort>> {
 
 fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> ApiError {
     let shown = directive.as_str().map_or_else(
-        || format!("%!s({}={})", go::reflected(directive), go::plus_v(directive)),
+        || {
+            format!(
+                "%!s({}={})",
+                go::reflected(directive),
+                go::plus_v(directive)
+            )
+        },
         str::to_owned,
     );
     ApiError::without_reason(format!(
@@ -461,7 +466,9 @@ mod tests {
                 (Some(Value::Array(old)), Value::Array(new)) if rule.merge => {
                     let Some(merge_key) = rule.key else { continue };
                     let find = |list: &[Value], item: &Value| {
-                        list.iter().find(|known| known[merge_key] == item[merge_key]).cloned()
+                        list.iter()
+                            .find(|known| known[merge_key] == item[merge_key])
+                            .cloned()
                     };
                     let mut items = Vec::new();
                     for item in new {
@@ -501,13 +508,15 @@ mod tests {
         let containers = proptest::collection::btree_map("[p-s]", container, 1..4)
             .prop_map(|map| map.into_iter().collect::<Vec<_>>())
             .prop_shuffle();
-        let selector = proptest::option::of(proptest::collection::btree_map("[k-m]", "[x-z]", 1..3));
+        let selector =
+            proptest::option::of(proptest::collection::btree_map("[k-m]", "[x-z]", 1..3));
         (containers, selector).prop_map(|(containers, selector)| {
             let named = |(name, mut container): (String, Value)| {
                 container["name"] = name.into();
                 container
             };
-            let mut spec = json!({"containers": containers.into_iter().map(named).collect::<Vec<_>>()});
+            let mut spec =
+                json!({"containers": containers.into_iter().map(named).collect::<Vec<_>>()});
             if let Some(selector) = selector {
                 spec["nodeSelector"] = json!(selector);
             }

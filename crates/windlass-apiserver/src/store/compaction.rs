@@ -61,7 +61,11 @@ mod tests {
         let mut compaction = Compaction::every(interval);
         assert_eq!(compaction.oldest(7), 0);
         tokio::time::advance(interval).await;
-        assert_eq!(compaction.oldest(7), 0, "what was there before the first interval");
+        assert_eq!(
+            compaction.oldest(7),
+            0,
+            "what was there before the first interval"
+        );
         tokio::time::advance(interval / 2).await;
         assert_eq!(compaction.oldest(9), 0);
         tokio::time::advance(interval / 2).await;

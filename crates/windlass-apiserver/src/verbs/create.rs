@@ -60,7 +60,7 @@ impl Call<'_> {
 }
 
 /// What a client of a kind that is on its way out is told.
-fn deprecation(resource: &Resource) -> Option<String> {
+pub(super) fn deprecation(resource: &Resource) -> Option<String> {
     resource.is("", "endpoints").then(|| {
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
     })

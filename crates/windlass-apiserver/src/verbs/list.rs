@@ -171,7 +171,11 @@ impl Call<'_> {
                 metadata["remainingItemCount"] = rest.into();
             }
         }
-        Ok(self.present_list(&page, &metadata))
+        let mut answer = self.present_list(&page, &metadata);
+        answer
+            .warnings
+            .extend(super::create::deprecation(&self.resource));
+        Ok(answer)
     }
 
     /// The objects that the query's version, or its continue token, stands for.
@@ -195,13 +199,22 @@ impl Call<'_> {
                 }
             });
         };
-        if self.query.get("resourceVersion").is_some_and(|version| version != "0") {
+        if self
+            .query
+            .get("resourceVersion")
+            .is_some_and(|version| version != "0")
+        {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
         let token = Continue::decode(token)?;
-        let listing = store.list(&self.resource.table, namespace, Some(&token.after), token.revision);
+        let listing = store.list(
+            &self.resource.table,
+            namespace,
+            Some(&token.after),
+            token.revision,
+        );
         listing.map_err(|error| match error {
             RevisionError::Future => {
                 too_large(token.revision.unwrap_or_default(), store.revision())

@@ -24,7 +24,9 @@ impl Options {
             causes.extend(patch_causes(query, media_type));
         }
         if matches!(verb, Verb::Create | Verb::Update | Verb::Patch) {
-            causes.extend(manager_causes(query.get("fieldManager").unwrap_or_default()));
+            causes.extend(manager_causes(
+                query.get("fieldManager").unwrap_or_default(),
+            ));
         }
         let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
         let dry_run = dry_run(&asked).unwrap_or_else(|cause| {
@@ -33,7 +35,11 @@ impl Options {
         });
         let field_validation = FieldValidation::from_query(query).unwrap_or_else(|other| {
             let allowed = ["", "Ignore", "Strict", "Warn"].map(|value| format!("\"{value}\""));
-            causes.push(field::not_supported("fieldValidation", &other.into(), &allowed));
+            causes.push(field::not_supported(
+                "fieldValidation",
+                &other.into(),
+                &allowed,
+            ));
             FieldValidation::Warn
         });
         if !causes.is_empty() {
@@ -64,7 +70,10 @@ fn manager_causes(manager: &str) -> Vec<Cause> {
     }
     for (at, char) in manager.char_indices() {
         if char.is_control() || (char.is_whitespace() && char != ' ') {
-            let why = format!("invalid character U+{:04X} (at position {at})", u32::from(char));
+            let why = format!(
+                "invalid character U+{:04X} (at position {at})",
+                u32::from(char)
+            );
             causes.push(field::invalid("fieldManager", &manager.into(), &why));
         }
     }
@@ -76,7 +85,11 @@ pub(super) fn dry_run(asked: &[&str]) -> Result<bool, Cause> {
     let said: BTreeSet<&str> = asked.iter().copied().collect();
     if said.iter().any(|one| *one != "All") {
         let asked = serde_json::json!(asked);
-        return Err(field::not_supported("dryRun", &asked, &["\"All\"".to_owned()]));
+        return Err(field::not_supported(
+            "dryRun",
+            &asked,
+            &["\"All\"".to_owned()],
+        ));
     }
     Ok(!said.is_empty())
 }

@@ -121,7 +121,10 @@ impl Call<'_> {
         };
         let ty = Type::Named(SCALE_TYPE.into());
         let spec_replicas = self.scale_paths().spec_replicas;
-        let replicas: Vec<&str> = spec_replicas.split('.').filter(|part| !part.is_empty()).collect();
+        let replicas: Vec<&str> = spec_replicas
+            .split('.')
+            .filter(|part| !part.is_empty())
+            .collect();
         let replicas = apply::fields_path(&replicas);
         let in_scale = apply::fields_path(&["spec", "replicas"]);
         self.write_scale(&|old| {

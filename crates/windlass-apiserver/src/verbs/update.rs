@@ -26,11 +26,26 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
 /// resources all are.
 const CHANGED_AT_A_VERSION: &[(&str, &str)] = &[
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+    ),
     ("coordination.k8s.io", "leases"),
     ("node.k8s.io", "runtimeclasses"),
     ("policy", "poddisruptionbudgets"),
@@ -69,8 +84,7 @@ impl Call<'_> {
             return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
         }
         self.check_name(&object)?;
-        let conditional =
-            self.resource.is_custom() || CHANGED_AT_A_VERSION.contains(&address);
+        let conditional = self.resource.is_custom() || CHANGED_AT_A_VERSION.contains(&address);
         if conditional && matches!(meta(&object, "resourceVersion"), "" | "0") {
             // The object must be there before its version is asked for.
             self.find()?;

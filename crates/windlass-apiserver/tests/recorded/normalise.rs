@@ -152,9 +152,14 @@ impl Seen {
 
     fn object(&mut self, map: &mut Map<String, Value>) {
         if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
-            let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+            let text =
+                |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
             entries.sort_by_cached_key(|entry| {
-                (text(entry, "operation"), entry.get("time").is_some(), text(entry, "manager"))
+                (
+                    text(entry, "operation"),
+                    entry.get("time").is_some(),
+                    text(entry, "manager"),
+                )
             });
         }
         if map.get("kind").is_some_and(|kind| kind == "Table") {

@@ -49,10 +49,17 @@ impl Steps {
     /// The steps of `case` that count.
     fn of(&self, name: &str, case: &Case) -> BTreeSet<String> {
         let known: BTreeSet<String> = case.steps.iter().map(|step| step.name.clone()).collect();
-        let setup = |name: &String| case.steps.iter().any(|step| step.setup && step.name == *name);
+        let setup = |name: &String| {
+            case.steps
+                .iter()
+                .any(|step| step.setup && step.name == *name)
+        };
         let check = |named: &BTreeSet<String>| {
             let unknown: Vec<_> = named.difference(&known).collect();
-            assert!(unknown.is_empty(), "rules.yaml: {name} has no steps {unknown:?}");
+            assert!(
+                unknown.is_empty(),
+                "rules.yaml: {name} has no steps {unknown:?}"
+            );
         };
         match self {
             Self::Whole(Whole::All) => known.into_iter().filter(|step| !setup(step)).collect(),
@@ -79,7 +86,10 @@ fn every_rule_has_its_recorded_steps() {
     for (number, rule) in &rules {
         let mut recorded = 0;
         for (name, steps) in &rule.recorded {
-            assert!(CASES.contains(&name.as_str()), "rules.yaml: there is no case {name}");
+            assert!(
+                CASES.contains(&name.as_str()),
+                "rules.yaml: there is no case {name}"
+            );
             let case = Case::read(&folder().join("cases").join(format!("{name}.yaml")));
             recorded += steps.of(name, &case).len();
         }
@@ -89,13 +99,22 @@ fn every_rule_has_its_recorded_steps() {
             let code = std::fs::read_to_string(&path)
                 .unwrap_or_else(|error| panic!("rules.yaml: reading {file}: {error}"));
             for test in tests {
-                assert!(code.contains(&format!("fn {test}(")), "rules.yaml: {file} has no test {test}");
+                assert!(
+                    code.contains(&format!("fn {test}(")),
+                    "rules.yaml: {file} has no test {test}"
+                );
             }
             from_source += tests.len();
         }
-        println!("{number:>4}  {recorded:>8}  {from_source:>11}  {}", rule.about);
+        println!(
+            "{number:>4}  {recorded:>8}  {from_source:>11}  {}",
+            rule.about
+        );
         if recorded < rule.least {
-            short.push(format!("rule {number} has {recorded} of {} recorded steps", rule.least));
+            short.push(format!(
+                "rule {number} has {recorded} of {} recorded steps",
+                rule.least
+            ));
         }
     }
     assert!(short.is_empty(), "{}", short.join("\n"));
