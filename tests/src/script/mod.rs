@@ -158,7 +158,7 @@ pub fn known(text: &str) -> Vec<Known> {
     let mut found = Vec::new();
     for line in text.lines() {
         if let Some(reason) = line.strip_prefix("# ") {
-            why = reason.to_owned();
+            reason.clone_into(&mut why);
         } else if let Some(command) = line.strip_prefix("$ ") {
             found.push(Known {
                 command: command.to_owned(),
