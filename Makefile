@@ -63,6 +63,11 @@ facts: ## write the table of facts about kinds anew, from the real control plane
 	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json
 	@scripts/protobuf 36.3 crates/windlass-apiserver/facts/protobuf.json
 
+.PHONY: openapi
+openapi: ## note anew what the real control plane says in /openapi/v2
+	@$(REAL) start --no-controllers >/dev/null
+	@scripts/openapi "$$(scripts/kubectl)" .real/kubeconfig $(APISERVER_TESTS)/openapi/definition.json $(APISERVER_TESTS)/openapi/real.json
+
 .PHONY: protobuf
 protobuf: ## write the protobuf bodies that tests read anew, with Kubernetes' own codecs
 	@scripts/protobuf-bodies 36.3 $(APISERVER_TESTS)/protobuf/bodies.jsonl

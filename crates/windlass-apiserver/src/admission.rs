@@ -25,7 +25,12 @@ pub(crate) fn admit(
     namespace: &str,
     object: &mut Value,
 ) -> Result<()> {
-    namespace_lifecycle(server.store(), resource, namespace, meta(object, "name"))?;
+    // A name that is still to be generated is shown by its base.
+    let name = match meta(object, "name") {
+        "" => meta(object, "generateName"),
+        name => name,
+    };
+    namespace_lifecycle(server.store(), resource, namespace, name)?;
     if resource.is_custom() {
         return Ok(());
     }

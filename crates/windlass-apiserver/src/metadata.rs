@@ -23,15 +23,22 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
         ("rbac.authorization.k8s.io", _) if !resource.is_custom() => names::segment_errors,
         _ => names::subdomain_errors,
     };
-    let name = meta(object, "name");
-    let mut causes = if name.is_empty() {
-        vec![field::required(
+    let (name, base) = (meta(object, "name"), meta(object, "generateName"));
+    let mut causes = Vec::new();
+    if !base.is_empty() {
+        // A base may end in a dash, as something follows.
+        let masked = base.strip_suffix('-').map(|start| format!("{start}a"));
+        let wrong = check(masked.as_deref().unwrap_or(base));
+        causes.extend(invalid("metadata.generateName", base, wrong));
+    }
+    if name.is_empty() {
+        causes.push(field::required(
             "metadata.name",
             "name or generateName is required",
-        )]
+        ));
     } else {
-        invalid("metadata.name", name, check(name)).collect()
-    };
+        causes.extend(invalid("metadata.name", name, check(name)));
+    }
     causes.extend(common_causes(object));
     if !resource.is_custom() {
         causes.extend(finalizer_causes(object));
@@ -113,7 +120,7 @@ fn invalid(
 }
 
 /// Built-in kinds want a domain in the name of a finalizer that is not Kubernetes' own.
-fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
+pub(crate) fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
     let named = finalizers(object).into_iter().enumerate();
     named
         .filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name))

@@ -14,6 +14,7 @@ use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
 use crate::http::{Body, ResourceRequest};
 use crate::node::NodeClient;
+use crate::openapi::Whole;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::services::{Allocations, ServiceRange};
@@ -122,6 +123,7 @@ struct Inner {
     accounts: Accounts,
     rbac: Rbac,
     allocations: Allocations,
+    openapi: Whole,
     config: Config,
 }
 
@@ -134,6 +136,7 @@ impl ApiServer {
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
             allocations: Allocations::default(),
+            openapi: Whole::default(),
             config,
         }));
         crate::bootstrap::run(&server);
@@ -179,6 +182,10 @@ impl ApiServer {
 
     pub(crate) fn allocations(&self) -> &Allocations {
         &self.0.allocations
+    }
+
+    pub(crate) fn openapi(&self) -> &Whole {
+        &self.0.openapi
     }
 
     pub(crate) fn clock(&self) -> &Clock {

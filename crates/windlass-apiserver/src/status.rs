@@ -281,6 +281,13 @@ impl ApiError {
         error
     }
 
+    /// A custom resource cannot be treated like this.
+    pub(crate) fn not_supported(subject: Subject<'_>, verb: &str) -> Self {
+        let kind = subject.qualified();
+        let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(subject, "")
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -66,6 +66,88 @@ pub(crate) fn of(
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
 }
 
+/// Where a Service is reached from outside: nowhere, unless a load balancer or a name says so.
+fn external_addresses(service: &Value) -> String {
+    let spec = &service["spec"];
+    let listed = |list: &Value| -> Vec<String> {
+        let texts = list.as_array().into_iter().flatten();
+        texts
+            .filter_map(|one| one.as_str().map(str::to_owned))
+            .collect()
+    };
+    let mut addresses = listed(&spec["externalIPs"]);
+    match spec["type"].as_str() {
+        Some("ExternalName") => addresses.extend(spec["externalName"].as_str().map(str::to_owned)),
+        Some("LoadBalancer") => {
+            let given = ingress_addresses(&service["status"]);
+            if given.is_empty() && addresses.is_empty() {
+                return "<pending>".to_owned();
+            }
+            addresses.extend((!given.is_empty()).then_some(given));
+        }
+        _ => {}
+    }
+    addresses.join(",")
+}
+
+/// The addresses a load balancer gave.
+fn ingress_addresses(status: &Value) -> String {
+    let given = status["loadBalancer"]["ingress"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let address = |one: &Value| {
+        one["ip"]
+            .as_str()
+            .or(one["hostname"].as_str())
+            .map(str::to_owned)
+    };
+    given.filter_map(address).collect::<Vec<_>>().join(",")
+}
+
+/// The hosts of an Ingress, three at most.
+fn hosts(spec: &Value) -> String {
+    const SHOWN: usize = 3;
+    let rules = spec["rules"].as_array().into_iter().flatten();
+    let named: Vec<&str> = rules
+        .filter_map(|rule| rule["host"].as_str())
+        .filter(|host| !host.is_empty())
+        .collect();
+    match named.len() {
+        0 => "*".to_owned(),
+        count if count > SHOWN => {
+            format!("{} + {} more...", named[..SHOWN].join(","), count - SHOWN)
+        }
+        _ => named.join(","),
+    }
+}
+
+/// A number or a percentage that may be left out.
+fn count_or_share(value: &Value) -> String {
+    match value {
+        Value::Null => "N/A".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The subjects of one kind that a binding names.
+fn subjects(binding: &Value, kind: &str) -> String {
+    let all = binding["subjects"].as_array().into_iter().flatten();
+    let name = |subject: &Value| {
+        let text = |field: &str| subject[field].as_str().unwrap_or_default().to_owned();
+        match kind {
+            "ServiceAccount" => format!("{}/{}", text("namespace"), text("name")),
+            _ => text("name"),
+        }
+    };
+    let of_kind: Vec<String> = all
+        .filter(|subject| subject["kind"] == kind)
+        .map(name)
+        .collect();
+    of_kind.join(", ")
+}
+
 fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {
     match (value, ty) {
         (None | Some(Value::Null), _) => Value::Null,
@@ -132,6 +214,45 @@ fn cell(resource: &Resource, object: &Value, column: &str, now: Timestamp) -> Va
         (_, "Containers") => containers(object, "name").into(),
         (_, "Images") => containers(object, "image").into(),
         ("services", "Type") => text(&spec["type"]).into(),
+        ("services", "External-IP") => or_none(external_addresses(object)).into(),
+        ("cronjobs", "Schedule") => text(&spec["schedule"]).into(),
+        ("cronjobs", "Timezone") => or_none(text(&spec["timeZone"])).into(),
+        ("cronjobs", "Suspend") => {
+            let suspended = spec["suspend"].as_bool().unwrap_or_default();
+            if suspended { "True" } else { "False" }.into()
+        }
+        ("cronjobs", "Active") => status["active"].as_array().map_or(0, Vec::len).into(),
+        ("poddisruptionbudgets", "Min Available") => count_or_share(&spec["minAvailable"]).into(),
+        ("poddisruptionbudgets", "Max Unavailable") => {
+            count_or_share(&spec["maxUnavailable"]).into()
+        }
+        ("poddisruptionbudgets", "Allowed Disruptions") => {
+            number(&status["disruptionsAllowed"]).into()
+        }
+        ("ingresses", "Class") => or_none(text(&spec["ingressClassName"])).into(),
+        ("ingresses", "Hosts") => hosts(spec).into(),
+        ("ingresses", "Address") => ingress_addresses(status).into(),
+        ("ingresses", "Ports") => {
+            let secured = spec["tls"].as_array().is_some_and(|tls| !tls.is_empty());
+            if secured { "80, 443" } else { "80" }.into()
+        }
+        ("networkpolicies", "Pod-Selector") => {
+            or_none(labels(&spec["podSelector"]["matchLabels"])).into()
+        }
+        ("priorityclasses", "Value") => number(&object["value"]).into(),
+        ("priorityclasses", "Global-Default") => {
+            object["globalDefault"].as_bool().unwrap_or_default().into()
+        }
+        ("priorityclasses", "PreemptionPolicy") => text(&object["preemptionPolicy"]).into(),
+        ("rolebindings" | "clusterrolebindings", "Role") => {
+            let role = &object["roleRef"];
+            format!("{}/{}", text(&role["kind"]), text(&role["name"])).into()
+        }
+        ("rolebindings" | "clusterrolebindings", "Users") => subjects(object, "User").into(),
+        ("rolebindings" | "clusterrolebindings", "Groups") => subjects(object, "Group").into(),
+        ("rolebindings" | "clusterrolebindings", "ServiceAccounts") => {
+            subjects(object, "ServiceAccount").into()
+        }
         ("services", "Cluster-IP") => or_none(text(&spec["clusterIP"])).into(),
         ("services", "Port(s)") => or_none(ports(spec)).into(),
         ("services", "Selector") => or_none(labels(&spec["selector"])).into(),

@@ -196,4 +196,6 @@ fn conflict_error(conflicts: &[(Manager, FieldSet)]) -> ApiError {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

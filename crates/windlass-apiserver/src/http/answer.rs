@@ -24,6 +24,8 @@ pub(crate) enum Content {
     Json(Vec<Bytes>),
     /// JSON with a media type of its own.
     JsonAs(&'static str, Value),
+    /// What is neither JSON nor text.
+    Bytes(&'static str, Bytes),
     Text(&'static str),
     /// An endless body.
     Stream {
@@ -51,6 +53,10 @@ impl Answer {
 
     pub(crate) fn json_as(media_type: &'static str, value: Value) -> Self {
         Self::new(StatusCode::OK, Content::JsonAs(media_type, value))
+    }
+
+    pub(crate) fn bytes(media_type: &'static str, bytes: Bytes) -> Self {
+        Self::new(StatusCode::OK, Content::Bytes(media_type, bytes))
     }
 
     pub(crate) fn text(code: StatusCode, text: &'static str) -> Self {
@@ -94,6 +100,7 @@ impl Answer {
             Content::JsonAs(media_type, value) => {
                 (media_type, Body::whole(encode(&value, Encoding::Json)))
             }
+            Content::Bytes(media_type, bytes) => (media_type, Body::whole(bytes)),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
             Content::Stream { content_type, body } => (content_type, body),
         };

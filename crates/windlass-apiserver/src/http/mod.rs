@@ -139,6 +139,7 @@ impl ApiServer {
             ["api", version] => discovery::resources(&known, "", version),
             ["apis", group] => Ok(discovery::group(&known, group)),
             ["apis", group, version] => discovery::resources(&known, group, version),
+            ["openapi", "v2"] => Ok(self.openapi().answer(&known, headers)),
             ["openapi", "v3"] => Ok(Answer::value(openapi::index(&known))),
             ["openapi", "v3", "api", version] => openapi::document(&known, "", version),
             ["openapi", "v3", "apis", group, version] => openapi::document(&known, group, version),

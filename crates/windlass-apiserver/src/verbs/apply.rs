@@ -60,9 +60,11 @@ impl Call<'_> {
             let managers = Managers::read(&old["metadata"]["managedFields"]);
             let mut live = old.clone();
             set_meta(&mut live, "managedFields", None);
-            let managers = match managers.is_empty() && !meta(old, "uid").is_empty() {
-                true => self.before_first_apply(&live, &writer),
-                false => managers,
+            let untracked = managers.is_empty() && !meta(old, "uid").is_empty();
+            let managers = if untracked {
+                self.before_first_apply(&live, &writer)
+            } else {
+                managers
             };
             let applied =
                 apply::apply(&live, &config, &self.resource.ty, managers, &writer, force)?;
@@ -77,6 +79,9 @@ impl Call<'_> {
         if self.find().is_err() {
             if !subresource.is_empty() {
                 return Err(self.not_found());
+            }
+            if meta(&config, "name").is_empty() {
+                return Err(self.nameless());
             }
             let uid = meta(&config, "uid");
             if !uid.is_empty() {

@@ -35,13 +35,13 @@ impl Call<'_> {
             let found = self.find()?;
             let old = self.to_requested(found.value());
             let update = make(&old)?;
-            let named = meta(&update.object, "resourceVersion").to_owned();
-            if !named.is_empty() && named != found.revision.to_string() {
+            let named = version_named(&update.object)?;
+            if named.is_some_and(|named| named != found.revision) {
                 return Err(ApiError::modified(self.resource.subject(), self.name()));
             }
             match self.update_from(&found, &old, update, subresource) {
                 // Somebody else was quicker. Who named no version wants the change anyway.
-                Err(WriteOr::Write(WriteError::Changed)) if named.is_empty() || !self.is_put() => {}
+                Err(WriteOr::Write(WriteError::Changed)) if named.is_none() || !self.is_put() => {}
                 Err(WriteOr::Write(error)) => return Err(self.write_error(self.name(), error)),
                 Err(WriteOr::Refused(error)) => return Err(error),
                 Ok(written) => return Ok(written),
@@ -142,6 +142,9 @@ impl Call<'_> {
     fn update_causes(&self, new: &Value, old: &Value, subresource: &str) -> Vec<Cause> {
         let mut metadata = metadata::update_causes(new, old);
         metadata.extend(metadata::common_causes(new));
+        if !self.resource.is_custom() {
+            metadata.extend(metadata::finalizer_causes(new));
+        }
         let mut causes = metadata.clone();
         causes.extend(metadata);
         if self.resource.is_custom() {
@@ -200,6 +203,20 @@ impl Call<'_> {
             ));
         }
         Ok(())
+    }
+}
+
+/// The version an object says it is of; zero says nothing.
+fn version_named(object: &Value) -> Result<Option<u64>> {
+    match meta(object, "resourceVersion") {
+        "" => Ok(None),
+        text => match text.parse() {
+            Ok(0) => Ok(None),
+            Ok(version) => Ok(Some(version)),
+            Err(_) => Err(ApiError::without_reason(format!(
+                "strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))),
+        },
     }
 }
 

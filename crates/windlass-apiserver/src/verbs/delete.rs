@@ -59,7 +59,7 @@ impl Options {
         let mut options = Self::default();
         let mut dry_run = call.dry_run;
         if !call.body.is_empty() {
-            let body = call.decode_as("DeleteOptions")?.value;
+            let body = delete_options(call)?;
             options.grace = body["gracePeriodSeconds"].as_i64();
             options.propagation = body["propagationPolicy"].as_str().map(str::to_owned);
             options.orphan_dependents = body["orphanDependents"].as_bool();
@@ -158,9 +158,33 @@ impl Options {
             .grace
             .or(pod["spec"]["terminationGracePeriodSeconds"].as_i64())
             .unwrap_or(30);
-        // A negative period is one second.
-        if asked < 0 { 1 } else { asked }
+        one_at_least(asked)
     }
+}
+
+/// A negative period is one second.
+fn one_at_least(grace: i64) -> i64 {
+    if grace < 0 { 1 } else { grace }
+}
+
+/// The body of a delete.
+fn delete_options(call: &Call<'_>) -> Result<Value> {
+    let body = call.decode_as("DeleteOptions").map_err(|mut error| {
+        // Said as of any kind: what it should be was not asked.
+        if let Some(at) = error.message.find("couldn't get version/kind") {
+            let end = error.message.rfind(" (").unwrap_or(error.message.len());
+            error.message = error.message[at..end].to_owned();
+        }
+        error
+    })?;
+    let text = |field: &str| body.value[field].as_str().unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if !matches!(kind, "" | "DeleteOptions") {
+        return Err(ApiError::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    Ok(body.value)
 }
 
 /// What a delete does to an object.
@@ -179,6 +203,7 @@ impl Call<'_> {
     pub(super) fn delete(&self) -> Result<Answer> {
         let (options, dry_run) = Options::read(self)?;
         let key = self.key();
+        self.warn_of_orphans(&options);
         let (written, uid, gone) = self.delete_object(&key, &options, dry_run)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         let answers_object =
@@ -196,6 +221,17 @@ impl Call<'_> {
             self.name(),
             &uid,
         )))
+    }
+
+    /// Who deletes a job and says nothing of its pods may not know that they stay.
+    fn warn_of_orphans(&self, options: &Options) {
+        let silent = options.propagation.is_none() && options.orphan_dependents.is_none();
+        if silent && self.resource.is("batch", "jobs") {
+            self.warn(
+                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+                    .to_owned(),
+            );
+        }
     }
 
     /// Deletes one object, or marks it; tells its uid and whether it is gone.
@@ -302,7 +338,7 @@ impl Call<'_> {
             (false, _) => options.grace_for(old),
             (true, None) => 0,
             (true, Some(left)) => match options.grace {
-                Some(asked) if asked < left => asked,
+                Some(asked) if one_at_least(asked) < left => one_at_least(asked),
                 _ if left == 0 && object::finalizers(old).is_empty() => return Fate::Gone,
                 _ => return Fate::Going,
             },
@@ -399,6 +435,7 @@ impl Call<'_> {
 
     pub(super) fn delete_collection(&self) -> Result<Answer> {
         let (options, dry_run) = Options::read(self)?;
+        self.warn_of_orphans(&options);
         let selector = Selector::from_query(&self.query, &self.resource)?;
         let listing = self
             .server

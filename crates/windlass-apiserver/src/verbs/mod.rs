@@ -139,19 +139,20 @@ impl<'a> Call<'a> {
     }
 
     async fn run_subresource(&self, name: &str) -> Result<Answer> {
-        let subresource = self.resource.subresource(name).ok_or_else(|| {
-            if self.resource.is_custom() {
+        let Some(subresource) = self.resource.subresource(name) else {
+            return Err(if self.resource.is_custom() {
                 self.not_found()
             } else {
                 ApiError::resource_not_found()
-            }
-        })?;
-        if !subresource
-            .verbs
-            .iter()
-            .any(|verb| verb == self.request.verb.as_str())
-        {
-            return Err(ApiError::method_not_allowed());
+            });
+        };
+        let verb = self.request.verb.as_str();
+        if !subresource.verbs.iter().any(|known| known == verb) {
+            return Err(if self.resource.is_custom() {
+                ApiError::not_supported(self.resource.subject(), verb)
+            } else {
+                ApiError::method_not_allowed()
+            });
         }
         match (name, self.request.verb) {
             ("log", Verb::Get) => crate::node::logs(self).await,

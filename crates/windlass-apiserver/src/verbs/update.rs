@@ -59,18 +59,24 @@ const NEEDS_VERSION: &[(&str, &str)] = &[
 ];
 
 impl Call<'_> {
+    /// The name of the object is that of the path.
+    fn check_name(&self, object: &serde_json::Value) -> Result<()> {
+        let name = meta(object, "name");
+        if name == self.name() {
+            return Ok(());
+        }
+        Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            self.name()
+        )))
+    }
+
     pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
         let mut object = self.decode()?;
         if meta(&object, "name").is_empty() {
             return Err(self.nameless());
         }
-        if meta(&object, "name") != self.name() {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({})",
-                meta(&object, "name"),
-                self.name()
-            )));
-        }
+        self.check_name(&object)?;
         self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         if subresource.is_empty()
@@ -90,7 +96,7 @@ impl Call<'_> {
             return Ok(self.answer_written(written, StatusCode::CREATED));
         }
         let needs_version = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
-        if needs_version && meta(&object, "resourceVersion").is_empty() {
+        if needs_version && matches!(meta(&object, "resourceVersion"), "" | "0") {
             // The object must be there before its version is asked for.
             self.find()?;
             let cause = field::invalid(

@@ -10,7 +10,7 @@ use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
 use crate::http::{Answer, Verb};
-use crate::object::{meta, set_meta};
+use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, TableName, WriteError};
@@ -185,7 +185,7 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
-        if !meta(&object, "resourceVersion").is_empty() {
+        if !matches!(meta(&object, "resourceVersion"), "" | "0") {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",
             )));
@@ -240,7 +240,15 @@ impl Call<'_> {
 
     pub(super) fn write_error(&self, name: &str, error: WriteError) -> ApiError {
         match error {
-            WriteError::Exists => ApiError::already_exists(self.resource.subject(), name),
+            WriteError::Exists => {
+                let mut error = ApiError::already_exists(self.resource.subject(), name);
+                let key = Key::new(self.namespace(), name);
+                let found = self.server.store().get(&self.resource.table, &key);
+                if found.is_some_and(|found| object::is_terminating(&found.value())) {
+                    error.message = format!("object is being deleted: {}", error.message);
+                }
+                error
+            }
             WriteError::Missing => ApiError::not_found(self.resource.subject(), name),
             WriteError::Changed => ApiError::modified(self.resource.subject(), name),
             WriteError::Encode(error) => ApiError::internal(format!("encoding {name}: {error}")),

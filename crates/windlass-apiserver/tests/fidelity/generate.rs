@@ -693,5 +693,6 @@ fn request(name: String, method: &str, path: String) -> Step {
         watch: None,
         until: None,
         keep: None,
+        generated: None,
     }
 }

@@ -127,6 +127,9 @@ pub(crate) struct Step {
     /// Sends again until the answer is as wanted: for what a server does in the background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Until>,
+    /// What a generated name in the answer begins with, where nothing else tells that it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) generated: Option<String>,
     /// Of long lists in the answer, what to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<Keep>,

@@ -131,7 +131,9 @@ async fn play(step: &Step, variables: &mut BTreeMap<String, String>, servers: &S
                     variables.insert(name.clone(), text);
                 }
             }
-            return Played::Answered(kept(step.keep.as_ref(), answer));
+            let answer = kept(step.keep.as_ref(), answer);
+            let answer = without_random(step.generated.as_deref(), answer);
+            return Played::Answered(answer);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -316,6 +318,30 @@ fn kept(keep: Option<&Keep>, mut answer: Answer) -> Answer {
                 .is_some_and(|found| keep.values.contains(found))
         });
     }
+    answer
+}
+
+/// Takes the random ending off names that begin like this.
+fn without_random(base: Option<&str>, mut answer: Answer) -> Answer {
+    const ENDING: &str = "<random>";
+    let Some(base) = base else { return answer };
+    let text = answer.body.to_string();
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(base) {
+        let (before, after) = rest.split_at(at + base.len());
+        out.push_str(before);
+        let is_random = |ending: &&str| ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        rest = match after.get(..5).filter(is_random) {
+            Some(_) if !after[5..].starts_with(|next: char| next.is_ascii_alphanumeric()) => {
+                out.push_str(ENDING);
+                &after[5..]
+            }
+            _ => after,
+        };
+    }
+    out.push_str(rest);
+    answer.body = serde_json::from_str(&out).expect("only letters were replaced");
     answer
 }
 

@@ -1,4 +1,4 @@
-//! `OpenAPI` v3, made from the table of facts and the schemas of CRDs.
+//! Version 3: one document per group and version, made from the table of facts and the schemas of CRDs.
 //!
 //! `kubectl` reads it to see that the server checks fields itself, to explain, and to merge. It
 //! holds types and operations, no descriptions.
@@ -66,7 +66,7 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
     })))
 }
 
-fn schema_name(resource: &Resource) -> String {
+pub(super) fn schema_name(resource: &Resource) -> String {
     if let crate::types::Type::Named(name) = &resource.ty {
         return name.clone();
     }
