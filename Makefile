@@ -48,6 +48,10 @@ kubectl: ## print the path of a usable kubectl, fetching one when there is none
 record: ## send the recorded suite to a real control plane and store its answers
 	@scripts/record
 
+.PHONY: fidelity
+fidelity: ## play random sequences on the real kube-apiserver and on ours, and compare
+	@scripts/fidelity
+
 .PHONY: real-workloads
 real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
 	@scripts/real-workloads

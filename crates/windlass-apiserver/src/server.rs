@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -16,7 +17,7 @@ use crate::node::NodeClient;
 use crate::openapi::Whole;
 use crate::random::Random;
 use crate::registry::Registry;
-use crate::services::ServiceRange;
+use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
 use crate::store::Store;
 
@@ -69,6 +70,11 @@ pub trait Hooks: Send + Sync {
     ) -> HookFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+
+    /// Ends when the connection of a watch is to break; by default it never does.
+    fn breaks<'a>(&'a self, _who: &'a Identity, _watch: &'a ResourceRequest) -> HookFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// What a server is made from.
@@ -83,6 +89,11 @@ pub struct Config {
     pub nodes: Option<NodeClient>,
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
+    /// How long a list of the past can be read, at least: the next pages of a list, and what asks
+    /// for an exact version.
+    pub compaction_interval: Duration,
+    /// How long a watch lasts that does not say so: this long at least, twice as long at most.
+    pub min_request_timeout: Duration,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
 }
@@ -95,6 +106,8 @@ impl Default for Config {
             service_range: ServiceRange::default(),
             nodes: None,
             service_account_key: None,
+            compaction_interval: Duration::from_mins(5),
+            min_request_timeout: Duration::from_mins(30),
             hooks: None,
         }
     }
@@ -109,6 +122,7 @@ struct Inner {
     registry: Registry,
     accounts: Accounts,
     rbac: Rbac,
+    allocations: Allocations,
     openapi: Whole,
     config: Config,
 }
@@ -117,10 +131,11 @@ impl ApiServer {
     /// A server with nothing stored but the namespaces and roles every cluster has.
     pub fn new(config: Config) -> Self {
         let server = Self(Arc::new(Inner {
-            store: Store::new(),
+            store: Store::new(config.compaction_interval),
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
+            allocations: Allocations::default(),
             openapi: Whole::default(),
             config,
         }));
@@ -169,12 +184,20 @@ impl ApiServer {
         &self.0.openapi
     }
 
+    pub(crate) fn allocations(&self) -> &Allocations {
+        &self.0.allocations
+    }
+
     pub(crate) fn clock(&self) -> &Clock {
         &self.0.config.clock
     }
 
     pub(crate) fn random(&self) -> &Random {
         &self.0.config.random
+    }
+
+    pub(crate) fn min_request_timeout(&self) -> Duration {
+        self.0.config.min_request_timeout
     }
 
     pub(crate) fn service_range(&self) -> ServiceRange {
@@ -210,6 +233,7 @@ impl ApiServer {
 fn reason_of(code: StatusCode) -> &'static str {
     match code.as_u16() {
         409 => "Conflict",
+        410 => "Expired",
         429 => "TooManyRequests",
         503 => "ServiceUnavailable",
         504 => "Timeout",

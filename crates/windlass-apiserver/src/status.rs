@@ -62,6 +62,15 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is not shown at all.
+    pub(crate) fn invalid_hidden(field: impl Into<String>, detail: &str) -> Cause {
+        cause(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {detail}"),
+        )
+    }
+
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Cause {
         cause("FieldValueNotFound", field, format!("Not found: {value}"))
     }
@@ -111,6 +120,15 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is shown in another form than its JSON.
+    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: &str) -> Cause {
+        cause(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {shown}"),
+        )
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
         cause(
             "FieldValueTooLong",
@@ -136,6 +154,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// Where a list that broke off can go on.
+    pub(crate) continuation: Option<String>,
 }
 
 /// Shorthand for handlers.
@@ -148,6 +168,7 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            continuation: None,
         }
     }
 
@@ -275,6 +296,13 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
+    /// Something went wrong inside, told as the one cause as well.
+    pub(crate) fn internal_because(why: &str) -> Self {
+        let mut error = Self::internal(format!("Internal error occurred: {why}"));
+        error.set_causes(vec![json!({"message": why})]);
+        error
+    }
+
     /// Something went wrong that Kubernetes has no reason for: a 500 with a message alone.
     pub(crate) fn without_reason(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
@@ -290,6 +318,9 @@ impl ApiError {
             "message": self.message,
             "code": self.code.as_u16(),
         });
+        if let Some(token) = &self.continuation {
+            status["metadata"]["continue"] = token.as_str().into();
+        }
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
         }

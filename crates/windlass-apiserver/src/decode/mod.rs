@@ -14,6 +14,7 @@ use crate::http::Query;
 use crate::quantity::{self, Quantity};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result, field};
+use crate::timestamp::{self, Precision};
 use crate::types::{Scalar, Type};
 
 /// What to do about fields the server does not know.
@@ -118,6 +119,7 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
                 "ObjectMeta".clone_into(&mut reader.structure);
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
+            whole_numbers(object);
             let mut pruned = custom.prune_and_default(object);
             pruned.sort();
             reader.unknown.extend(pruned);
@@ -222,20 +224,14 @@ impl Reader {
                     let own = name.rsplit('.').next().unwrap_or_default();
                     own.clone_into(&mut self.structure);
                 }
-                if !open {
-                    map.retain(|name, _| {
-                        let known = fields.contains_key(name);
-                        if !known {
-                            self.unknown.push(place.field(name).path);
-                        }
-                        known
-                    });
-                }
                 for (name, value) in map.iter_mut() {
-                    if let Some(field) = fields.get(name) {
-                        self.read(value, &field.ty, &place.field(name))?;
+                    match fields.get(name) {
+                        Some(field) => self.read(value, &field.ty, &place.field(name))?,
+                        None if *open => {}
+                        None => self.unknown.push(place.field(name).path),
                     }
                 }
+                map.retain(|name, _| *open || fields.contains_key(name));
                 let zeros = match ty {
                     Type::Named(name) => facts::get().zeros_of(name),
                     _ => None,
@@ -260,6 +256,10 @@ impl Reader {
             }
             (Type::Map { value: ty, .. }, Value::Object(map)) => {
                 map.iter_mut().try_for_each(|(name, value)| {
+                    // A map keeps an entry that is null, as nothing of its type.
+                    if let (Value::Null, Type::Scalar(Scalar::String)) = (&*value, ty.resolve()) {
+                        *value = "".into();
+                    }
                     self.read(value, ty, &place.inside(&format!(".{name}")))
                 })
             }
@@ -289,8 +289,17 @@ impl Reader {
             Scalar::Number => value.is_number(),
             Scalar::Boolean => value.is_boolean(),
             Scalar::IntOrString => value.is_string() || whole,
-            Scalar::Time => return read_time(value),
-            Scalar::Bytes => return read_bytes(value),
+            Scalar::Time => return read_time(value, Precision::Seconds),
+            Scalar::MicroTime => return read_time(value, Precision::Micros),
+            Scalar::Bytes if value.is_string() || value.is_null() => return read_bytes(value),
+            Scalar::Bytes => {
+                return Err(format!(
+                    "json: cannot unmarshal {} into Go struct field {}.{} of type []uint8",
+                    go::json_kind(value),
+                    self.structure,
+                    place.fields
+                ));
+            }
             Scalar::Quantity => return read_quantity(value),
         };
         if fits || value.is_null() {
@@ -310,6 +319,25 @@ fn is_nothing(value: &Value, ty: &Type) -> bool {
     }
 }
 
+/// Without a type, a number that is whole is shown as such, however it was written.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| {
+                number.is_f64() && float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0
+            });
+            if let Some(whole) = whole {
+                #[allow(clippy::cast_possible_truncation, reason = "whole, and within 53 bits")]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
 /// What a scalar holds in Go when nobody set it.
 fn is_zero(value: &Value) -> bool {
     match value {
@@ -320,13 +348,14 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn read_time(value: &Value) -> Result<(), String> {
+/// A time is kept in UTC, as precise as its type is.
+fn read_time(value: &mut Value, precision: Precision) -> Result<(), String> {
     match value {
         Value::Null => Ok(()),
-        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => Ok(()),
-        Value::String(text) => Err(format!(
-            "parsing time \"{text}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{text}\" as \"2006\""
-        )),
+        Value::String(text) => {
+            *text = timestamp::canonical(text, precision)?;
+            Ok(())
+        }
         other => Err(format!(
             "json: cannot unmarshal {} into Go value of type string",
             go::json_kind(other)
@@ -334,14 +363,23 @@ fn read_time(value: &Value) -> Result<(), String> {
     }
 }
 
-/// Base64, whose line breaks do not count.
-fn read_bytes(value: &Value) -> Result<(), String> {
+/// Base64 as Go reads it: line breaks and the last bits do not count.
+const LENIENT: base64::engine::GeneralPurpose = base64::engine::GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    base64::engine::GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// Bytes are kept as Go would write them.
+fn read_bytes(value: &mut Value) -> Result<(), String> {
     match value {
         Value::Null => Ok(()),
         Value::String(text) => {
             let plain = text.replace(['\n', '\r'], "");
-            match base64::engine::general_purpose::STANDARD.decode(plain.as_bytes()) {
-                Ok(_) => Ok(()),
+            match LENIENT.decode(plain.as_bytes()) {
+                Ok(bytes) => {
+                    *text = LENIENT.encode(bytes);
+                    Ok(())
+                }
                 Err(error) => {
                     let at = match error {
                         base64::DecodeError::InvalidByte(at, _)

@@ -113,7 +113,7 @@ impl ApiServer {
         let outcome = match &result {
             Ok(answer) => Outcome {
                 code: answer.code,
-                wrote: asked.verb.writes(),
+                wrote: asked.verb.writes() && answer.code.is_success(),
             },
             Err(error) => Outcome {
                 code: error.code,
@@ -121,7 +121,10 @@ impl ApiServer {
             },
         };
         self.after(&identity, &asked, outcome).await;
-        result
+        // A refused client is warned too.
+        let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
+        answer.warnings.extend(call.into_warnings());
+        Ok(answer)
     }
 
     /// Paths that are not resources.

@@ -170,6 +170,11 @@ pub(crate) fn decode_object(
             return Err(ApiError::unsupported_media_type(&known[..count]));
         }
     };
+    if document.value.is_null() && !expected.has_message {
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in 'null' (6e756c6c)"
+        )));
+    }
     if !document.value.is_object() {
         let problem = format!(
             "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
@@ -221,8 +226,15 @@ fn summary(body: &[u8]) -> String {
 pub(crate) fn decode_yaml(body: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
-    json::from_yaml(text)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+    json::from_yaml(text).map_err(|error| {
+        // Our parser says where; Kubernetes' mostly does not.
+        let said = error.to_string();
+        let what = said.lines().next().unwrap_or_default();
+        let what = what.rsplit_once(": ").map_or(what, |(_, what)| what);
+        ApiError::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: yaml: {what}"
+        ))
+    })
 }
 
 #[cfg(test)]

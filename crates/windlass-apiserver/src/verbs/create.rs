@@ -8,15 +8,13 @@ use super::change::Update;
 use crate::apply::Managers;
 use crate::http::Answer;
 use crate::object::meta;
-use crate::resource::Resource;
 use crate::status::{ApiError, Result, Subject};
 
 impl Call<'_> {
     pub(super) fn create(&self) -> Result<Answer> {
-        let (object, mut warnings) = self.decode()?;
-        warnings.extend(deprecation(&self.resource));
+        let object = self.decode()?;
         let written = self.create_object(object, None)?;
-        Ok(self.answer_written(written, StatusCode::CREATED, warnings))
+        Ok(self.answer_written(written, StatusCode::CREATED))
     }
 
     /// Gives a pod its node: once, and never another.
@@ -57,13 +55,6 @@ impl Call<'_> {
         Ok(Answer::value(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
             .with_code(StatusCode::CREATED))
     }
-}
-
-/// What a client of a kind that is on its way out is told.
-fn deprecation(resource: &Resource) -> Option<String> {
-    resource.is("", "endpoints").then(|| {
-        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
-    })
 }
 
 fn set_scheduled(pod: &mut Value, now: &str) {

@@ -30,6 +30,15 @@ const ANSWERS_OBJECT: &[(&str, &str)] = &[
     ("", "resourcequotas"),
     ("", "serviceaccounts"),
     ("", "services"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
+    ("resource.k8s.io", "resourceslices"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
 /// Kinds that leave their dependents alone unless told otherwise.
@@ -60,7 +69,8 @@ impl Options {
                 .map(str::to_owned);
             if let Some(asked) = body["dryRun"].as_array() {
                 let asked: Vec<&str> = asked.iter().filter_map(Value::as_str).collect();
-                dry_run |= super::parse_dry_run(&asked, "DeleteOptions")?;
+                dry_run |= super::options::dry_run(&asked)
+                    .map_err(|cause| super::options::invalid("DeleteOptions", &[cause]))?;
             }
         }
         if let Some(grace) = call.query.get("gracePeriodSeconds") {
@@ -179,7 +189,7 @@ impl Call<'_> {
             StatusCode::OK
         };
         if answers_object {
-            return Ok(self.answer_written(written, code, Vec::new()));
+            return Ok(self.answer_written(written, code));
         }
         Ok(Answer::value(status::success(
             self.resource.subject(),
@@ -312,11 +322,13 @@ impl Call<'_> {
         let held = old["spec"]["finalizers"]
             .as_array()
             .is_some_and(|finalizers| !finalizers.is_empty());
-        if !held && finalizers.is_empty() {
-            return Fate::Gone;
-        }
+        // The first request only says that it is to go.
         if object::is_terminating(old) {
-            return Fate::Going;
+            return if !held && finalizers.is_empty() {
+                Fate::Gone
+            } else {
+                Fate::Going
+            };
         }
         let now = self.server.clock().now_seconds();
         set_meta(&mut marked, "deletionTimestamp", Some(now.into()));
@@ -415,7 +427,10 @@ impl Call<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let metadata = json!({"resourceVersion": listing.revision.to_string()});
+        let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+        if self.resource.is_custom() {
+            metadata["continue"] = "".into();
+        }
         if self.wanted.shape == Shape::Table {
             return Ok(Answer::value(crate::table::of(
                 &self.resource,

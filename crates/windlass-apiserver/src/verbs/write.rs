@@ -9,12 +9,12 @@ use super::Call;
 use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
-use crate::http::Answer;
+use crate::http::{Answer, Verb};
 use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
-use crate::store::{Key, Stored, WriteError};
-use crate::{admission, crd, defaults, event, metadata, strategy};
+use crate::store::{Key, Stored, TableName, WriteError};
+use crate::{admission, crd, defaults, event, metadata, services, strategy, validation};
 
 /// How often a name that is taken is drawn again, the first time counted in.
 const GENERATE_TRIES: usize = 8;
@@ -29,8 +29,8 @@ pub(super) enum Written {
 }
 
 impl Call<'_> {
-    /// Reads the body as an object of this resource, in stored form, and what to warn about.
-    pub(crate) fn decode(&self) -> Result<(Value, Vec<String>)> {
+    /// Reads the body as an object of this resource, in stored form.
+    pub(crate) fn decode(&self) -> Result<Value> {
         let document = self.decode_as(&self.resource.kind)?;
         let mut object = document.value;
         decode::check_kind(&object, &self.resource)?;
@@ -40,14 +40,17 @@ impl Call<'_> {
             .map(|path| format!("duplicate field \"{path}\""))
             .collect();
         strange.extend(self.normalise(&mut object).map_err(unreadable)?);
-        let warnings = self.judge_strange(strange, unreadable)?;
-        Ok((object, warnings))
+        self.judge_strange(strange, unreadable)?;
+        Ok(object)
     }
 
     /// Brings a client's object into stored form; what is strange about it comes back, or why it
     /// cannot be read.
     pub(super) fn normalise(&self, object: &mut Value) -> Result<Vec<String>, String> {
         let unknown = decode::normalise(object, &self.resource)?;
+        if !self.resource.is_custom() {
+            defaults::drop_zeros(object, &self.resource.ty);
+        }
         self.fill_defaults(object);
         Ok(unknown
             .iter()
@@ -60,14 +63,17 @@ impl Call<'_> {
         &self,
         strange: Vec<String>,
         refuse: impl FnOnce(String) -> ApiError,
-    ) -> Result<Vec<String>> {
+    ) -> Result<()> {
         match self.field_validation {
-            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Ignore => Ok(()),
             FieldValidation::Strict if !strange.is_empty() => Err(refuse(format!(
                 "strict decoding error: {}",
                 strange.join(", ")
             ))),
-            FieldValidation::Strict | FieldValidation::Warn => Ok(strange),
+            FieldValidation::Strict | FieldValidation::Warn => {
+                strange.into_iter().for_each(|sentence| self.warn(sentence));
+                Ok(())
+            }
         }
     }
 
@@ -93,12 +99,12 @@ impl Call<'_> {
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let mut causes = metadata::create_causes(object, &self.resource);
-        causes.extend(self.kind_causes(object));
+        causes.extend(self.kind_causes(object, None));
         self.refuse(object, &causes)
     }
 
-    /// What is wrong with an object by the rules of its kind.
-    pub(super) fn kind_causes(&self, object: &Value) -> Vec<Cause> {
+    /// What is wrong by the rules of its kind with an object that is new, or that was `old`.
+    pub(super) fn kind_causes(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         if let Some(custom) = &self.resource.custom {
             custom.validate(object)
         } else if self
@@ -107,7 +113,7 @@ impl Call<'_> {
         {
             crd::validate(object)
         } else {
-            crate::validation::check(object, &self.resource)
+            validation::check(object, old, &self.resource)
         }
     }
 
@@ -166,26 +172,19 @@ impl Call<'_> {
     /// Prepares, checks and stores an object that has its name.
     fn create_named(&self, mut object: Value) -> Result<Written, WriteOr> {
         let resource = &self.resource;
+        let mut reservation = self.reserve(&mut object, None, "")?;
         strategy::prepare_create(
             &mut object,
             resource,
             self.server.clock(),
             self.server.random(),
         );
+        if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+            strategy::set_requester(&mut object, self.who);
+        }
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
-        if resource.is("", "services") {
-            let random = self.server.random();
-            let causes = crate::services::allocate(
-                &mut object,
-                self.server.store(),
-                self.server.service_range(),
-                |below| random.between(0, below),
-            )?;
-            self.refuse(&object, &causes)?;
-            self.allocate_node_ports(&mut object)?;
-        }
         if !meta(&object, "resourceVersion").is_empty() {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",
@@ -198,6 +197,7 @@ impl Call<'_> {
                 None => Ok(Written::Value(object)),
             };
         }
+        self.claim(reservation.as_mut(), &object)?;
         let stored = self
             .server
             .store()
@@ -208,15 +208,11 @@ impl Call<'_> {
                 &resource.selectable,
             )
             .map_err(WriteOr::Write)?;
+        if let Some(reservation) = reservation {
+            reservation.keep();
+        }
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
-    }
-
-    pub(super) fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
-        let random = self.server.random();
-        crate::services::allocate_node_ports(service, self.server.store(), |below| {
-            random.between(0, below)
-        })
     }
 
     fn refusal(&self, name: &str, error: WriteOr) -> ApiError {
@@ -272,22 +268,43 @@ impl Call<'_> {
     pub(super) fn after_write(&self, stored: &Stored, deleted: bool) {
         crate::custom::after_write(self.server, &self.resource, stored, deleted);
         rbac::after_write(self.server, &self.resource, &stored.key);
+        if deleted && self.resource.is("", "services") {
+            services::release(self.server, &stored.value());
+            self.forget_endpoints(&stored.key);
+        }
+    }
+
+    /// The Endpoints of a Service go with it, so that one of the same name does not find them.
+    fn forget_endpoints(&self, service: &Key) {
+        let (store, table) = (self.server.store(), TableName::new("", "endpoints"));
+        while let Some(found) = store.get(&table, service) {
+            let last = found.value();
+            if store
+                .delete(&table, service.clone(), found.revision, last, &[])
+                .is_ok()
+            {
+                break;
+            }
+        }
     }
 
     /// The answer to a write.
-    pub(super) fn answer_written(
-        &self,
-        written: Written,
-        code: StatusCode,
-        warnings: Vec<String>,
-    ) -> Answer {
-        let mut answer = match written {
+    pub(super) fn answer_written(&self, written: Written, code: StatusCode) -> Answer {
+        let writes = matches!(self.request.verb, Verb::Create | Verb::Update | Verb::Patch);
+        if writes && self.request.subresource.is_none() {
+            let object = || match &written {
+                Written::Stored(stored) => stored.value(),
+                Written::Value(object) => object.clone(),
+            };
+            for sentence in validation::warnings(&self.resource, object) {
+                self.warn(sentence);
+            }
+        }
+        match written {
             Written::Stored(stored) => self.present(&stored),
             Written::Value(object) => self.present_value(object),
         }
-        .with_code(code);
-        answer.warnings = warnings;
-        answer
+        .with_code(code)
     }
 }
 
