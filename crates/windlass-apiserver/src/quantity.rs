@@ -140,6 +140,22 @@ impl Quantity {
     }
 }
 
+/// Why a text that cannot be parsed is no quantity: it has not the form of one, or no known suffix.
+pub(crate) fn problem(text: &str) -> &'static str {
+    let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = rest.strip_prefix('.').unwrap_or(rest);
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = rest.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    if text.is_empty() || !rest.is_empty() {
+        MALFORMED
+    } else {
+        "unable to parse quantity's suffix"
+    }
+}
+
 /// Power of ten, power of two, and family of a suffix.
 fn suffix_of(suffix: &str) -> Option<(i32, u32, Form)> {
     if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {

@@ -407,7 +407,7 @@ fn read_quantity(value: &mut Value) -> Result<(), String> {
         Value::Number(number) => number.to_string(),
         _ => return Err(quantity::MALFORMED.to_owned()),
     };
-    let read = Quantity::parse(&text).ok_or_else(|| quantity::MALFORMED.to_owned())?;
+    let read = Quantity::parse(&text).ok_or_else(|| quantity::problem(&text).to_owned())?;
     *value = read.to_string().into();
     Ok(())
 }

@@ -127,7 +127,7 @@ async fn the_definitions_are_those_of_the_real_server() {
             None if NOT_KNOWN.contains(&name.as_str()) => {}
             None => wrong.push(format!("{name} is missing")),
             Some(schema) if wanted != &json!(digest(schema)) => {
-                wrong.push(format!("{name} differs: {}", canonical(schema)))
+                wrong.push(format!("{name} differs: {}", canonical(schema)));
             }
             Some(_) => {}
         }

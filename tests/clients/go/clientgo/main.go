@@ -35,6 +35,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/retry"
 )
 
 const (
@@ -233,12 +234,17 @@ func workloads(ctx context.Context, _ *rest.Config, client kubernetes.Interface)
 	if err := expect(cpu.MilliValue() == 250 && made.Spec.Strategy.RollingUpdate != nil, "made %+v", made.Spec); err != nil {
 		return err
 	}
-	scale, err := deployments.GetScale(ctx, "web", metav1.GetOptions{})
-	if err != nil {
+	// Its controller writes it too.
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		scale, err := deployments.GetScale(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		scale.Spec.Replicas = 2
+		_, err = deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{})
 		return err
-	}
-	scale.Spec.Replicas = 2
-	if _, err := deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	return until(ctx, "the deployment's pods", func(ctx context.Context) (bool, error) {

@@ -53,7 +53,10 @@ impl Writer {
                 },
                 _ => Ok(Value::Null),
             },
-            Form::Strings => self.first_of(parsed, &[0]),
+            Form::Strings => match parsed.slot(0) {
+                Some(slot) => self.slot(slot),
+                None => Ok(Value::Array(Vec::new())),
+            },
             Form::SchemaOrBool => match parsed.slot(1) {
                 Some(_) => self.first_of(parsed, &[1]),
                 None => Ok(parsed.slot(0).is_some_and(is_true).into()),
@@ -220,7 +223,7 @@ fn time(parsed: &Parsed<'_>, micros: bool) -> Result<Value, WireError> {
 
 /// A quantity in its canonical form.
 pub(super) fn quantity(text: &str) -> Result<String, String> {
-    let read = Quantity::parse(text).ok_or_else(|| quantity::MALFORMED.to_owned())?;
+    let read = Quantity::parse(text).ok_or_else(|| quantity::problem(text).to_owned())?;
     Ok(read.to_string())
 }
 

@@ -203,9 +203,14 @@ fn one<'a>(kind: Kind, reader: &mut Reader<'a>, depth: usize) -> Result<Slot<'a>
     })
 }
 
-/// Text, which JSON can only hold as Unicode.
+/// Text, which JSON can only hold as Unicode: Go writes a mark for each byte that is not.
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    out
 }
 
 /// One entry of a map. Go reads key and value up to the end of the whole message, not of the entry,
@@ -239,10 +244,9 @@ fn entry<'a>(
 /// What an entry has that says nothing of its value.
 fn zero<'a>(kind: Kind) -> Result<Slot<'a>, WireError> {
     Ok(match kind {
-        Kind::String => Slot::Plain("".into()),
+        Kind::String | Kind::Bytes => Slot::Plain("".into()),
         Kind::Bool => Slot::Plain(false.into()),
         Kind::Int32 | Kind::Int64 | Kind::Double => Slot::Plain(0.into()),
-        Kind::Bytes => Slot::Plain(Value::Null),
         Kind::Message(id) => Slot::Message(Parsed::empty(message(id)?)),
     })
 }
