@@ -3,9 +3,11 @@
 mod certificate;
 mod claim;
 mod kinds;
+mod pod;
 
 use serde_json::Value;
 
+pub(crate) use kinds::qos_class;
 pub(crate) use certificate::{set_requester, set_times as set_condition_times};
 
 
@@ -137,6 +139,7 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             kinds::prepare_status_update(new, old, resource);
         }
         "binding" => {}
+        "ephemeralcontainers" | "resize" => pod::keep_all_but_part(new, old, subresource),
         "approval" => certificate::keep_all_but_conditions(new, old),
         "finalize" => reset_status(new, old.get("status")),
         _ => {

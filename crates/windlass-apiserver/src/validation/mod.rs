@@ -23,6 +23,7 @@ mod selector;
 mod service;
 mod service_address;
 mod storage;
+mod subresource;
 mod update;
 mod volume;
 mod warnings;
@@ -79,6 +80,8 @@ pub(crate) fn check_subresource(
                 (rules.status)(new, old, &mut causes);
             }
         }
+        "ephemeralcontainers" => subresource::check_ephemeral(new, old, &mut causes),
+        "resize" => subresource::check_resize(new, old, &mut causes),
         "approval" => certificate::check_approval(new, old, &mut causes),
         "finalize" => namespace::check_finalize(new, &mut causes),
         _ => {}
@@ -159,7 +162,7 @@ fn is_empty_selector(selector: &Value) -> bool {
 }
 
 /// Whether a label selector matches; an absent one matches nothing.
-fn selects(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;
     }
