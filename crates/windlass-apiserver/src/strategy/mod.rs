@@ -46,6 +46,7 @@ fn has_generation(resource: &Resource) -> bool {
     resource.is_custom()
         || (resource.ty.field("spec").is_some() && !WITHOUT_GENERATION.contains(&address))
         || resource.group == "admissionregistration.k8s.io"
+        || resource.is("", "podtemplates")
         || resource.is("discovery.k8s.io", "endpointslices")
         || resource.is("scheduling.k8s.io", "priorityclasses")
 }
