@@ -52,7 +52,13 @@ async fn concurrent_creates_share_no_address_and_no_port() {
         let server = server.clone();
         let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
         tokio::spawn(async move {
-            send(&server, "POST", services(), service(&format!("s{index}"), spec)).await
+            send(
+                &server,
+                "POST",
+                services(),
+                service(&format!("s{index}"), spec),
+            )
+            .await
         })
     });
     let mut addresses = BTreeSet::new();
@@ -62,7 +68,10 @@ async fn concurrent_creates_share_no_address_and_no_port() {
         assert_eq!(code, 201, "{service}");
         let spec = &service["spec"];
         assert!(addresses.insert(spec["clusterIP"].to_string()), "{spec}");
-        assert!(ports.insert(spec["ports"][0]["nodePort"].to_string()), "{spec}");
+        assert!(
+            ports.insert(spec["ports"][0]["nodePort"].to_string()),
+            "{spec}"
+        );
     }
 }
 
@@ -90,7 +99,7 @@ async fn a_full_range_says_so_and_a_refused_create_gives_back_what_it_took() {
     let (code, refused) = send(&server, "POST", services(), service("more", spec())).await;
     assert_eq!(code, 500, "{refused}");
     let gone = format!("{}/s2", services());
-    assert_eq!(send(&server, "DELETE", gone, Value::Null).await.0, 200);
+    assert_eq!(send(&server, "DELETE", gone, json!({})).await.0, 200);
     let (code, made) = send(&server, "POST", services(), service("more", spec())).await;
     assert_eq!(code, 201, "{made}");
 }

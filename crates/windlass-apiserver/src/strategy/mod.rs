@@ -7,9 +7,8 @@ mod pod;
 
 use serde_json::Value;
 
-pub(crate) use kinds::qos_class;
 pub(crate) use certificate::{set_requester, set_times as set_condition_times};
-
+pub(crate) use kinds::qos_class;
 
 use crate::clock::Clock;
 use crate::object::{meta, set_meta};

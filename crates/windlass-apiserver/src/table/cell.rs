@@ -54,7 +54,10 @@ fn template(kind: &str, object: &Value) -> Value {
 
 fn containers(kind: &str, object: &Value, part: &str) -> String {
     let template = template(kind, object);
-    let containers = template["spec"]["containers"].as_array().into_iter().flatten();
+    let containers = template["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten();
     containers
         .filter_map(|container| container[part].as_str())
         .collect::<Vec<_>>()
@@ -82,7 +85,11 @@ pub(super) fn of(kind: &str, object: &Value, column: &str, now: Timestamp) -> Va
         ("pods", "Ready" | "Status" | "Restarts") => pod::Summary::of(object).cell(column, now),
         ("pods", "IP") => {
             let listed = text(&status["podIPs"][0]["ip"]);
-            let address = if listed.is_empty() { text(&status["podIP"]) } else { listed };
+            let address = if listed.is_empty() {
+                text(&status["podIP"])
+            } else {
+                listed
+            };
             or(address, "<none>").into()
         }
         ("pods", "Node") => none(&spec["nodeName"]),
@@ -114,7 +121,12 @@ pub(super) fn of(kind: &str, object: &Value, column: &str, now: Timestamp) -> Va
         ("jobs", "Duration") => job_duration(status, now).into(),
         ("cronjobs", "Schedule") => text(&spec["schedule"]).into(),
         ("cronjobs", "Timezone") => none(&spec["timeZone"]),
-        ("cronjobs", "Suspend") => if spec["suspend"] == true { "True" } else { "False" }.into(),
+        ("cronjobs", "Suspend") => if spec["suspend"] == true {
+            "True"
+        } else {
+            "False"
+        }
+        .into(),
         ("cronjobs", "Active") => count(&status["active"]),
         ("cronjobs", "Last Schedule") => match status["lastScheduleTime"].as_str() {
             Some(at) => age(at, now).into(),
@@ -130,8 +142,11 @@ pub(super) fn of(kind: &str, object: &Value, column: &str, now: Timestamp) -> Va
         ("resourcequotas", "Request" | "Limit") => quota(status, column == "Limit").into(),
         (_, "Containers") => containers(kind, object, "name").into(),
         (_, "Images") => containers(kind, object, "image").into(),
-        ("services" | "endpoints" | "endpointslices" | "ingresses" | "ingressclasses"
-        | "ipaddresses" | "servicecidrs", _) => network::cell(kind, object, column),
+        (
+            "services" | "endpoints" | "endpointslices" | "ingresses" | "ingressclasses"
+            | "ipaddresses" | "servicecidrs",
+            _,
+        ) => network::cell(kind, object, column),
         ("networkpolicies", _) => selector(&spec["podSelector"]).into(),
         ("replicationcontrollers", "Selector") => or(labels(&spec["selector"]), "<none>").into(),
         (_, "Selector") => selector(&spec["selector"]).into(),
@@ -220,9 +235,8 @@ fn event(event: &Value, column: &str, now: Timestamp) -> Value {
         let mut found = fields.iter().map(|field| text(&event[*field]));
         found.find(|text| !text.is_empty())
     };
-    let when = |fields: &[&str]| {
-        first(fields).map_or_else(|| "<unknown>".to_owned(), |at| age(&at, now))
-    };
+    let when =
+        |fields: &[&str]| first(fields).map_or_else(|| "<unknown>".to_owned(), |at| age(&at, now));
     let about = if event["involvedObject"].is_object() {
         &event["involvedObject"]
     } else {
@@ -233,10 +247,19 @@ fn event(event: &Value, column: &str, now: Timestamp) -> Value {
         "First Seen" => when(&["firstTimestamp", "deprecatedFirstTimestamp", "eventTime"]).into(),
         "Type" => text(&event["type"]).into(),
         "Reason" => text(&event["reason"]).into(),
-        "Object" => format!("{}/{}", text(&about["kind"]).to_lowercase(), text(&about["name"])).into(),
+        "Object" => format!(
+            "{}/{}",
+            text(&about["kind"]).to_lowercase(),
+            text(&about["name"])
+        )
+        .into(),
         "Subobject" => text(&about["fieldPath"]).into(),
         "Source" => {
-            let source = &event[if event["source"].is_object() { "source" } else { "deprecatedSource" }];
+            let source = &event[if event["source"].is_object() {
+                "source"
+            } else {
+                "deprecatedSource"
+            }];
             let component = text(&source["component"]);
             let component = if component.is_empty() {
                 first(&["reportingComponent", "reportingController"]).unwrap_or_default()
@@ -248,9 +271,14 @@ fn event(event: &Value, column: &str, now: Timestamp) -> Value {
                 host => format!("{component}, {host}").into(),
             }
         }
-        "Message" => first(&["message", "note"]).unwrap_or_default().trim().into(),
+        "Message" => first(&["message", "note"])
+            .unwrap_or_default()
+            .trim()
+            .into(),
         "Count" => {
-            let counted = event["count"].as_i64().or(event["deprecatedCount"].as_i64());
+            let counted = event["count"]
+                .as_i64()
+                .or(event["deprecatedCount"].as_i64());
             counted.unwrap_or(1).max(1).into()
         }
         "Name" => meta(event, "name").into(),
@@ -260,7 +288,10 @@ fn event(event: &Value, column: &str, now: Timestamp) -> Value {
 
 fn controller(object: &Value) -> String {
     let owners = object["metadata"]["ownerReferences"].as_array();
-    let owner = owners.into_iter().flatten().find(|one| one["controller"] == true);
+    let owner = owners
+        .into_iter()
+        .flatten()
+        .find(|one| one["controller"] == true);
     let Some(owner) = owner else {
         return "<none>".to_owned();
     };
@@ -328,7 +359,11 @@ fn node(node: &Value, column: &str) -> Value {
     let address = |kind: &str| -> Value {
         let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
         let mut found = addresses.into_iter().filter(|one| one["type"] == kind);
-        none(&found.next().map_or(Value::Null, |one| one["address"].clone()))
+        none(
+            &found
+                .next()
+                .map_or(Value::Null, |one| one["address"].clone()),
+        )
     };
     match column {
         "Status" => node_status(node).into(),
@@ -343,7 +378,10 @@ fn node(node: &Value, column: &str) -> Value {
 }
 
 fn node_status(node: &Value) -> String {
-    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    let conditions = node["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
     let ready = conditions.into_iter().find(|one| one["type"] == "Ready");
     let mut shown = match ready {
         None => "Unknown",
@@ -360,11 +398,15 @@ fn node_status(node: &Value) -> String {
 fn roles(node: &Value) -> String {
     let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
     let mut roles: Vec<String> = labels
-        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
-            Some(role) if !role.is_empty() => Some(role.to_owned()),
-            _ if key == "kubernetes.io/role" => Some(text(value)).filter(|role| !role.is_empty()),
-            _ => None,
-        })
+        .filter_map(
+            |(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+                Some(role) if !role.is_empty() => Some(role.to_owned()),
+                _ if key == "kubernetes.io/role" => {
+                    Some(text(value)).filter(|role| !role.is_empty())
+                }
+                _ => None,
+            },
+        )
         .collect();
     roles.sort();
     roles.dedup();
@@ -468,7 +510,10 @@ fn claim_state(claim: &Value) -> String {
         }
     } else {
         states.push("allocated");
-        if status["reservedFor"].as_array().is_some_and(|users| !users.is_empty()) {
+        if status["reservedFor"]
+            .as_array()
+            .is_some_and(|users| !users.is_empty())
+        {
             states.push("reserved");
         }
     }
@@ -478,7 +523,13 @@ fn claim_state(claim: &Value) -> String {
 fn flow(object: &Value, column: &str) -> Value {
     let (spec, status) = (&object["spec"], &object["status"]);
     let limited = &spec["limited"];
-    let or_none = |value: &Value| if value.is_null() { "<none>".into() } else { value.clone() };
+    let or_none = |value: &Value| {
+        if value.is_null() {
+            "<none>".into()
+        } else {
+            value.clone()
+        }
+    };
     match column {
         "PriorityLevel" => text(&spec["priorityLevelConfiguration"]["name"]).into(),
         "MatchingPrecedence" => number(&spec["matchingPrecedence"]),
@@ -498,9 +549,7 @@ fn flow(object: &Value, column: &str) -> Value {
 
 fn certificate(request: &Value) -> String {
     let conditions = request["status"]["conditions"].as_array();
-    let has = |kind: &str| {
-        conditions.is_some_and(|all| all.iter().any(|one| one["type"] == kind))
-    };
+    let has = |kind: &str| conditions.is_some_and(|all| all.iter().any(|one| one["type"] == kind));
     let mut shown: Vec<&str> = ["Denied", "Approved"]
         .into_iter()
         .filter(|kind| has(kind))
@@ -520,7 +569,9 @@ fn certificate(request: &Value) -> String {
 
 fn available(status: &Value) -> String {
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    let found = conditions.into_iter().find(|one| one["type"] == "Available");
+    let found = conditions
+        .into_iter()
+        .find(|one| one["type"] == "Available");
     match found {
         None => "Unknown".to_owned(),
         Some(one) if one["status"] == "True" => "True".to_owned(),

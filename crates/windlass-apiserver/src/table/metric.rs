@@ -19,7 +19,10 @@ pub(super) fn cell(scaler: &Value, column: &str) -> Value {
             None => "<unset>".into(),
         },
         "MaxPods" => spec["maxReplicas"].as_i64().unwrap_or_default().into(),
-        _ => status["currentReplicas"].as_i64().unwrap_or_default().into(),
+        _ => status["currentReplicas"]
+            .as_i64()
+            .unwrap_or_default()
+            .into(),
     }
 }
 

@@ -84,7 +84,9 @@ fn endpoints(endpoints: &Value) -> String {
     }
     let mut all = Vec::new();
     for subset in subsets {
-        let addresses = items(subset, "addresses").iter().map(|one| text(&one["ip"]));
+        let addresses = items(subset, "addresses")
+            .iter()
+            .map(|one| text(&one["ip"]));
         let addresses: Vec<String> = addresses.collect();
         let ports = items(subset, "ports");
         if ports.is_empty() {
@@ -103,10 +105,12 @@ fn endpoints(endpoints: &Value) -> String {
 }
 
 fn slice_ports(slice: &Value) -> String {
-    let ports = items(slice, "ports").iter().map(|port| match &port["port"] {
-        Value::Null => or(text(&port["name"]), "*"),
-        number => number.to_string(),
-    });
+    let ports = items(slice, "ports")
+        .iter()
+        .map(|port| match &port["port"] {
+            Value::Null => or(text(&port["name"]), "*"),
+            number => number.to_string(),
+        });
     let ports: Vec<String> = ports.collect();
     or(three(&ports), "<unset>")
 }

@@ -32,7 +32,10 @@ fn ended(terminated: &Value) -> String {
     match terminated["reason"].as_str() {
         Some(reason) if !reason.is_empty() => reason.to_owned(),
         _ if signal != 0 => format!("Signal:{signal}"),
-        _ => format!("ExitCode:{}", terminated["exitCode"].as_i64().unwrap_or_default()),
+        _ => format!(
+            "ExitCode:{}",
+            terminated["exitCode"].as_i64().unwrap_or_default()
+        ),
     }
 }
 

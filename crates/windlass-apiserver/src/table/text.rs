@@ -75,7 +75,11 @@ pub(super) fn modes(modes: &Value) -> String {
         ("ReadWriteMany", "RWX"),
         ("ReadWriteOncePod", "RWOP"),
     ];
-    let has = |mode: &str| modes.as_array().is_some_and(|all| all.iter().any(|one| one == mode));
+    let has = |mode: &str| {
+        modes
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one == mode))
+    };
     let shown: Vec<&str> = order
         .iter()
         .filter(|(mode, _)| has(mode))

@@ -111,7 +111,9 @@ fn check_signer(signer: &At<'_>, causes: &mut Vec<Cause>) {
         }
     }
     if !domain.contains('.') {
-        causes.push(signer.invalid("should be a domain with at least two segments separated by dots"));
+        causes.push(
+            signer.invalid("should be a domain with at least two segments separated by dots"),
+        );
     }
     for label in path.split('.') {
         for why in names::subdomain_errors(label) {

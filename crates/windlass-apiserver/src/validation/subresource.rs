@@ -85,7 +85,10 @@ pub(super) fn check_resize(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
             };
             for kind in ["limits", "requests"] {
                 let amounts = |one: &Value| {
-                    one["resources"][kind].as_object().cloned().unwrap_or_default()
+                    one["resources"][kind]
+                        .as_object()
+                        .cloned()
+                        .unwrap_or_default()
                 };
                 let (now, then) = (amounts(now), amounts(then));
                 if then.keys().any(|key| !now.contains_key(key)) {
@@ -95,9 +98,9 @@ pub(super) fn check_resize(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
                     causes.push(field::forbidden(path, &why));
                 }
                 let keys: BTreeSet<&String> = now.keys().chain(then.keys()).collect();
-                others |= keys
-                    .into_iter()
-                    .any(|key| !matches!(key.as_str(), "cpu" | "memory") && now.get(key) != then.get(key));
+                others |= keys.into_iter().any(|key| {
+                    !matches!(key.as_str(), "cpu" | "memory") && now.get(key) != then.get(key)
+                });
             }
         }
     }
