@@ -40,24 +40,7 @@ pub(crate) fn of(
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
-            let cells: Vec<Value> = match &resource.custom {
-                Some(custom) => std::iter::once(object["metadata"]["name"].clone())
-                    .chain(custom.cells.iter().zip(resource.columns.iter().skip(1)).map(|(path, column)| {
-                        custom_cell(path.find(object), &column.ty, options.now)
-                    }))
-                    .collect(),
-                None => {
-                    let columns = resource.columns.iter();
-                    let mut cells: Vec<Value> = columns
-                        .map(|column| cell::of(&resource.plural, object, &column.name, options.now))
-                        .collect();
-                    // One kind has a cell that no column announces.
-                    if resource.is("networking.k8s.io", "ipaddresses") {
-                        cells.push(age(meta(object, "creationTimestamp"), options.now).into());
-                    }
-                    cells
-                }
-            };
+            let cells = cells(resource, object, options.now);
             let mut row = json!({"cells": cells, "object": null});
             let over = resource.is("", "pods").then(|| pod::row_conditions(object));
             if let Some(conditions) = over.flatten() {
@@ -73,6 +56,26 @@ pub(crate) fn of(
         })
         .collect();
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
+}
+
+/// The cells of one object.
+fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
+    if let Some(custom) = &resource.custom {
+        let columns = custom.cells.iter().zip(resource.columns.iter().skip(1));
+        let cells = columns.map(|(path, column)| custom_cell(path.find(object), &column.ty, now));
+        return std::iter::once(object["metadata"]["name"].clone())
+            .chain(cells)
+            .collect();
+    }
+    let columns = resource.columns.iter();
+    let mut cells: Vec<Value> = columns
+        .map(|column| cell::of(&resource.plural, object, &column.name, now))
+        .collect();
+    // One kind has a cell that no column announces.
+    if resource.is("networking.k8s.io", "ipaddresses") {
+        cells.push(age(meta(object, "creationTimestamp"), now).into());
+    }
+    cells
 }
 
 fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {

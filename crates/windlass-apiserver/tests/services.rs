@@ -34,7 +34,7 @@ fn services() -> String {
     "/api/v1/namespaces/default/services".to_owned()
 }
 
-fn service(name: &str, spec: Value) -> Value {
+fn service(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
 }
 
@@ -56,7 +56,7 @@ async fn concurrent_creates_share_no_address_and_no_port() {
                 &server,
                 "POST",
                 services(),
-                service(&format!("s{index}"), spec),
+                service(&format!("s{index}"), &spec),
             )
             .await
         })
@@ -87,19 +87,19 @@ async fn a_full_range_says_so_and_a_refused_create_gives_back_what_it_took() {
     // Of eight addresses the first and the last are nobody's, and one is the kubernetes Service's.
     let spec = || json!({"ports": [{"port": 80}]});
     for index in 0..5 {
-        let made = service(&format!("s{index}"), spec());
+        let made = service(&format!("s{index}"), &spec());
         assert_eq!(send(&server, "POST", services(), made).await.0, 201);
         // A name that is taken, and an object that is wrong, leave no address behind.
-        let again = service(&format!("s{index}"), spec());
+        let again = service(&format!("s{index}"), &spec());
         let (code, refused) = send(&server, "POST", services(), again).await;
         assert!(code == 409 || index == 4, "{refused}");
-        let wrong = service("wrong", json!({"ports": [{"port": 0}]}));
+        let wrong = service("wrong", &json!({"ports": [{"port": 0}]}));
         assert_ne!(send(&server, "POST", services(), wrong).await.0, 201);
     }
-    let (code, refused) = send(&server, "POST", services(), service("more", spec())).await;
+    let (code, refused) = send(&server, "POST", services(), service("more", &spec())).await;
     assert_eq!(code, 500, "{refused}");
     let gone = format!("{}/s2", services());
     assert_eq!(send(&server, "DELETE", gone, json!({})).await.0, 200);
-    let (code, made) = send(&server, "POST", services(), service("more", spec())).await;
+    let (code, made) = send(&server, "POST", services(), service("more", &spec())).await;
     assert_eq!(code, 201, "{made}");
 }

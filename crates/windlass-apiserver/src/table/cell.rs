@@ -181,7 +181,6 @@ pub(super) fn of(kind: &str, object: &Value, column: &str, now: Timestamp) -> Va
         ("storageclasses", "AllowVolumeExpansion") => truth(&object["allowVolumeExpansion"]),
         ("volumeattachments", "Attacher") => text(&spec["attacher"]).into(),
         ("volumeattachments", "PV") => text(&spec["source"]["persistentVolumeName"]).into(),
-        ("volumeattachments", "Node") => text(&spec["nodeName"]).into(),
         ("volumeattachments", "Attached") => truth(&status["attached"]),
         ("volumeattributesclasses", "DriverName") => text(&object["driverName"]).into(),
         (_, "Webhooks") => count(&object["webhooks"]),
@@ -194,7 +193,7 @@ pub(super) fn of(kind: &str, object: &Value, column: &str, now: Timestamp) -> Va
         (_, "PolicyName") => text(&spec["policyName"]).into(),
         (_, "ParamRef") => parameters(&spec["paramRef"]).into(),
         ("resourceclaims", "State") => claim_state(object).into(),
-        ("resourceslices", "Node") => text(&spec["nodeName"]).into(),
+        ("volumeattachments" | "resourceslices", "Node") => text(&spec["nodeName"]).into(),
         ("resourceslices", "Driver") => text(&spec["driver"]).into(),
         ("resourceslices", "Pool") => text(&spec["pool"]["name"]).into(),
         ("flowschemas" | "prioritylevelconfigurations", _) => flow(object, column),
@@ -418,10 +417,9 @@ fn volume(kind: &str, object: &Value, column: &str) -> Value {
     let is_claim = kind == "persistentvolumeclaims";
     let bound = !text(&spec["volumeName"]).is_empty();
     match column {
-        "Capacity" if is_claim && !bound => "".into(),
+        "Capacity" | "Access Modes" if is_claim && !bound => "".into(),
         "Capacity" if is_claim => text(&status["capacity"]["storage"]).into(),
         "Capacity" => text(&spec["capacity"]["storage"]).into(),
-        "Access Modes" if is_claim && !bound => "".into(),
         "Access Modes" if is_claim => modes(&status["accessModes"]).into(),
         "Access Modes" => modes(&spec["accessModes"]).into(),
         "Reclaim Policy" => text(&spec["persistentVolumeReclaimPolicy"]).into(),
@@ -475,13 +473,13 @@ fn parameters(reference: &Value) -> String {
         return "<unset>".to_owned();
     }
     let labels = reference["selector"]["matchLabels"].as_object();
-    let labels: String = labels
+    let labels: Vec<String> = labels
         .into_iter()
         .flatten()
         .map(|(key, value)| format!("{key}: {},", text(value)))
         .collect();
     let expressions = reference["selector"]["matchExpressions"].as_array();
-    let expressions: String = expressions
+    let expressions: Vec<String> = expressions
         .into_iter()
         .flatten()
         .map(|one| {
@@ -493,6 +491,7 @@ fn parameters(reference: &Value) -> String {
             )
         })
         .collect();
+    let (labels, expressions) = (labels.concat(), expressions.concat());
     format!(
         "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
     )
@@ -503,14 +502,14 @@ fn claim_state(claim: &Value) -> String {
     if is_terminating(claim) {
         states.push("deleted");
     }
-    let status = &claim["status"];
-    if status["allocation"].is_null() {
+    let found = &claim["status"];
+    if found["allocation"].is_null() {
         if states.is_empty() {
             states.push("pending");
         }
     } else {
         states.push("allocated");
-        if status["reservedFor"]
+        if found["reservedFor"]
             .as_array()
             .is_some_and(|users| !users.is_empty())
         {

@@ -94,9 +94,12 @@ fn endpoints(endpoints: &Value) -> String {
             continue;
         }
         for port in ports {
-            let of_port = addresses.iter().map(|ip| match ip.contains(':') {
-                true => format!("[{ip}]:{}", port["port"]),
-                false => format!("{ip}:{}", port["port"]),
+            let of_port = addresses.iter().map(|ip| {
+                if ip.contains(':') {
+                    format!("[{ip}]:{}", port["port"])
+                } else {
+                    format!("{ip}:{}", port["port"])
+                }
             });
             all.extend(of_port);
         }

@@ -62,7 +62,7 @@ impl Call<'_> {
             resource,
             query: self.query.clone(),
             body: self.body.clone(),
-            wanted: self.wanted.clone(),
+            wanted: self.wanted,
             ..*self
         };
         call.bind_by(&binding)

@@ -54,7 +54,7 @@ impl Call<'_> {
             [] => self.delete_evicted(options, dry_run)?,
             [budget] => {
                 self.check_preconditions(&found, &options)?;
-                match verdict(&budget.value(), &pod)? {
+                match verdict(&budget.value(), &pod) {
                     Verdict::LetGo => {}
                     Verdict::Take => self.take_disruption(budget, &pod, dry_run)?,
                 }
@@ -95,13 +95,13 @@ impl Call<'_> {
             let new = self.disrupted(&old, meta(pod, "name"));
             let key = found.key.clone();
             match store.update(&budget_table(), key.clone(), found.revision, new, &[]) {
-                Ok(_) => return Ok(()),
                 Err(WriteError::Changed) => match store.get(&budget_table(), &key) {
                     Some(now) => found = now,
                     // Somebody removed it: nothing forbids the eviction any more.
                     None => return Ok(()),
                 },
-                Err(_) => return Ok(()),
+                Ok(_) | Err(WriteError::Missing) => return Ok(()),
+                Err(error) => return Err(self.write_error(key.name(), error)),
             }
         }
         Err(still_processed(meta(&found.value(), "name")))
@@ -204,7 +204,7 @@ fn counts(pod: &Value) -> bool {
     !is_terminating(pod) && !matches!(phase, "Succeeded" | "Failed" | "Pending")
 }
 
-fn verdict(budget: &Value, pod: &Value) -> Result<Verdict> {
+fn verdict(budget: &Value, pod: &Value) -> Verdict {
     let conditions = pod["status"]["conditions"].as_array();
     let ready = conditions
         .into_iter()
@@ -215,10 +215,10 @@ fn verdict(budget: &Value, pod: &Value) -> Result<Verdict> {
         let met =
             number("desiredHealthy") > 0 && number("currentHealthy") >= number("desiredHealthy");
         if met || budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" {
-            return Ok(Verdict::LetGo);
+            return Verdict::LetGo;
         }
     }
-    Ok(Verdict::Take)
+    Verdict::Take
 }
 
 fn too_many(cause: &str, retry_after: Option<u64>) -> ApiError {
