@@ -4,8 +4,10 @@
 //! column.
 
 mod cell;
+mod event;
 mod metric;
 mod network;
+mod node;
 mod pod;
 mod text;
 

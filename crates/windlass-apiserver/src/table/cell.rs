@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::text::{first_of, joined, labels, modes, or, selector, text};
-use super::{age, duration, metric, network, pod};
+use super::{age, duration, event, metric, network, node, pod};
 use crate::object::{is_terminating, meta};
 
 fn number(value: &Value) -> Value {
@@ -78,7 +78,7 @@ pub(super) fn of(kind: &str, object: &Value, column: &str, now: Timestamp) -> Va
     let (spec, status) = (&object["spec"], &object["status"]);
     match (kind, column) {
         ("storageclasses", "Name") => storage_class_name(object).into(),
-        ("events", _) => event(object, column, now),
+        ("events", _) => event::cell(object, column, now),
         (_, "Name") => meta(object, "name").into(),
         (_, "Age") => age(meta(object, "creationTimestamp"), now).into(),
         (_, "Created At") => meta(object, "creationTimestamp").into(),
@@ -156,7 +156,7 @@ pub(super) fn of(kind: &str, object: &Value, column: &str, now: Timestamp) -> Va
         }
         ("secrets", "Type") => text(&object["type"]).into(),
         ("namespaces", "Status") => text(&status["phase"]).into(),
-        ("nodes", _) => node(object, column),
+        ("nodes", _) => node::cell(object, column),
         ("leases", "Holder") => text(&spec["holderIdentity"]).into(),
         ("priorityclasses", "Value") => number(&object["value"]),
         ("priorityclasses", "Global-Default") => truth(&object["globalDefault"]),
@@ -229,62 +229,6 @@ fn storage_class_name(class: &Value) -> String {
     }
 }
 
-fn event(event: &Value, column: &str, now: Timestamp) -> Value {
-    let first = |fields: &[&str]| {
-        let mut found = fields.iter().map(|field| text(&event[*field]));
-        found.find(|text| !text.is_empty())
-    };
-    let when =
-        |fields: &[&str]| first(fields).map_or_else(|| "<unknown>".to_owned(), |at| age(&at, now));
-    let about = if event["involvedObject"].is_object() {
-        &event["involvedObject"]
-    } else {
-        &event["regarding"]
-    };
-    match column {
-        "Last Seen" => when(&["lastTimestamp", "deprecatedLastTimestamp", "eventTime"]).into(),
-        "First Seen" => when(&["firstTimestamp", "deprecatedFirstTimestamp", "eventTime"]).into(),
-        "Type" => text(&event["type"]).into(),
-        "Reason" => text(&event["reason"]).into(),
-        "Object" => format!(
-            "{}/{}",
-            text(&about["kind"]).to_lowercase(),
-            text(&about["name"])
-        )
-        .into(),
-        "Subobject" => text(&about["fieldPath"]).into(),
-        "Source" => {
-            let source = &event[if event["source"].is_object() {
-                "source"
-            } else {
-                "deprecatedSource"
-            }];
-            let component = text(&source["component"]);
-            let component = if component.is_empty() {
-                first(&["reportingComponent", "reportingController"]).unwrap_or_default()
-            } else {
-                component
-            };
-            match text(&source["host"]).as_str() {
-                "" => component.into(),
-                host => format!("{component}, {host}").into(),
-            }
-        }
-        "Message" => first(&["message", "note"])
-            .unwrap_or_default()
-            .trim()
-            .into(),
-        "Count" => {
-            let counted = event["count"]
-                .as_i64()
-                .or(event["deprecatedCount"].as_i64());
-            counted.unwrap_or(1).max(1).into()
-        }
-        "Name" => meta(event, "name").into(),
-        _ => "<none>".into(),
-    }
-}
-
 fn controller(object: &Value) -> String {
     let owners = object["metadata"]["ownerReferences"].as_array();
     let owner = owners
@@ -350,66 +294,6 @@ fn quota(status: &Value, limits: bool) -> String {
         })
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-fn node(node: &Value, column: &str) -> Value {
-    let info = &node["status"]["nodeInfo"];
-    let unknown = |value: &Value| or(text(value), "<unknown>").into();
-    let address = |kind: &str| -> Value {
-        let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
-        let mut found = addresses.into_iter().filter(|one| one["type"] == kind);
-        none(
-            &found
-                .next()
-                .map_or(Value::Null, |one| one["address"].clone()),
-        )
-    };
-    match column {
-        "Status" => node_status(node).into(),
-        "Roles" => roles(node).into(),
-        "Version" => text(&info["kubeletVersion"]).into(),
-        "Internal-IP" => address("InternalIP"),
-        "External-IP" => address("ExternalIP"),
-        "OS-Image" => unknown(&info["osImage"]),
-        "Kernel-Version" => unknown(&info["kernelVersion"]),
-        _ => unknown(&info["containerRuntimeVersion"]),
-    }
-}
-
-fn node_status(node: &Value) -> String {
-    let conditions = node["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let ready = conditions.into_iter().find(|one| one["type"] == "Ready");
-    let mut shown = match ready {
-        None => "Unknown",
-        Some(one) if one["status"] == "True" => "Ready",
-        Some(_) => "NotReady",
-    }
-    .to_owned();
-    if node["spec"]["unschedulable"] == true {
-        shown.push_str(",SchedulingDisabled");
-    }
-    shown
-}
-
-fn roles(node: &Value) -> String {
-    let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
-    let mut roles: Vec<String> = labels
-        .filter_map(
-            |(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
-                Some(role) if !role.is_empty() => Some(role.to_owned()),
-                _ if key == "kubernetes.io/role" => {
-                    Some(text(value)).filter(|role| !role.is_empty())
-                }
-                _ => None,
-            },
-        )
-        .collect();
-    roles.sort();
-    roles.dedup();
-    or(roles.join(","), "<none>")
 }
 
 fn volume(kind: &str, object: &Value, column: &str) -> Value {
