@@ -13,6 +13,7 @@
 //! | `serviceaccount` | gives every namespace its default account |
 //! | `rootca` | gives every namespace the API server's certificate |
 //! | `scheduler` | binds pods to nodes |
+//! | `protection` | keeps claims and volumes that are in use |
 
 mod cause;
 mod deployment;
@@ -21,6 +22,7 @@ mod namespace;
 mod owner;
 mod pending;
 mod pod;
+mod protection;
 mod replicaset;
 mod resource;
 mod rootca;
@@ -49,5 +51,5 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         Some(root_ca) => operator.controller(rootca::controller(root_ca)),
         None => operator,
     };
-    garbage::add_to(operator)
+    garbage::add_to(protection::add_to(operator))
 }

@@ -130,7 +130,15 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str) {
             .when
             .as_ref()
             .is_none_or(|(sibling, value)| map.get(sibling).is_some_and(|found| found == value));
-        if wanted && !map.contains_key(&default.field) {
+        // Behind no pointer a zero is what nobody set.
+        let zero = facts::get()
+            .zeros_of(ty)
+            .and_then(|zeros| zeros.get(&default.field));
+        let unset = match map.get(&default.field) {
+            None => true,
+            Some(value) => (value.is_number() || value.is_string()) && Some(value) == zero,
+        };
+        if wanted && unset {
             map.insert(default.field.clone(), default.value.clone());
         }
     }

@@ -45,9 +45,9 @@ pub(crate) fn drop_zeros(value: &mut Value, ty: &Type) {
             }
         }
         Value::Array(items) => {
-            items
-                .iter_mut()
-                .for_each(|item| drop_zeros(item, ty.item()));
+            for item in items {
+                drop_zeros(item, ty.item());
+            }
         }
         _ => {}
     }

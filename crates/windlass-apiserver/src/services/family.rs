@@ -24,7 +24,7 @@ pub(super) fn fill(spec: &mut Value, old: Option<&Value>) -> Vec<Cause> {
     let unselected = text(spec, "clusterIP") == "None"
         && spec["selector"]
             .as_object()
-            .is_none_or(|labels| labels.is_empty());
+            .is_none_or(serde_json::Map::is_empty);
     if spec["ipFamilyPolicy"].is_null() {
         let before = old.map(policy).filter(|policy| !policy.is_empty());
         let chosen = before.unwrap_or(if unselected {

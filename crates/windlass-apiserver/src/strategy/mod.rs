@@ -3,10 +3,12 @@
 mod certificate;
 mod claim;
 mod kinds;
+mod pod;
 
 use serde_json::Value;
 
 pub(crate) use certificate::{set_requester, set_times as set_condition_times};
+pub(crate) use kinds::qos_class;
 
 use crate::clock::Clock;
 use crate::object::{meta, set_meta};
@@ -43,6 +45,7 @@ fn has_generation(resource: &Resource) -> bool {
     resource.is_custom()
         || (resource.ty.field("spec").is_some() && !WITHOUT_GENERATION.contains(&address))
         || resource.group == "admissionregistration.k8s.io"
+        || resource.is("", "podtemplates")
         || resource.is("discovery.k8s.io", "endpointslices")
         || resource.is("scheduling.k8s.io", "priorityclasses")
 }
@@ -136,6 +139,7 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             kinds::prepare_status_update(new, old, resource);
         }
         "binding" => {}
+        "ephemeralcontainers" | "resize" => pod::keep_all_but_part(new, old, subresource),
         "approval" => certificate::keep_all_but_conditions(new, old),
         "finalize" => reset_status(new, old.get("status")),
         _ => {

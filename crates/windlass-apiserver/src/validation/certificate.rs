@@ -41,8 +41,11 @@ fn blocks(field: &At<'_>) -> Vec<Pem> {
     let text = field.text().replace(['\n', '\r'], "");
     let engine = base64::engine::general_purpose::STANDARD;
     let bytes = engine.decode(text).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     Pem::iter_from_buffer(&bytes)
         .filter_map(Result::ok)
+        // A block that is cut off is none.
+        .filter(|block| text.contains(&format!("-----END {}-----", block.label)))
         .collect()
 }
 

@@ -196,10 +196,8 @@ pub(super) fn check_level(level: &Value, causes: &mut Vec<Cause>) {
     let kind = spec.get("type");
     let exempt = meta(level, "name") == "exempt";
     if !kind.text().is_empty() && exempt != (kind.text() == "Exempt") {
-        if kind.text() == "Exempt" || exempt {
-            let why = "must be 'Exempt' if and only if `name` is 'exempt'";
-            causes.push(kind.invalid(why));
-        }
+        let why = "must be 'Exempt' if and only if `name` is 'exempt'";
+        causes.push(kind.invalid(why));
     }
     match kind.text() {
         "Exempt" => {

@@ -41,6 +41,7 @@ mod service;
 mod service_address;
 mod status;
 mod storage;
+mod subresource;
 mod template;
 mod update;
 mod volume;
@@ -98,6 +99,8 @@ pub(crate) fn check_subresource(
             Some(rules) => (rules.status)(new, old, &mut causes),
             None => causes.extend(status::check(new, old, resource)),
         },
+        "ephemeralcontainers" => subresource::check_ephemeral(new, old, &mut causes),
+        "resize" => subresource::check_resize(new, old, &mut causes),
         "approval" => certificate::check_approval(new, old, &mut causes),
         "finalize" => namespace::check_finalize(new, &mut causes),
         _ => {}

@@ -181,10 +181,9 @@ fn check_source(spec: &At<'_>, causes: &mut Vec<Cause>) {
             "rbd" => need(&source, &["monitors", "image"], causes),
             "cephfs" => need(&source, &["monitors"], causes),
             "gcePersistentDisk" => need(&source, &["pdName"], causes),
-            "awsElasticBlockStore" => need(&source, &["volumeID"], causes),
+            "awsElasticBlockStore" | "cinder" => need(&source, &["volumeID"], causes),
             "azureFile" => need(&source, &["secretName", "shareName"], causes),
             "azureDisk" => need(&source, &["diskName", "diskURI"], causes),
-            "cinder" => need(&source, &["volumeID"], causes),
             "vsphereVolume" => need(&source, &["volumePath"], causes),
             _ => {}
         }
@@ -275,11 +274,9 @@ pub(super) fn check_inline(spec: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(csi.required("has to be specified in the context of inline volumes"));
     }
     check_modes(&spec.get("accessModes"), "", causes);
-    for part in ["nodeAffinity"] {
-        let part = spec.get(part);
-        if part.is_set() {
-            causes.push(part.forbidden(refused));
-        }
+    let affinity = spec.get("nodeAffinity");
+    if affinity.is_set() {
+        causes.push(affinity.forbidden(refused));
     }
     check_source(spec, causes);
     let class = spec.get("storageClassName");

@@ -54,10 +54,7 @@ fn secret(secret: &Value) -> Vec<String> {
         let text = secret["data"][key].as_str().unwrap_or_default();
         let engine = base64::engine::general_purpose::STANDARD;
         let bytes = engine.decode(text).unwrap_or_default();
-        Pem::iter_from_buffer(&bytes)
-            .filter_map(Result::ok)
-            .next()
-            .is_none()
+        !Pem::iter_from_buffer(&bytes).any(|block| block.is_ok())
     };
     for (key, what) in [("tls.crt", "certificate"), ("tls.key", "key")] {
         if is_empty(key) {
