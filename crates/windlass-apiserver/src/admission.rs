@@ -1,5 +1,7 @@
 //! Built-in admission: what a new object passes, and what it is given, before it is stored.
 
+mod class;
+
 use serde_json::{Map, Value, json};
 
 use crate::object::{self, meta, meta_mut};
@@ -32,9 +34,29 @@ pub(crate) fn admit(
             service_account(server.store(), server.random(), resource, namespace, object)?;
             pod_defaults(object);
         }
-        ("", "persistentvolumeclaims") => add_finalizer(object, "kubernetes.io/pvc-protection"),
+        ("", "persistentvolumeclaims") => {
+            class::default_storage(server.store(), object);
+            add_finalizer(object, "kubernetes.io/pvc-protection");
+        }
         ("", "persistentvolumes") => add_finalizer(object, "kubernetes.io/pv-protection"),
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            add_finalizer(object, "kubernetes.io/vac-protection");
+        }
+        ("networking.k8s.io", "ingresses") => class::default_ingress(server.store(), object),
         _ => {}
+    }
+    Ok(())
+}
+
+/// Refuses a change that its kind allows and the cluster does not.
+pub(crate) fn validate_change(
+    server: &ApiServer,
+    resource: &Resource,
+    new: &Value,
+    old: &Value,
+) -> Result<()> {
+    if resource.is("", "persistentvolumeclaims") {
+        class::check_growth(server.store(), resource, new, old)?;
     }
     Ok(())
 }

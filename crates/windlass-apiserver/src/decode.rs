@@ -220,20 +220,14 @@ impl Reader {
                     let own = name.rsplit('.').next().unwrap_or_default();
                     own.clone_into(&mut self.structure);
                 }
-                if !open {
-                    map.retain(|name, _| {
-                        let known = fields.contains_key(name);
-                        if !known {
-                            self.unknown.push(place.field(name).path);
-                        }
-                        known
-                    });
-                }
                 for (name, value) in map.iter_mut() {
-                    if let Some(field) = fields.get(name) {
-                        self.read(value, &field.ty, &place.field(name))?;
+                    match fields.get(name) {
+                        Some(field) => self.read(value, &field.ty, &place.field(name))?,
+                        None if *open => {}
+                        None => self.unknown.push(place.field(name).path),
                     }
                 }
+                map.retain(|name, _| *open || fields.contains_key(name));
                 let zeros = match ty {
                     Type::Named(name) => facts::get().zeros_of(name),
                     _ => None,
@@ -284,7 +278,15 @@ impl Reader {
             Scalar::Boolean => value.is_boolean(),
             Scalar::IntOrString => value.is_string() || whole,
             Scalar::Time => return read_time(value),
-            Scalar::Bytes => return read_bytes(value),
+            Scalar::Bytes if value.is_string() || value.is_null() => return read_bytes(value),
+            Scalar::Bytes => {
+                return Err(format!(
+                    "json: cannot unmarshal {} into Go struct field {}.{} of type []uint8",
+                    go::json_kind(value),
+                    self.structure,
+                    place.fields
+                ));
+            }
             Scalar::Quantity => return read_quantity(value),
         };
         if fits || value.is_null() {
@@ -318,14 +320,23 @@ fn read_time(value: &Value) -> Result<(), String> {
     }
 }
 
-/// Base64, whose line breaks do not count.
-fn read_bytes(value: &Value) -> Result<(), String> {
+/// Base64 as Go reads it: line breaks and the last bits do not count.
+const LENIENT: base64::engine::GeneralPurpose = base64::engine::GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    base64::engine::GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// Bytes are kept as Go would write them.
+fn read_bytes(value: &mut Value) -> Result<(), String> {
     match value {
         Value::Null => Ok(()),
         Value::String(text) => {
             let plain = text.replace(['\n', '\r'], "");
-            match base64::engine::general_purpose::STANDARD.decode(plain.as_bytes()) {
-                Ok(_) => Ok(()),
+            match LENIENT.decode(plain.as_bytes()) {
+                Ok(bytes) => {
+                    *text = LENIENT.encode(bytes);
+                    Ok(())
+                }
                 Err(error) => {
                     let at = match error {
                         base64::DecodeError::InvalidByte(at, _)

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
+use crate::types::{Field, GRANULAR, ListKind, PatchRule, Scalar, Type};
 
 /// The version of Kubernetes the facts were read from.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
@@ -44,15 +44,21 @@ impl Facts {
 
     /// The fields of a type that are on the wire even when nobody set them, and what they hold then.
     pub(crate) fn zeros_of(&self, name: &str) -> Option<&Map<String, Value>> {
-        self.zeros.get(name)
+        self.zeros.get(name.strip_prefix(GRANULAR).unwrap_or(name))
     }
 
     fn from_raw(raw: RawFacts, zeros: HashMap<String, Map<String, Value>>) -> Self {
-        let types = raw
+        let mut types: HashMap<String, Type> = raw
             .types
             .iter()
             .map(|(name, ty)| (name.clone(), ty.to_type(name)))
             .collect();
+        for (name, ty) in &raw.types {
+            if let Type::Struct { fields, atomic: true, open } = ty.to_type(name) {
+                let granular = Type::Struct { fields, atomic: false, open };
+                types.insert(format!("{GRANULAR}{name}"), granular);
+            }
+        }
         Self {
             version: raw.version,
             groups: raw.groups,
@@ -193,6 +199,10 @@ impl RawField {
     fn to_type(&self) -> Type {
         let atomic = self.map.as_deref() == Some("atomic");
         match self.t.as_deref() {
+            Some("ref") if self.map.as_deref() == Some("granular") => {
+                let name = self.reference.as_deref().unwrap_or_default();
+                Type::Named(format!("{GRANULAR}{name}"))
+            }
             Some("ref") => Type::Named(self.reference.clone().unwrap_or_default()),
             Some("string") if self.format.as_deref() == Some("date-time") => {
                 Type::Scalar(Scalar::Time)

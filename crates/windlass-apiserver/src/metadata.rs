@@ -17,6 +17,9 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
     let check = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces" | "services") if !resource.is_custom() => names::label_errors,
+        ("networking.k8s.io", "ipaddresses") if !resource.is_custom() => {
+            crate::validation::address_name_errors
+        }
         ("rbac.authorization.k8s.io", _) if !resource.is_custom() => names::segment_errors,
         _ => names::subdomain_errors,
     };

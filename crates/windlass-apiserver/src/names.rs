@@ -2,6 +2,8 @@
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const OLD_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const DOTTED: &str = "must not contain dots";
 const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const DATA_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
@@ -25,8 +27,57 @@ pub(crate) fn subdomain_errors(name: &str) -> Vec<String> {
     if name.len() > 253 {
         errors.push("must be no more than 253 characters".to_owned());
     }
-    if !name.split('.').all(is_label) {
+    if !is_subdomain(name) {
         errors.push(SUBDOMAIN.to_owned());
+    }
+    errors
+}
+
+fn is_subdomain(name: &str) -> bool {
+    name.split('.').all(is_label)
+}
+
+/// `*.` and a subdomain.
+pub(crate) fn wildcard_errors(name: &str) -> Vec<String> {
+    let fits = name.strip_prefix("*.").is_some_and(is_subdomain);
+    if fits {
+        Vec::new()
+    } else {
+        vec![WILDCARD.to_owned()]
+    }
+}
+
+/// A label that begins with a letter.
+pub(crate) fn old_label_errors(name: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if name.len() > 63 {
+        errors.push("must be no more than 63 characters".to_owned());
+    }
+    if !is_label(name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        errors.push(OLD_LABEL.to_owned());
+    }
+    errors
+}
+
+/// The name of a port.
+pub(crate) fn port_name_errors(name: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut wrong = |why: &str| errors.push(why.to_owned());
+    if name.len() > 15 {
+        wrong("must be no more than 15 characters");
+    }
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(plain) {
+        wrong("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    }
+    if !name.chars().any(|c| c.is_ascii_lowercase()) {
+        wrong("must contain at least one letter (a-z)");
+    }
+    if name.contains("--") {
+        wrong("must not contain consecutive hyphens");
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        wrong("must not begin or end with a hyphen");
     }
     errors
 }
@@ -143,11 +194,12 @@ pub(crate) fn qualified_errors(key: &str) -> Vec<String> {
         if prefix.is_empty() {
             errors.push("prefix part must be non-empty".to_owned());
         } else {
-            errors.extend(
-                subdomain_errors(prefix)
-                    .into_iter()
-                    .map(|error| format!("prefix part {}", error.replace("253 characters", "253 bytes"))),
-            );
+            if prefix.len() > 253 {
+                errors.push("prefix part must be no more than 253 bytes".to_owned());
+            }
+            if !is_subdomain(prefix) {
+                errors.push(format!("prefix part {SUBDOMAIN}"));
+            }
         }
     }
     if name.is_empty() {

@@ -41,6 +41,23 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
+    /// Nothing.
+    pub(crate) const ZERO: Self = Self {
+        nanos: 0,
+        form: Form::Decimal,
+    };
+
+    /// The amount as a whole number, rounded away from zero.
+    pub(crate) fn units(self) -> i128 {
+        let whole = self.nanos / NANO;
+        whole + self.nanos.signum() * i128::from(self.nanos % NANO != 0)
+    }
+
+    /// Whether nothing is left over.
+    pub(crate) fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+
     /// Reads a quantity; `None` when the text is none.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text
@@ -78,11 +95,6 @@ impl Quantity {
 
     pub(crate) fn is_zero(&self) -> bool {
         self.nanos == 0
-    }
-
-    /// Whether it is a whole number, to the thousandth.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.milli() % 1000 == 0
     }
 
     /// In thousandths, rounded up.

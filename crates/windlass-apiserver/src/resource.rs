@@ -12,8 +12,18 @@ use crate::store::TableName;
 use crate::types::Type;
 
 /// Subresources this server implements; others are not advertised.
-pub(crate) const SERVED_SUBRESOURCES: &[&str] =
-    &["status", "scale", "binding", "finalize", "log", "token"];
+pub(crate) const SERVED_SUBRESOURCES: &[&str] = &[
+    "approval",
+    "binding",
+    "ephemeralcontainers",
+    "eviction",
+    "finalize",
+    "log",
+    "resize",
+    "scale",
+    "status",
+    "token",
+];
 
 /// A subresource and what its body is.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use crate::http::{Body, ResourceRequest};
 use crate::node::NodeClient;
 use crate::random::Random;
 use crate::registry::Registry;
-use crate::services::ServiceRange;
+use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
 use crate::store::Store;
 
@@ -108,6 +108,7 @@ struct Inner {
     registry: Registry,
     accounts: Accounts,
     rbac: Rbac,
+    allocations: Allocations,
     config: Config,
 }
 
@@ -119,6 +120,7 @@ impl ApiServer {
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
+            allocations: Allocations::default(),
             config,
         }));
         crate::bootstrap::run(&server);
@@ -160,6 +162,10 @@ impl ApiServer {
 
     pub(crate) fn rbac(&self) -> &Rbac {
         &self.0.rbac
+    }
+
+    pub(crate) fn allocations(&self) -> &Allocations {
+        &self.0.allocations
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -120,6 +120,15 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is shown in another form than its JSON.
+    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: &str) -> Cause {
+        cause(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {shown}"),
+        )
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
         cause(
             "FieldValueTooLong",
@@ -282,6 +291,13 @@ impl ApiError {
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
+    /// Something went wrong inside, told as the one cause as well.
+    pub(crate) fn internal_because(why: &str) -> Self {
+        let mut error = Self::internal(format!("Internal error occurred: {why}"));
+        error.set_causes(vec![json!({"message": why})]);
+        error
     }
 
     /// Something went wrong that Kubernetes has no reason for: a 500 with a message alone.

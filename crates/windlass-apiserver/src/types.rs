@@ -78,7 +78,19 @@ pub(crate) enum Type {
 
 static ANY: Type = Type::Any;
 
+/// What stands before the name of a type whose fields are owned one by one where it is used,
+/// though the type itself is replaced whole.
+pub(crate) const GRANULAR: &str = "granular#";
+
 impl Type {
+    /// The name of the definition, if it is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Type::Named(name) => Some(name.strip_prefix(GRANULAR).unwrap_or(name)),
+            _ => None,
+        }
+    }
+
     /// Follows names to what they stand for.
     pub(crate) fn resolve(&self) -> &Type {
         let mut ty = self;

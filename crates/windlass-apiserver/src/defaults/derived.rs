@@ -261,3 +261,36 @@ pub(super) fn policy_types(spec: &mut Fields) {
         spec.insert("policyTypes".into(), types);
     }
 }
+
+/// An address that a load balancer has is its own unless it says otherwise.
+pub(super) fn ip_mode(point: &mut Fields) {
+    let addressed = point.get("ip").and_then(Value::as_str);
+    if addressed.is_some_and(|address| !address.is_empty()) {
+        set(point, "ipMode", "VIP");
+    }
+}
+
+/// Seconds a client is sent to the same endpoint, and who is reached from outside.
+pub(super) fn service(spec: &mut Fields) {
+    match spec.get("sessionAffinity").and_then(Value::as_str) {
+        Some("ClientIP") => {
+            let config = spec
+                .entry("sessionAffinityConfig")
+                .or_insert_with(|| json!({}));
+            if let Some(config) = config.as_object_mut() {
+                let client = config.entry("clientIP").or_insert_with(|| json!({}));
+                if let Some(client) = client.as_object_mut() {
+                    set(client, "timeoutSeconds", 10_800);
+                }
+            }
+        }
+        Some("None") => {
+            spec.remove("sessionAffinityConfig");
+        }
+        _ => {}
+    }
+    let inside = spec.get("type").and_then(Value::as_str) == Some("ClusterIP");
+    if inside && !is_empty(spec, "externalIPs") {
+        set(spec, "externalTrafficPolicy", "Cluster");
+    }
+}

@@ -6,6 +6,7 @@
 //! without `omitempty`) gets its zero value, from `facts/zeros.json`.
 
 mod derived;
+mod omitted;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -13,6 +14,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 pub(crate) use derived::TEMPLATE_GENERATION;
+pub(crate) use omitted::drop_zeros;
 
 use crate::facts;
 use crate::types::Type;
@@ -60,7 +62,7 @@ static TABLE: LazyLock<HashMap<String, Vec<Default>>> = LazyLock::new(|| {
 pub(crate) fn fill(value: &mut Value, ty: &Type) {
     match value {
         Value::Object(map) => {
-            if let Type::Named(name) = ty {
+            if let Some(name) = ty.name() {
                 fill_type(map, name);
                 for (field, zero) in facts::get().zeros_of(name).into_iter().flatten() {
                     if !map.contains_key(field) {
@@ -144,7 +146,9 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str) {
         "core.v1.PodSpec" => derived::service_account(map),
         "core.v1.ReplicationController" => derived::selector_from_template(map),
         "core.v1.Secret" => derived::string_data(map),
+        "core.v1.LoadBalancerIngress" => derived::ip_mode(map),
         "core.v1.ServicePort" => derived::target_port(map),
+        "core.v1.ServiceSpec" => derived::service(map),
         "core.v1.Volume" => derived::empty_dir(map),
         "networking.v1.NetworkPolicySpec" => derived::policy_types(map),
         _ => {}

@@ -109,7 +109,7 @@ impl ApiServer {
         let outcome = match &result {
             Ok(answer) => Outcome {
                 code: answer.code,
-                wrote: asked.verb.writes(),
+                wrote: asked.verb.writes() && answer.code.is_success(),
             },
             Err(error) => Outcome {
                 code: error.code,

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use super::{certificate, claim};
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::object::{meta, meta_mut, set_meta};
 use crate::resource::Resource;
+use crate::services;
 
 /// Sets what a new object of some kinds gets.
 pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Clock) {
@@ -13,7 +15,10 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
         return;
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => object["spec"]["finalizers"] = json!(["kubernetes"]),
+        ("", "namespaces") => add_namespace_finalizer(object),
+        ("", "serviceaccounts") => keep_secret_names(object),
+        ("", "persistentvolumeclaims") => claim::normalise_sources(object, None),
+        ("discovery.k8s.io", "endpointslices") => drop_topology(object),
         ("", "persistentvolumes") => {
             object["status"] =
                 json!({"phase": "Pending", "lastPhaseTransitionTime": clock.now_seconds()});
@@ -47,8 +52,16 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
                 }
             }
         }
+    } else if resource.is("", "serviceaccounts") {
+        keep_secret_names(new);
+    } else if resource.is("", "persistentvolumeclaims") {
+        claim::normalise_sources(new, Some(old));
+    } else if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        new["spec"] = old["spec"].clone();
+    } else if resource.is("discovery.k8s.io", "endpointslices") {
+        drop_topology(new);
     } else if resource.is("", "services") {
-        keep_addresses(new, old);
+        services::drop_dependent(new, old);
     } else if resource.is("apps", "daemonsets") {
         let generation = template_generation(old);
         let changed = new["spec"]["template"] != old["spec"]["template"];
@@ -56,10 +69,40 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
     }
 }
 
+/// A namespace is held by Kubernetes, and by whom it names.
+fn add_namespace_finalizer(namespace: &mut Value) {
+    let finalizers = &mut namespace["spec"]["finalizers"];
+    match finalizers.as_array_mut() {
+        Some(list) if list.iter().any(|name| name == "kubernetes") => {}
+        Some(list) => list.push("kubernetes".into()),
+        None => *finalizers = json!(["kubernetes"]),
+    }
+}
+
+/// Of the secrets of an account only their names count.
+fn keep_secret_names(account: &mut Value) {
+    for secret in account["secrets"].as_array_mut().into_iter().flatten() {
+        if let Some(secret) = secret.as_object_mut() {
+            secret.retain(|field, _| field == "name");
+        }
+    }
+}
+
+/// This version has fields for what was told here.
+fn drop_topology(slice: &mut Value) {
+    for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
+        if let Some(endpoint) = endpoint.as_object_mut() {
+            endpoint.remove("deprecatedTopology");
+        }
+    }
+}
+
 /// The same for an update of the status.
 pub(super) fn prepare_status_update(new: &mut Value, old: &Value, resource: &Resource) {
     if resource.is("apps", "deployments") {
         set_meta(new, "labels", old["metadata"].get("labels").cloned());
+    } else if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        certificate::keep_decisions(new, old);
     } else if resource.is("", "pods") {
         let owners = old["metadata"].get("ownerReferences").cloned();
         set_meta(new, "ownerReferences", owners);
@@ -67,42 +110,6 @@ pub(super) fn prepare_status_update(new: &mut Value, old: &Value, resource: &Res
             && let Some(class) = old["status"].get("qosClass")
         {
             new["status"]["qosClass"] = class.clone();
-        }
-    }
-}
-
-/// An update that leaves the addresses and node ports out keeps them.
-fn keep_addresses(new: &mut Value, old: &Value) {
-    if new["spec"]["type"] == "ExternalName" {
-        return;
-    }
-    let mut fields = vec!["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
-    if new["spec"]["type"] == "LoadBalancer" {
-        fields.push("healthCheckNodePort");
-    }
-    for field in fields {
-        let unset = new["spec"].get(field).is_none_or(|value| value == "");
-        if let (true, Some(kept)) = (unset, old["spec"].get(field)) {
-            new["spec"][field] = kept.clone();
-        }
-    }
-    let has_node_ports = matches!(
-        new["spec"]["type"].as_str(),
-        Some("NodePort" | "LoadBalancer")
-    );
-    let ports = new["spec"]["ports"]
-        .as_array_mut()
-        .filter(|_| has_node_ports);
-    for port in ports.into_iter().flatten() {
-        let before = old["spec"]["ports"].as_array().into_iter().flatten();
-        let same = before.into_iter().find(|before| {
-            before["port"] == port["port"] && before["protocol"] == port["protocol"]
-        });
-        if let (Some(kept), None) = (
-            same.and_then(|before| before.get("nodePort")),
-            port.get("nodePort"),
-        ) {
-            port["nodePort"] = kept.clone();
         }
     }
 }

@@ -1,8 +1,13 @@
 //! What a write may change: the fields the server sets itself, generation, and the split of status from the rest.
 
+mod certificate;
+mod claim;
 mod kinds;
 
 use serde_json::Value;
+
+pub(crate) use certificate::{set_requester, set_times as set_condition_times};
+
 
 use crate::clock::Clock;
 use crate::object::{meta, set_meta};
@@ -27,7 +32,8 @@ const WITHOUT_GENERATION: &[(&str, &str)] = &[
     ("apiregistration.k8s.io", "apiservices"),
     ("networking.k8s.io", "ipaddresses"),
     ("networking.k8s.io", "servicecidrs"),
-    ("networking.k8s.io", "ingressclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
 ];
 
 /// Kinds whose generation also follows their annotations.
@@ -47,6 +53,9 @@ pub(crate) fn reset_fields(
     resource: &Resource,
     subresource: &str,
 ) -> &'static [&'static [&'static str]] {
+    if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        return certificate::reset_fields(subresource);
+    }
     match subresource {
         "status" if resource.is_custom() => &[&["metadata"], &["spec"]],
         "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
@@ -128,19 +137,8 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             kinds::prepare_status_update(new, old, resource);
         }
         "binding" => {}
-        "finalize" => {
-            let mut kept = old.clone();
-            kept["spec"]["finalizers"] = new["spec"]["finalizers"].clone();
-            if kept["spec"]["finalizers"].is_null()
-                && let Some(spec) = kept["spec"].as_object_mut()
-            {
-                spec.remove("finalizers");
-            }
-            for field in ["managedFields", "resourceVersion"] {
-                set_meta(&mut kept, field, new["metadata"].get(field).cloned());
-            }
-            *new = kept;
-        }
+        "approval" => certificate::keep_all_but_conditions(new, old),
+        "finalize" => reset_status(new, old.get("status")),
         _ => {
             if resource.has_status() {
                 reset_status(new, old.get("status"));

@@ -2,8 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::at::At;
-use super::{apps, cluster, event, job, limits, pod, template};
 use crate::resource::Resource;
 use crate::status::{Cause, field};
 
@@ -14,7 +12,6 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
         return Vec::new();
     }
     let mut causes = Vec::new();
-    workload(new, old, resource, &mut causes);
     let mut immutable = |path: &str| {
         let at = |object: &Value| {
             path.split('.')
@@ -25,12 +22,6 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
         }
     };
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "secrets") => {
-            immutable("type");
-            frozen_data(new, old, &mut causes);
-        }
-        ("", "configmaps") => frozen_data(new, old, &mut causes),
-        ("", "services") => service(&new["spec"], &old["spec"], &mut causes),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             immutable("spec.group");
             immutable("spec.names.plural");
@@ -53,61 +44,6 @@ fn is_established(definition: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-}
-
-/// An immutable `ConfigMap` or Secret stays so, with all it holds.
-fn frozen_data(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    if old["immutable"] != true {
-        return;
-    }
-    let why = "field is immutable when `immutable` is set";
-    if new["immutable"] != true {
-        causes.push(field::forbidden("immutable", why));
-    }
-    for part in ["data", "binaryData"] {
-        if new.get(part) != old.get(part) {
-            causes.push(field::forbidden(part, why));
-        }
-    }
-}
-
-/// A Service keeps the address it was given, unless it stops having one.
-fn service(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let has_address = |spec: &Value| spec["type"] != "ExternalName";
-    let address = |spec: &Value| spec["clusterIPs"][0].clone();
-    if has_address(new)
-        && has_address(old)
-        && !old["clusterIP"].is_null()
-        && address(new) != address(old)
-    {
-        causes.push(field::invalid(
-            "spec.clusterIPs[0]",
-            &new["clusterIPs"],
-            "may not change once set",
-        ));
-    }
-}
-
-/// Workloads and what they need.
-fn workload(new: &Value, old: &Value, resource: &Resource, causes: &mut Vec<Cause>) {
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "nodes") => cluster::node_update(new, old, causes),
-        ("", "pods") => pod::check_update(new, old, causes),
-        ("", "resourcequotas") => limits::quota_update(new, old, causes),
-        ("apps", "controllerrevisions") => cluster::immutable(new, old, "data", causes),
-        ("apps", "daemonsets" | "deployments" | "replicasets") => {
-            let spec = At::root(&new["spec"], "spec");
-            template::immutable_selector(&spec.child("selector"), &old["spec"]["selector"], causes);
-        }
-        ("apps", "statefulsets") => apps::stateful_set_update(new, old, causes),
-        ("batch", "jobs") => job::check_update(new, old, causes),
-        ("events.k8s.io", "events") => event::check_newer_update(new, old, causes),
-        ("node.k8s.io", "runtimeclasses") => cluster::immutable(new, old, "handler", causes),
-        ("scheduling.k8s.io", "priorityclasses") => {
-            cluster::priority_class_update(new, old, causes);
-        }
-        _ => {}
-    }
 }
 
 /// Shown under the names of the Go struct.

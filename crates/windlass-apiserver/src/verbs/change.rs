@@ -12,7 +12,7 @@ use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Stored, WriteError};
-use crate::{metadata, strategy, validation};
+use crate::{admission, metadata, strategy, validation};
 
 /// How often a patch that lost a race is tried again.
 const RACE_RETRIES: usize = 64;
@@ -76,7 +76,13 @@ impl Call<'_> {
             Some(old),
         )?;
         self.record(&mut new, old, subresource, update.managers);
+        let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
+        if matches!(subresource, "status" | "approval")
+            && resource.is("certificates.k8s.io", "certificatesigningrequests")
+        {
+            strategy::set_condition_times(&mut new, old, &self.server.clock().now_seconds());
+        }
         set_meta(
             &mut new,
             "resourceVersion",
@@ -85,8 +91,8 @@ impl Call<'_> {
         self.fill_defaults(&mut new);
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
-        if resource.is("", "services") && subresource.is_empty() {
-            self.allocate_node_ports(&mut new)?;
+        if subresource.is_empty() {
+            admission::validate_change(self.server, resource, &new, old)?;
         }
         if apply::equal_but_for_times(&new, old) {
             return Ok(Written::Stored(found.clone()));
@@ -112,6 +118,7 @@ impl Call<'_> {
         if self.dry_run {
             return Ok(Written::Value(new));
         }
+        self.claim(reservation.as_mut(), &new)?;
         let stored = self
             .server
             .store()
@@ -123,6 +130,9 @@ impl Call<'_> {
                 &resource.selectable,
             )
             .map_err(WriteOr::Write)?;
+        if let Some(reservation) = reservation {
+            reservation.keep();
+        }
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
     }
@@ -134,14 +144,19 @@ impl Call<'_> {
         metadata.extend(metadata::common_causes(new));
         let mut causes = metadata.clone();
         causes.extend(metadata);
-        if self.resource.is_custom() || matches!(subresource, "" | "scale") {
+        if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old)));
-        }
-        if matches!(subresource, "" | "scale") {
-            causes.extend(validation::check_update(new, old, &self.resource));
-        }
-        if subresource == "status" {
-            causes.extend(validation::check_status(new, old, &self.resource));
+        } else if matches!(subresource, "" | "scale") {
+            causes.extend(validation::check_change(new, old, &self.resource, || {
+                self.kind_causes(new, Some(old))
+            }));
+        } else {
+            causes.extend(validation::check_subresource(
+                new,
+                old,
+                &self.resource,
+                subresource,
+            ));
         }
         causes
     }

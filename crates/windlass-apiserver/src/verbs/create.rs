@@ -13,8 +13,7 @@ use crate::status::{ApiError, Result, Subject};
 
 impl Call<'_> {
     pub(super) fn create(&self) -> Result<Answer> {
-        let (object, mut warnings) = self.decode()?;
-        warnings.extend(deprecation(&self.resource));
+        let (object, warnings) = self.decode()?;
         let written = self.create_object(object, None)?;
         Ok(self.answer_written(written, StatusCode::CREATED, warnings))
     }
@@ -60,7 +59,7 @@ impl Call<'_> {
 }
 
 /// What a client of a kind that is on its way out is told.
-fn deprecation(resource: &Resource) -> Option<String> {
+pub(super) fn deprecation(resource: &Resource) -> Option<String> {
     resource.is("", "endpoints").then(|| {
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
     })

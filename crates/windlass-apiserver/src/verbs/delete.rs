@@ -30,6 +30,15 @@ const ANSWERS_OBJECT: &[(&str, &str)] = &[
     ("", "resourcequotas"),
     ("", "serviceaccounts"),
     ("", "services"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
+    ("resource.k8s.io", "resourceslices"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
 /// Kinds that leave their dependents alone unless told otherwise.
@@ -312,11 +321,13 @@ impl Call<'_> {
         let held = old["spec"]["finalizers"]
             .as_array()
             .is_some_and(|finalizers| !finalizers.is_empty());
-        if !held && finalizers.is_empty() {
-            return Fate::Gone;
-        }
+        // The first request only says that it is to go.
         if object::is_terminating(old) {
-            return Fate::Going;
+            return if !held && finalizers.is_empty() {
+                Fate::Gone
+            } else {
+                Fate::Going
+            };
         }
         let now = self.server.clock().now_seconds();
         set_meta(&mut marked, "deletionTimestamp", Some(now.into()));

@@ -8,6 +8,7 @@ mod list;
 mod ownership;
 mod patch;
 mod present;
+mod reservation;
 mod scale;
 mod update;
 mod watch;
@@ -75,8 +76,18 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Does what is asked.
+    /// Does what is asked. Whoever uses a kind that is on its way out is told so, whatever the answer.
     pub(crate) async fn run(&self) -> Result<Answer> {
+        let result = self.answer().await;
+        let Some(warning) = create::deprecation(&self.resource) else {
+            return result;
+        };
+        let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
+        answer.warnings.insert(0, warning);
+        Ok(answer)
+    }
+
+    async fn answer(&self) -> Result<Answer> {
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }

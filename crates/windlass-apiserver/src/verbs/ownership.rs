@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use crate::apply::{self, Managers, Writer};
-use crate::object::set_meta;
+use crate::object::{meta, set_meta};
 use crate::{defaults, strategy};
 
 impl Call<'_> {
@@ -53,6 +53,11 @@ impl Call<'_> {
                     now: (subresource != "scale").then_some(now.as_str()),
                 };
                 let managers = Self::managers(object, old, subresource);
+                // Of what nobody ever owned anything, only an apply begins to own something.
+                if managers.is_empty() && !meta(old, "uid").is_empty() {
+                    set_meta(object, "managedFields", None);
+                    return;
+                }
                 apply::record_update(
                     old,
                     object,

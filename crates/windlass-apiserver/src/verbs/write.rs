@@ -9,12 +9,12 @@ use super::Call;
 use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
-use crate::http::Answer;
+use crate::http::{Answer, Verb};
 use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
-use crate::store::{Key, Stored, WriteError};
-use crate::{admission, crd, defaults, event, metadata, strategy};
+use crate::store::{Key, Stored, TableName, WriteError};
+use crate::{admission, crd, defaults, event, metadata, services, strategy, validation};
 
 /// How often a name that is taken is drawn again, the first time counted in.
 const GENERATE_TRIES: usize = 8;
@@ -48,6 +48,9 @@ impl Call<'_> {
     /// cannot be read.
     pub(super) fn normalise(&self, object: &mut Value) -> Result<Vec<String>, String> {
         let unknown = decode::normalise(object, &self.resource)?;
+        if !self.resource.is_custom() {
+            defaults::drop_zeros(object, &self.resource.ty);
+        }
         self.fill_defaults(object);
         Ok(unknown
             .iter()
@@ -107,7 +110,7 @@ impl Call<'_> {
         {
             crd::validate(object)
         } else {
-            crate::validation::check(object, old, &self.resource)
+            validation::check(object, old, &self.resource)
         }
     }
 
@@ -166,26 +169,19 @@ impl Call<'_> {
     /// Prepares, checks and stores an object that has its name.
     fn create_named(&self, mut object: Value) -> Result<Written, WriteOr> {
         let resource = &self.resource;
+        let mut reservation = self.reserve(&mut object, None, "")?;
         strategy::prepare_create(
             &mut object,
             resource,
             self.server.clock(),
             self.server.random(),
         );
+        if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+            strategy::set_requester(&mut object, self.who);
+        }
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
-        if resource.is("", "services") {
-            let random = self.server.random();
-            let causes = crate::services::allocate(
-                &mut object,
-                self.server.store(),
-                self.server.service_range(),
-                |below| random.between(0, below),
-            )?;
-            self.refuse(&object, &causes)?;
-            self.allocate_node_ports(&mut object)?;
-        }
         if !meta(&object, "resourceVersion").is_empty() {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",
@@ -198,6 +194,7 @@ impl Call<'_> {
                 None => Ok(Written::Value(object)),
             };
         }
+        self.claim(reservation.as_mut(), &object)?;
         let stored = self
             .server
             .store()
@@ -208,15 +205,11 @@ impl Call<'_> {
                 &resource.selectable,
             )
             .map_err(WriteOr::Write)?;
+        if let Some(reservation) = reservation {
+            reservation.keep();
+        }
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
-    }
-
-    pub(super) fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
-        let random = self.server.random();
-        crate::services::allocate_node_ports(service, self.server.store(), |below| {
-            random.between(0, below)
-        })
     }
 
     fn refusal(&self, name: &str, error: WriteOr) -> ApiError {
@@ -272,6 +265,24 @@ impl Call<'_> {
     pub(super) fn after_write(&self, stored: &Stored, deleted: bool) {
         crate::custom::after_write(self.server, &self.resource, stored, deleted);
         rbac::after_write(self.server, &self.resource, &stored.key);
+        if deleted && self.resource.is("", "services") {
+            services::release(self.server, &stored.value());
+            self.forget_endpoints(&stored.key);
+        }
+    }
+
+    /// The Endpoints of a Service go with it, so that one of the same name does not find them.
+    fn forget_endpoints(&self, service: &Key) {
+        let (store, table) = (self.server.store(), TableName::new("", "endpoints"));
+        while let Some(found) = store.get(&table, service) {
+            let last = found.value();
+            if store
+                .delete(&table, service.clone(), found.revision, last, &[])
+                .is_ok()
+            {
+                break;
+            }
+        }
     }
 
     /// The answer to a write.
@@ -279,8 +290,16 @@ impl Call<'_> {
         &self,
         written: Written,
         code: StatusCode,
-        warnings: Vec<String>,
+        mut warnings: Vec<String>,
     ) -> Answer {
+        let writes = matches!(self.request.verb, Verb::Create | Verb::Update | Verb::Patch);
+        if writes && self.request.subresource.is_none() {
+            let object = || match &written {
+                Written::Stored(stored) => stored.value(),
+                Written::Value(object) => object.clone(),
+            };
+            warnings.extend(validation::warnings(&self.resource, object));
+        }
         let mut answer = match written {
             Written::Stored(stored) => self.present(&stored),
             Written::Value(object) => self.present_value(object),

@@ -1,0 +1,140 @@
+//! Addresses and ports of Services: who gets which, and that nobody gets what another has.
+//!
+//! A Service's address comes from one range ([`range`]), and every address given out is an
+//! `IPAddress` object named after it ([`address`]): whoever creates that object has the address.
+//! Node ports have no object; they are what the Services say ([`port`]). So everything from the
+//! choice to the write happens under one lock ([`Allocations`]), and a choice that is not written
+//! was never made.
+//!
+//! Kubernetes allocates before it drops what no longer fits a changed type ([`change`]) and before
+//! it validates, and so does this: the causes of a request that is wrong in both ways are those of
+//! the allocation.
+
+mod address;
+mod change;
+mod family;
+mod port;
+mod range;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::server::ApiServer;
+use crate::status::{ApiError, Cause, Result};
+
+pub(crate) use address::{object as address_object, table as address_table};
+pub(crate) use change::drop_dependent;
+pub use range::ServiceRange;
+
+/// Held while a Service is written.
+#[derive(Debug, Default)]
+pub(crate) struct Allocations(Mutex<()>);
+
+impl Allocations {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        // The lock guards no value: a panic under it leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The addresses a write takes, and those it gives back.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    taken: Option<String>,
+    released: Option<String>,
+}
+
+/// Why a Service gets nothing.
+pub(crate) enum Refusal {
+    /// The Service asks for what it cannot have.
+    Causes(Vec<Cause>),
+    /// There is nothing left, or the answer is not a cause in Kubernetes either.
+    Error(ApiError),
+}
+
+impl From<Vec<Cause>> for Refusal {
+    fn from(causes: Vec<Cause>) -> Self {
+        Self::Causes(causes)
+    }
+}
+
+/// Fills in the addresses and ports of a Service, new or changed.
+pub(crate) fn allocate(
+    server: &ApiServer,
+    service: &mut Value,
+    old: Option<&Value>,
+) -> Result<Plan, Refusal> {
+    if !service["spec"].is_object() {
+        return Ok(Plan::default());
+    }
+    match old {
+        None => change::normalise_new(&mut service["spec"]),
+        Some(old) => {
+            change::keep_allocated(&mut service["spec"], &old["spec"]);
+            change::normalise(&mut service["spec"], &old["spec"]);
+        }
+    }
+    let before = old.map(|old| &old["spec"]);
+    let causes = family::fill(&mut service["spec"], before);
+    if !causes.is_empty() {
+        return Err(causes.into());
+    }
+    let plan = address::plan(server, &mut service["spec"], before)?;
+    port::allocate(server, service, before)?;
+    Ok(plan)
+}
+
+/// Makes the addresses of a plan the Service's own, before it is written.
+pub(crate) fn take(server: &ApiServer, service: &Value, plan: &Plan) -> Result<(), Refusal> {
+    match &plan.taken {
+        Some(address) => address::take(server, service, address),
+        None => Ok(()),
+    }
+}
+
+/// Ends a plan: what was taken for a write that failed and what a write gave up are free again.
+pub(crate) fn finish(server: &ApiServer, plan: &Plan, written: bool) {
+    let freed = if written { &plan.released } else { &plan.taken };
+    if let Some(address) = freed {
+        address::free(server, address);
+    }
+}
+
+/// Frees the address of a Service that is gone.
+pub(crate) fn release(server: &ApiServer, service: &Value) {
+    let spec = &service["spec"];
+    if has_address(spec)
+        && let Some(address) = spec["clusterIP"].as_str().filter(|one| *one != "None")
+    {
+        address::free(server, address);
+    }
+}
+
+fn text<'a>(spec: &'a Value, field: &str) -> &'a str {
+    spec[field].as_str().unwrap_or_default()
+}
+
+pub(crate) fn has_address(spec: &Value) -> bool {
+    text(spec, "type") != "ExternalName"
+}
+
+pub(crate) fn has_node_ports(spec: &Value) -> bool {
+    matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
+}
+
+pub(crate) fn is_headless(spec: &Value) -> bool {
+    text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == "None"
+}
+
+/// Whether traffic from outside the cluster reaches it.
+pub(crate) fn is_external(spec: &Value) -> bool {
+    has_node_ports(spec)
+        || (text(spec, "type") == "ClusterIP"
+            && spec["externalIPs"].as_array().is_some_and(|ips| !ips.is_empty()))
+}
+
+/// Whether a load balancer asks each node about it.
+pub(crate) fn has_health_check(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+}
