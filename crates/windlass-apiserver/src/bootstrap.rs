@@ -15,6 +15,20 @@ use crate::store::{Key, TableName};
 
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
+/// The classes of what keeps a cluster going.
+const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+];
+
 /// The roles and bindings, with the rules of aggregated roles filled in.
 static ROLES: LazyLock<Vec<(TableName, Value)>> = LazyLock::new(|| {
     let roles: Vec<Value> = serde_json::from_str(include_str!("../facts/roles.json"))
@@ -59,6 +73,29 @@ pub(crate) fn run(server: &ApiServer) {
             namespace,
             &selectable,
         );
+    }
+    for (name, value, description) in PRIORITY_CLASSES {
+        let class = json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {
+                "name": name,
+                "generation": 1,
+                "managedFields": [{
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:description": {}, "f:preemptionPolicy": {}, "f:value": {}},
+                    "manager": "kube-apiserver",
+                    "operation": "Update",
+                    "time": server.clock().now_seconds(),
+                }],
+            },
+            "value": value,
+            "description": description,
+            "preemptionPolicy": "PreemptLowerPriority",
+        });
+        let table = TableName::new("scheduling.k8s.io", "priorityclasses");
+        store(server, &table, class, &[]);
     }
     for (table, object) in ROLES.iter() {
         store(server, table, object.clone(), &[]);

@@ -3,9 +3,12 @@
 mod certificate;
 mod claim;
 mod kinds;
+mod pod;
+mod workload;
 
 use serde_json::Value;
 
+pub(crate) use pod::qos_class;
 pub(crate) use certificate::{set_requester, set_times as set_condition_times};
 
 
@@ -59,6 +62,7 @@ pub(crate) fn reset_fields(
     match subresource {
         "status" if resource.is_custom() => &[&["metadata"], &["spec"]],
         "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
+        "status" if resource.is("", "pods") => &[&["spec"], &["metadata", "ownerReferences"]],
         "status" => &[&["spec"]],
         "" | "finalize" if resource.has_status() => &[&["status"]],
         _ => &[],
@@ -94,7 +98,8 @@ pub(crate) fn prepare_create(
     if has_generation(resource) {
         set_meta(object, "generation", Some(1.into()));
     }
-    if resource.has_status() {
+    // A node tells its status when it joins.
+    if resource.has_status() && !resource.is("", "nodes") {
         reset_status(object, None);
     }
     kinds::prepare_create(object, resource, clock);
@@ -137,6 +142,9 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             kinds::prepare_status_update(new, old, resource);
         }
         "binding" => {}
+        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
+            pod::keep_all_but(new, old, subresource);
+        }
         "approval" => certificate::keep_all_but_conditions(new, old),
         "finalize" => reset_status(new, old.get("status")),
         _ => {

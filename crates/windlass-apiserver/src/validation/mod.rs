@@ -82,6 +82,9 @@ pub(crate) fn check_subresource(
             }
             causes.extend(workload::check_status(new, old, resource));
         }
+        "ephemeralcontainers" | "resize" => {
+            causes.extend(workload::check_subresource(new, old, resource, subresource));
+        }
         "approval" => certificate::check_approval(new, old, &mut causes),
         "finalize" => namespace::check_finalize(new, &mut causes),
         _ => {}

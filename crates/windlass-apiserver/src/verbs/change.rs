@@ -77,6 +77,7 @@ impl Call<'_> {
         )?;
         self.record(&mut new, old, subresource, update.managers);
         let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
+        admission::admit_change(resource, subresource, &mut new, old);
         strategy::prepare_update(&mut new, old, resource, subresource);
         if matches!(subresource, "status" | "approval")
             && resource.is("certificates.k8s.io", "certificatesigningrequests")

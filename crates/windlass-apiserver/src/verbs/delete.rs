@@ -210,6 +210,7 @@ impl Call<'_> {
                 .get(&resource.table, key)
                 .ok_or_else(|| ApiError::not_found(resource.subject(), key.name()))?;
             self.check_preconditions(&found, options)?;
+            crate::admission::validate_delete(resource, key.name())?;
             if resource.is("", "namespaces") && IMMORTAL_NAMESPACES.contains(&key.name()) {
                 return Err(ApiError::forbidden(
                     resource.subject(),

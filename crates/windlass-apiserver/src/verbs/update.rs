@@ -22,6 +22,23 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
     ("rbac.authorization.k8s.io", "roles"),
 ];
 
+/// Kinds that a PUT changes only when it names their version.
+const NEEDS_VERSION: &[(&str, &str)] = &[
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
+];
+
 impl Call<'_> {
     pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
         let (object, warnings) = self.decode()?;
@@ -44,7 +61,8 @@ impl Call<'_> {
             let written = self.create_object(object, None)?;
             return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
         }
-        if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
+        let conditional = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
+        if conditional && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
             self.find()?;
             let cause = field::invalid(

@@ -182,6 +182,7 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
+        admission::validate(self.server, resource, self.namespace(), &object)?;
         if !meta(&object, "resourceVersion").is_empty() {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",

@@ -94,6 +94,26 @@ pub(super) fn check(
     Some(causes)
 }
 
+/// What is wrong with a change of a pod through one of its subresources.
+pub(super) fn check_subresource(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    subresource: &str,
+) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if !resource.is("", "pods") {
+        return causes;
+    }
+    pod::check(new, &mut causes);
+    if subresource == "ephemeralcontainers" {
+        pod::check_ephemeral_update(new, old, &mut causes);
+    } else {
+        pod::check_resize(new, old, &mut causes);
+    }
+    causes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
