@@ -1,6 +1,37 @@
 //! core/v1 and events.k8s.io/v1 events: one store, two spellings. They are kept in core's.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
+
+use crate::resource::Resource;
+use crate::server::ApiServer;
+use crate::store::Stored;
+
+/// How long an event is kept unless the server is told otherwise.
+pub(crate) const TTL: Duration = Duration::from_hours(1);
+
+/// Forgets an event some time after it was written last; watches see it go.
+pub(crate) fn expire_later(server: &ApiServer, resource: &Resource, stored: &Stored) {
+    // Outside of a runtime there is no time that could pass.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    let (key, revision) = (stored.key.clone(), stored.revision);
+    let (table, selectable) = (resource.table.clone(), resource.selectable.clone());
+    let (ttl, server) = (server.event_ttl(), server.downgrade());
+    runtime.spawn(async move {
+        tokio::time::sleep(ttl).await;
+        let Some(server) = server.upgrade() else {
+            return;
+        };
+        let found = server.store().get(&table, &key);
+        if let Some(found) = found.filter(|found| found.revision == revision) {
+            // Somebody who is quicker has written or deleted it: then this is not its time.
+            let _ = server.store().delete(&table, key, revision, found.value(), &selectable);
+        }
+    });
+}
 
 /// Fields that only their names differ in: core's, then events.k8s.io's.
 const NAMES: &[(&str, &str)] = &[

@@ -82,6 +82,8 @@ pub struct Config {
     pub nodes: Option<NodeClient>,
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
+    /// How long events are kept after they were written last.
+    pub event_ttl: std::time::Duration,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
 }
@@ -94,6 +96,7 @@ impl Default for Config {
             service_range: ServiceRange::default(),
             nodes: None,
             service_account_key: None,
+            event_ttl: crate::event::TTL,
             hooks: None,
         }
     }
@@ -102,6 +105,15 @@ impl Default for Config {
 /// An API server. Clones share everything.
 #[derive(Clone)]
 pub struct ApiServer(Arc<Inner>);
+
+/// A server that may be gone.
+pub(crate) struct WeakServer(std::sync::Weak<Inner>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<ApiServer> {
+        self.0.upgrade().map(ApiServer)
+    }
+}
 
 struct Inner {
     store: Store,
@@ -178,6 +190,15 @@ impl ApiServer {
 
     pub(crate) fn service_range(&self) -> ServiceRange {
         self.0.config.service_range
+    }
+
+    pub(crate) fn event_ttl(&self) -> std::time::Duration {
+        self.0.config.event_ttl
+    }
+
+    /// A way back to the server that does not keep it alive.
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn nodes(&self) -> Option<&NodeClient> {

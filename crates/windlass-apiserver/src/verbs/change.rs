@@ -148,16 +148,18 @@ impl Call<'_> {
         if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old)));
         } else if matches!(subresource, "" | "scale") {
-            causes.extend(validation::check_change(new, old, &self.resource, || {
-                self.kind_causes(new, Some(old))
+            let kind_causes = || self.kind_causes(new, Some(old));
+            causes.extend(self.in_stored_form(new, |new| {
+                self.in_stored_form(old, |old| {
+                    validation::check_change(new, old, &self.resource, kind_causes)
+                })
             }));
         } else {
-            causes.extend(validation::check_subresource(
-                new,
-                old,
-                &self.resource,
-                subresource,
-            ));
+            causes.extend(self.in_stored_form(new, |new| {
+                self.in_stored_form(old, |old| {
+                    validation::check_subresource(new, old, &self.resource, subresource)
+                })
+            }));
         }
         causes
     }
