@@ -56,3 +56,4 @@ facts: ## write the table of facts about kinds anew, from the real control plane
 	@$(REAL) start --no-controllers >/dev/null
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
 	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json
+	@scripts/start-up-objects "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/objects.json

@@ -321,10 +321,11 @@ pub(crate) fn to_new(autoscaler: &mut Value) {
     }
     take(autoscaler, "status", "currentCPUUtilizationPercentage");
     let replicas = autoscaler.get_mut("status").and_then(Value::as_object_mut);
-    if let Some(status) = replicas
-        && status.get("currentReplicas") == Some(&json!(0))
-    {
-        status.remove("currentReplicas");
+    if let Some(status) = replicas {
+        if status.get("currentReplicas") == Some(&json!(0)) {
+            status.remove("currentReplicas");
+        }
+        status.entry("currentMetrics").or_insert(Value::Null);
     }
     autoscaler["apiVersion"] = "autoscaling/v2".into();
 }

@@ -44,14 +44,29 @@ const NAMES: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
+/// Who tells of it: core says so even when nobody does.
+const REPORTER: &[&str] = &["reportingController", "reportingInstance"];
+
 /// Turns an events.k8s.io/v1 event into the stored form.
 pub(crate) fn to_core(event: &mut Value) {
     rename(event, "v1", |(core, new)| (new, core));
+    if let Some(map) = event.as_object_mut() {
+        for field in ["reportingComponent", "reportingInstance"] {
+            map.entry(field).or_insert_with(|| "".into());
+        }
+    }
 }
 
 /// Turns a stored event into an events.k8s.io/v1 one.
 pub(crate) fn from_core(event: &mut Value) {
     rename(event, "events.k8s.io/v1", |(core, new)| (core, new));
+    if let Some(map) = event.as_object_mut() {
+        for field in REPORTER {
+            if map.get(*field).is_some_and(|value| value == "") {
+                map.remove(*field);
+            }
+        }
+    }
 }
 
 /// The stored path of a field of an events.k8s.io/v1 event.

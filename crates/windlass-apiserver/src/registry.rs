@@ -37,7 +37,8 @@ impl Registry {
         let mut known = Known::default();
         for facts in facts::get().resources.iter().filter(|facts| {
             let has = |wanted: &str| facts.verbs.iter().any(|verb| verb == wanted);
-            has("create") && (has("list") || is_review(&facts.group, &facts.plural))
+            let asked = is_review(&facts.group, &facts.plural) || facts.plural == "bindings";
+            has("create") && (has("list") || asked)
         }) {
             let resource = Arc::new(Resource::from_facts(facts));
             let address = address(&resource);

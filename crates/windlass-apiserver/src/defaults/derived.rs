@@ -190,6 +190,9 @@ fn pod_requests(spec: &mut Fields) {
         return;
     };
     for (name, limit) in limits {
+        if !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with("hugepages-") {
+            continue;
+        }
         let asked = crate::pods::requests(&whole, &name).map(|all| Value::from(all.to_string()));
         requests.entry(name).or_insert(asked.unwrap_or(limit));
     }

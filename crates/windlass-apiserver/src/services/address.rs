@@ -11,12 +11,12 @@ use crate::status::{ApiError, field};
 use crate::store::{Key, TableName};
 
 /// Where the objects are kept.
-pub(crate) fn table() -> TableName {
+fn table() -> TableName {
     TableName::new("networking.k8s.io", "ipaddresses")
 }
 
 /// The object that says whose an address is.
-pub(crate) fn object(address: &str, namespace: &str, name: &str) -> Value {
+fn object(address: &str, namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "IPAddress",

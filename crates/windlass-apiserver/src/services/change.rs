@@ -12,6 +12,11 @@ fn remove(spec: &mut Value, field: &str) {
     }
 }
 
+fn ports_mut(spec: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    ports.into_iter().flatten()
+}
+
 fn addresses(spec: &Value) -> usize {
     spec["clusterIPs"].as_array().map_or(0, Vec::len)
 }
@@ -78,7 +83,7 @@ fn keep_node_ports(spec: &mut Value, old: &Value) {
         .flatten()
         .filter_map(|port| Some((name(port), port["nodePort"].as_i64()?)))
         .collect();
-    for port in spec["ports"].as_array_mut().into_iter().flatten() {
+    for port in ports_mut(spec) {
         if port["nodePort"].as_i64().unwrap_or_default() == 0
             && let Some(number) = before.get(&name(port)).filter(|one| !used.contains(one))
         {
@@ -108,7 +113,7 @@ pub(crate) fn drop_dependent(new: &mut Value, old: &Value) {
         && !has_node_ports(spec)
         && node_ports(spec).is_subset(&node_ports(before))
     {
-        for port in spec["ports"].as_array_mut().into_iter().flatten() {
+        for port in ports_mut(spec) {
             remove(port, "nodePort");
         }
     }

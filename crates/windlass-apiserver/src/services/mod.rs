@@ -23,7 +23,6 @@ use serde_json::Value;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
 
-pub(crate) use address::{object as address_object, table as address_table};
 pub(crate) use change::drop_dependent;
 pub use range::ServiceRange;
 
@@ -91,6 +90,11 @@ pub(crate) fn take(server: &ApiServer, service: &Value, plan: &Plan) -> Result<(
         Some(address) => address::take(server, service, address),
         None => Ok(()),
     }
+}
+
+/// Gives a Service an address without asking whether it is free: in a new server every one is.
+pub(crate) fn claim(server: &ApiServer, service: &Value, address: &str) {
+    let _ = address::take(server, service, address);
 }
 
 /// Ends a plan: what was taken for a write that failed and what a write gave up are free again.

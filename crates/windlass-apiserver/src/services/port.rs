@@ -174,8 +174,8 @@ fn fill_changed(
 ) -> Result<(), Refusal> {
     let all = allocates(spec);
     let mut own: BTreeSet<i64> = kept.clone();
-    let list = spec["ports"].as_array_mut().into_iter().flatten();
-    for (index, port) in list.enumerate() {
+    let list = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for (index, port) in list.into_iter().flatten().enumerate() {
         match port["nodePort"].as_i64().unwrap_or_default() {
             0 if all => {
                 // What the Service has already is not free either.

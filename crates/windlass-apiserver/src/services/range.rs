@@ -21,6 +21,12 @@ impl Default for ServiceRange {
     }
 }
 
+impl std::fmt::Display for ServiceRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.base, self.prefix)
+    }
+}
+
 impl ServiceRange {
     fn size(self) -> u32 {
         1_u32

@@ -142,14 +142,6 @@ impl Store {
         self.lock().tables.get(table)?.objects.get(key).cloned()
     }
 
-    /// Whether the table has an object for which `wanted` holds.
-    pub(crate) fn any(&self, table: &TableName, wanted: impl Fn(&Stored) -> bool) -> bool {
-        self.lock()
-            .tables
-            .get(table)
-            .is_some_and(|table| table.objects.values().any(|object| wanted(object)))
-    }
-
     /// Objects of `namespace` (all when none) after `after`, in key order, at `revision` (the
     /// present when none).
     pub(crate) fn list(

@@ -55,6 +55,14 @@ pub(super) fn keep_all_but_conditions(new: &mut Value, old: &Value) {
     *new = kept;
 }
 
+fn conditions_mut(request: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let conditions = request
+        .get_mut("status")
+        .and_then(|status| status.get_mut("conditions"))
+        .and_then(Value::as_array_mut);
+    conditions.into_iter().flatten()
+}
+
 fn decided(condition: &Value) -> bool {
     condition["type"] == "Approved" || condition["type"] == "Denied"
 }
@@ -71,9 +79,7 @@ pub(super) fn keep_decisions(new: &mut Value, old: &Value) {
         if of(new, kind).len() != before.len() {
             continue;
         }
-        let conditions = new["status"]["conditions"].as_array_mut();
-        let same = conditions.into_iter().flatten();
-        for (now, before) in same
+        for (now, before) in conditions_mut(new)
             .filter(|one| decided(one) && one["type"] == kind)
             .zip(before)
         {
@@ -86,8 +92,7 @@ pub(super) fn keep_decisions(new: &mut Value, old: &Value) {
 pub(crate) fn set_times(new: &mut Value, old: &Value, now: &str) {
     let before = old["status"]["conditions"].as_array().cloned();
     let before = before.unwrap_or_default();
-    let conditions = new["status"]["conditions"].as_array_mut();
-    for condition in conditions.into_iter().flatten() {
+    for condition in conditions_mut(new) {
         if condition["lastUpdateTime"].is_null() {
             condition["lastUpdateTime"] = now.into();
         }

@@ -91,7 +91,8 @@ fn add_namespace_finalizer(namespace: &mut Value) {
 
 /// Of the secrets of an account only their names count.
 fn keep_secret_names(account: &mut Value) {
-    for secret in account["secrets"].as_array_mut().into_iter().flatten() {
+    let secrets = account.get_mut("secrets").and_then(Value::as_array_mut);
+    for secret in secrets.into_iter().flatten() {
         if let Some(secret) = secret.as_object_mut() {
             secret.retain(|field, _| field == "name");
         }
@@ -100,7 +101,8 @@ fn keep_secret_names(account: &mut Value) {
 
 /// This version has fields for what was told here.
 fn drop_topology(slice: &mut Value) {
-    for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
+    let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten() {
         if let Some(endpoint) = endpoint.as_object_mut() {
             endpoint.remove("deprecatedTopology");
         }

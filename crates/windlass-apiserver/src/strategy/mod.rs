@@ -49,6 +49,7 @@ fn has_generation(resource: &Resource) -> bool {
         || resource.group == "admissionregistration.k8s.io"
         || resource.is("discovery.k8s.io", "endpointslices")
         || resource.is("scheduling.k8s.io", "priorityclasses")
+        || resource.is("", "podtemplates")
 }
 
 /// Fields that a write through a path is not going to change, whatever it says about them.
@@ -186,6 +187,10 @@ fn reset_status(object: &mut Value, status: Option<&Value>) {
 }
 
 fn generation_changes(new: &Value, old: &Value, resource: &Resource) -> bool {
+    // What of a class may change asks for nothing new.
+    if resource.is("scheduling.k8s.io", "priorityclasses") {
+        return false;
+    }
     let address = (resource.group.as_str(), resource.plural.as_str());
     if resource.is_custom() || resource.ty.field("spec").is_none() {
         let rest = |object: &Value| -> serde_json::Map<String, Value> {

@@ -34,7 +34,7 @@ use crate::resource::Resource;
 use crate::status::Cause;
 
 pub(crate) use warnings::of as warnings;
-pub(crate) use workload::SYSTEM_PRIORITIES;
+pub(crate) use workload::{SYSTEM_PRIORITIES, selects};
 pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
 

@@ -145,6 +145,12 @@ impl Call<'_> {
         metadata.extend(metadata::common_causes(new));
         let mut causes = metadata.clone();
         causes.extend(metadata);
+        if self.resource.is("", "pods") && subresource != "status" {
+            // A pod's are checked once more as those of a new one.
+            let again = metadata::common_causes(new);
+            causes.extend(again.iter().cloned());
+            causes.extend(again);
+        }
         if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old)));
         } else if matches!(subresource, "" | "scale") {
@@ -181,6 +187,14 @@ impl Call<'_> {
         format!("/registry/{table}/{namespace}{}", self.name())
     }
 
+    /// What is said to a write that means an object of another uid.
+    pub(super) fn uid_mismatch(&self, asked: &str, is: &str) -> String {
+        format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {is}",
+            self.storage_key()
+        )
+    }
+
     fn check_identity(&self, new: &Value, old: &Value) -> Result<()> {
         let (name, uid) = (meta(new, "name"), meta(new, "uid"));
         if !name.is_empty() && name != self.name() {
@@ -191,11 +205,7 @@ impl Call<'_> {
         }
         // A PUT that names a uid means that object; a patch that names another tries to change it.
         if self.is_put() && !uid.is_empty() && uid != meta(old, "uid") {
-            let detail = format!(
-                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                self.storage_key(),
-                meta(old, "uid")
-            );
+            let detail = self.uid_mismatch(uid, meta(old, "uid"));
             return Err(ApiError::conflict(
                 self.resource.subject(),
                 self.name(),

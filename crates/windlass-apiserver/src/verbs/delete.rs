@@ -46,31 +46,39 @@ const ORPHANS_BY_DEFAULT: &[(&str, &str)] = &[("", "replicationcontrollers"), ("
 
 /// What a delete was asked to do.
 #[derive(Clone, Debug, Default)]
-struct Options {
+pub(super) struct Options {
     grace: Option<i64>,
     propagation: Option<String>,
     orphan_dependents: Option<bool>,
     uid: Option<String>,
-    revision: Option<String>,
+    pub(super) revision: Option<String>,
 }
 
 impl Options {
+    /// What a `DeleteOptions` says, and whether nothing is to be stored.
+    pub(super) fn from_body(body: &Value) -> Result<(Self, bool)> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let options = Self {
+            grace: body["gracePeriodSeconds"].as_i64(),
+            propagation: text(&body["propagationPolicy"]),
+            orphan_dependents: body["orphanDependents"].as_bool(),
+            uid: text(&body["preconditions"]["uid"]),
+            revision: text(&body["preconditions"]["resourceVersion"]),
+        };
+        let asked = body["dryRun"].as_array().into_iter().flatten();
+        let asked: Vec<&str> = asked.filter_map(Value::as_str).collect();
+        let dry_run = super::parse_dry_run(&asked, "DeleteOptions")?;
+        Ok((options, dry_run))
+    }
+
     fn read(call: &Call<'_>) -> Result<(Self, bool)> {
         let mut options = Self::default();
         let mut dry_run = call.dry_run;
         if !call.body.is_empty() {
             let body = call.decode_as("DeleteOptions")?.value;
-            options.grace = body["gracePeriodSeconds"].as_i64();
-            options.propagation = body["propagationPolicy"].as_str().map(str::to_owned);
-            options.orphan_dependents = body["orphanDependents"].as_bool();
-            options.uid = body["preconditions"]["uid"].as_str().map(str::to_owned);
-            options.revision = body["preconditions"]["resourceVersion"]
-                .as_str()
-                .map(str::to_owned);
-            if let Some(asked) = body["dryRun"].as_array() {
-                let asked: Vec<&str> = asked.iter().filter_map(Value::as_str).collect();
-                dry_run |= super::parse_dry_run(&asked, "DeleteOptions")?;
-            }
+            let (read, asked_dry) = Self::from_body(&body)?;
+            options = read;
+            dry_run |= asked_dry;
         }
         if let Some(grace) = call.query.get("gracePeriodSeconds") {
             options.grace = Some(super::parse_int(grace)?);
@@ -198,7 +206,7 @@ impl Call<'_> {
     }
 
     /// Deletes one object, or marks it; tells its uid and whether it is gone.
-    fn delete_object(
+    pub(super) fn delete_object(
         &self,
         key: &Key,
         options: &Options,
@@ -372,7 +380,7 @@ impl Call<'_> {
         }
     }
 
-    fn check_preconditions(&self, found: &Stored, options: &Options) -> Result<()> {
+    pub(super) fn check_preconditions(&self, found: &Stored, options: &Options) -> Result<()> {
         let refuse = |what: &str, asked: &str, is: &str, why: &str| {
             let detail = format!(
                 "the {what} in the precondition ({asked}) does not match the {what} in record ({is}). The object might have been {why}"

@@ -1,9 +1,11 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
 mod apply;
+mod binding;
 mod change;
 mod create;
 mod delete;
+mod eviction;
 mod list;
 mod ownership;
 mod patch;
@@ -92,6 +94,12 @@ impl<'a> Call<'a> {
             return self.run_subresource(name).await;
         }
         let named = self.request.name.is_some();
+        if self.resource.is("", "bindings") {
+            return match self.request.verb {
+                Verb::Create if !named => self.bind_named(),
+                _ => Err(ApiError::method_not_allowed()),
+            };
+        }
         if !self.resource.is_stored() {
             return review::run(self);
         }
@@ -130,6 +138,7 @@ impl<'a> Call<'a> {
         match (name, self.request.verb) {
             ("log", Verb::Get) => crate::node::logs(self).await,
             ("binding", Verb::Create) => self.bind(),
+            ("eviction", Verb::Create) => self.evict(),
             ("token", Verb::Create) => account::create_token(self),
             ("scale", Verb::Get) => self.get_scale(),
             ("scale", Verb::Update) => self.update_scale(),

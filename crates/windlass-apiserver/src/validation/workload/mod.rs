@@ -24,6 +24,7 @@ mod schedule;
 mod status;
 mod template;
 mod update;
+mod warnings;
 
 use serde_json::Value;
 
@@ -32,6 +33,8 @@ use crate::status::Cause;
 use at::At;
 
 pub(crate) use cluster::SYSTEM_PRIORITIES;
+pub(crate) use label::selects;
+pub(super) use warnings::of as warnings;
 pub(super) use status::check as check_status;
 pub(super) use update::check as check_update;
 
