@@ -105,7 +105,9 @@ fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    let found = path.split('.').try_fold(value, |value, part| value.get(part))?;
+    let found = path
+        .split('.')
+        .try_fold(value, |value, part| value.get(part))?;
     Some(found).filter(|found| !found.is_null())
 }
 
@@ -191,15 +193,22 @@ fn old_behavior(behavior: &Value) -> String {
             return "null".to_owned();
         };
         let or_null = |value: &Value, field: &str| Some(value[field].to_string());
-        let policies = rules["policies"].as_array().into_iter().flatten().map(|policy| {
-            ordered(&[
-                ("Type", or_null(policy, "type")),
-                ("Value", or_null(policy, "value")),
-                ("PeriodSeconds", or_null(policy, "periodSeconds")),
-            ])
-        });
+        let policies = rules["policies"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|policy| {
+                ordered(&[
+                    ("Type", or_null(policy, "type")),
+                    ("Value", or_null(policy, "value")),
+                    ("PeriodSeconds", or_null(policy, "periodSeconds")),
+                ])
+            });
         ordered(&[
-            ("StabilizationWindowSeconds", or_null(rules, "stabilizationWindowSeconds")),
+            (
+                "StabilizationWindowSeconds",
+                or_null(rules, "stabilizationWindowSeconds"),
+            ),
             ("SelectPolicy", or_null(rules, "selectPolicy")),
             ("Policies", Some(list(policies))),
             ("Tolerance", or_null(rules, "tolerance")),
@@ -234,14 +243,19 @@ fn old_condition(condition: &Value) -> String {
     ordered(&[
         ("type", text("type")),
         ("status", text("status")),
-        ("lastTransitionTime", text("lastTransitionTime").or(Some("null".into()))),
+        (
+            "lastTransitionTime",
+            text("lastTransitionTime").or(Some("null".into())),
+        ),
         ("reason", text("reason")),
         ("message", text("message")),
     ])
 }
 
 fn annotation(autoscaler: &mut Value, name: &str, value: String) {
-    let annotations = meta_mut(autoscaler).entry("annotations").or_insert_with(|| json!({}));
+    let annotations = meta_mut(autoscaler)
+        .entry("annotations")
+        .or_insert_with(|| json!({}));
     annotations[name] = value.into();
 }
 
@@ -262,12 +276,22 @@ fn take(value: &mut Value, part: &str, field: &str) -> Option<Value> {
 /// Turns an autoscaler of version 2 into one of version 1.
 pub(crate) fn to_old(autoscaler: &mut Value) {
     let metrics = take(autoscaler, "spec", "metrics");
-    let metrics = metrics.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
-    if let Some(cpu) = metrics.iter().rfind(|metric| is_cpu_share(metric, "target")) {
+    let metrics = metrics
+        .as_ref()
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    if let Some(cpu) = metrics
+        .iter()
+        .rfind(|metric| is_cpu_share(metric, "target"))
+    {
         autoscaler["spec"]["targetCPUUtilizationPercentage"] =
             cpu["resource"]["target"]["averageUtilization"].clone();
     }
-    let others: Vec<&Value> = metrics.iter().filter(|metric| !is_cpu_share(metric, "target")).collect();
+    let others: Vec<&Value> = metrics
+        .iter()
+        .filter(|metric| !is_cpu_share(metric, "target"))
+        .collect();
     if !others.is_empty() {
         let text = list(others.into_iter().map(|metric| old_metric(metric, false)));
         annotation(autoscaler, METRICS, text);
@@ -276,7 +300,10 @@ pub(crate) fn to_old(autoscaler: &mut Value) {
         annotation(autoscaler, BEHAVIOR, old_behavior(&behavior));
     }
     if let Some(Value::Array(current)) = take(autoscaler, "status", "currentMetrics") {
-        if let Some(cpu) = current.iter().rfind(|metric| is_cpu_share(metric, "current")) {
+        if let Some(cpu) = current
+            .iter()
+            .rfind(|metric| is_cpu_share(metric, "current"))
+        {
             autoscaler["status"]["currentCPUUtilizationPercentage"] =
                 cpu["resource"]["current"]["averageUtilization"].clone();
         }
@@ -300,7 +327,10 @@ pub(crate) fn to_new(autoscaler: &mut Value) {
         _ => Vec::new(),
     };
     let others = items(take_annotation(autoscaler, METRICS));
-    let mut metrics: Vec<Value> = others.iter().map(|metric| new_metric(metric, false)).collect();
+    let mut metrics: Vec<Value> = others
+        .iter()
+        .map(|metric| new_metric(metric, false))
+        .collect();
     if let Some(share) = take(autoscaler, "spec", "targetCPUUtilizationPercentage") {
         metrics.push(json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": share}}}));
     }
@@ -312,8 +342,10 @@ pub(crate) fn to_new(autoscaler: &mut Value) {
     }
     let current = items(take_annotation(autoscaler, CURRENT_METRICS));
     if !current.is_empty() {
-        autoscaler["status"]["currentMetrics"] =
-            current.iter().map(|metric| new_metric(metric, true)).collect();
+        autoscaler["status"]["currentMetrics"] = current
+            .iter()
+            .map(|metric| new_metric(metric, true))
+            .collect();
     }
     let conditions = items(take_annotation(autoscaler, CONDITIONS));
     if !conditions.is_empty() {

@@ -50,9 +50,9 @@ pub(crate) fn policy() -> rbac::Policy {
 pub(crate) fn run(server: &ApiServer) {
     let known = server.registry().known();
     for object in OBJECTS.iter() {
-        let resource = known
-            .all()
-            .find(|resource| object["kind"] == *resource.kind && object["apiVersion"] == *resource.api_version());
+        let resource = known.all().find(|resource| {
+            object["kind"] == *resource.kind && object["apiVersion"] == *resource.api_version()
+        });
         let Some(resource) = resource else {
             continue;
         };

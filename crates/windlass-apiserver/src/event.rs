@@ -28,7 +28,9 @@ pub(crate) fn expire_later(server: &ApiServer, resource: &Resource, stored: &Sto
         let found = server.store().get(&table, &key);
         if let Some(found) = found.filter(|found| found.revision == revision) {
             // Somebody who is quicker has written or deleted it: then this is not its time.
-            let _ = server.store().delete(&table, key, revision, found.value(), &selectable);
+            let _ = server
+                .store()
+                .delete(&table, key, revision, found.value(), &selectable);
         }
     });
 }

@@ -54,8 +54,17 @@ impl Facts {
             .map(|(name, ty)| (name.clone(), ty.to_type(name)))
             .collect();
         for (name, ty) in &raw.types {
-            if let Type::Struct { fields, atomic: true, open } = ty.to_type(name) {
-                let granular = Type::Struct { fields, atomic: false, open };
+            if let Type::Struct {
+                fields,
+                atomic: true,
+                open,
+            } = ty.to_type(name)
+            {
+                let granular = Type::Struct {
+                    fields,
+                    atomic: false,
+                    open,
+                };
                 types.insert(format!("{GRANULAR}{name}"), granular);
             }
         }

@@ -99,7 +99,8 @@ pub(crate) fn search_errors(name: &str) -> Vec<String> {
     let part = |part: &str| {
         let plain = part.strip_prefix('_').unwrap_or(part);
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let edge =
+            |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         edge(plain.chars().next()) && edge(plain.chars().last()) && plain.chars().all(inner)
     };
     let mut errors = Vec::new();

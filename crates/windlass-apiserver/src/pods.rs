@@ -52,9 +52,13 @@ mod tests {
     #[test]
     fn what_runs_at_once_counts_together() {
         let container = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
-        let sidecar = |cpu: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": cpu}}});
+        let sidecar =
+            |cpu: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": cpu}}});
         let cpu = |spec: Value| requests(&spec, "cpu").map(|all| all.to_string());
-        assert_eq!(cpu(json!({"containers": [container("1"), container("500m")]})).as_deref(), Some("1500m"));
+        assert_eq!(
+            cpu(json!({"containers": [container("1"), container("500m")]})).as_deref(),
+            Some("1500m")
+        );
         assert_eq!(
             cpu(json!({"containers": [container("1")], "initContainers": [sidecar("1"), container("3")]})).as_deref(),
             Some("4")

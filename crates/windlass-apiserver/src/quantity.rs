@@ -131,7 +131,11 @@ impl Quantity {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_add(other.nanos),
-            form: if self.is_zero() { other.form } else { self.form },
+            form: if self.is_zero() {
+                other.form
+            } else {
+                self.form
+            },
         }
     }
 }

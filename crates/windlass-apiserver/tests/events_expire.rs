@@ -15,13 +15,21 @@ async fn send(server: &ApiServer, method: &str, path: &str, body: Option<Value>)
         .method(method)
         .uri(path)
         .header("content-type", "application/json")
-        .body(Full::new(Bytes::from(body.map_or(String::new(), |body| body.to_string()))))
+        .body(Full::new(Bytes::from(
+            body.map_or(String::new(), |body| body.to_string()),
+        )))
         .unwrap();
-    let answer = server.in_process(Identity::admin()).oneshot(request).await.unwrap();
+    let answer = server
+        .in_process(Identity::admin())
+        .oneshot(request)
+        .await
+        .unwrap();
     let code = answer.status().as_u16();
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     let lines = String::from_utf8_lossy(&bytes);
-    let body = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let body = lines
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
     (code, body.collect())
 }
 
@@ -46,7 +54,11 @@ async fn an_event_goes_an_hour_after_its_last_write() {
     tokio::time::sleep(Duration::from_mins(50)).await;
     assert_eq!(send(&server, "PUT", &path, Some(event(2))).await.0, 200);
     tokio::time::sleep(Duration::from_mins(50)).await;
-    assert_eq!(send(&server, "GET", &path, None).await.0, 200, "the write renewed it");
+    assert_eq!(
+        send(&server, "GET", &path, None).await.0,
+        200,
+        "the write renewed it"
+    );
     tokio::time::sleep(Duration::from_mins(11)).await;
     assert_eq!(send(&server, "GET", &path, None).await.0, 404);
 }
@@ -59,7 +71,12 @@ async fn watches_of_both_groups_see_it_go() {
         let watch = format!("{events}?watch=1&timeoutSeconds=60&resourceVersion=1");
         let (code, seen) = send(&server, "GET", &watch, None).await;
         assert_eq!(code, 200);
-        let kinds: Vec<&str> = seen.as_array().unwrap().iter().filter_map(|one| one["type"].as_str()).collect();
+        let kinds: Vec<&str> = seen
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|one| one["type"].as_str())
+            .collect();
         assert_eq!(kinds, ["ADDED", "DELETED"], "{seen}");
     }
 }

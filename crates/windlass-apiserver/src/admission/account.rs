@@ -33,7 +33,10 @@ pub(super) fn admit(
         return Ok(());
     };
     let name = spec.get("serviceAccountName").and_then(Value::as_str);
-    let name = name.filter(|name| !name.is_empty()).unwrap_or("default").to_owned();
+    let name = name
+        .filter(|name| !name.is_empty())
+        .unwrap_or("default")
+        .to_owned();
     spec.insert("serviceAccountName".into(), name.as_str().into());
     spec.insert("serviceAccount".into(), name.as_str().into());
     let accounts = TableName::new("", "serviceaccounts");
@@ -50,12 +53,17 @@ pub(super) fn admit(
     if automount != Some(&Value::Bool(false)) {
         mount_token(spec, random);
     }
-    let pulls = account["imagePullSecrets"].as_array().cloned().unwrap_or_default();
+    let pulls = account["imagePullSecrets"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let own = spec.get("imagePullSecrets").and_then(Value::as_array);
     if own.is_none_or(Vec::is_empty) && !pulls.is_empty() {
         spec.insert("imagePullSecrets".into(), pulls.into());
     }
-    if account["metadata"]["annotations"][STRICT].as_str().is_some_and(is_true)
+    if account["metadata"]["annotations"][STRICT]
+        .as_str()
+        .is_some_and(is_true)
         && let Some(why) = unmountable(&pod["spec"], &account)
     {
         return Err(refused(resource, &pod_name, &why));
@@ -70,14 +78,23 @@ fn is_true(text: &str) -> bool {
 
 /// A pod that only mirrors what a node runs anyway has nothing of the cluster's.
 fn check_mirror(spec: &Value) -> Result<(), &'static str> {
-    if !spec["serviceAccountName"].as_str().unwrap_or_default().is_empty() {
+    if !spec["serviceAccountName"]
+        .as_str()
+        .unwrap_or_default()
+        .is_empty()
+    {
         return Err("a mirror pod may not reference service accounts");
     }
     if uses_secrets(spec) {
         return Err("a mirror pod may not reference secrets");
     }
     let volumes = spec["volumes"].as_array().into_iter().flatten();
-    let sources = volumes.flat_map(|volume| volume["projected"]["sources"].as_array().into_iter().flatten());
+    let sources = volumes.flat_map(|volume| {
+        volume["projected"]["sources"]
+            .as_array()
+            .into_iter()
+            .flatten()
+    });
     for source in sources {
         if source.get("serviceAccountToken").is_some() {
             return Err("a mirror pod may not use ServiceAccountToken volume projections");
@@ -90,12 +107,21 @@ fn uses_secrets(spec: &Value) -> bool {
     let list = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
     let of_volumes = list(spec, "volumes").iter().any(|volume| {
         volume.get("secret").is_some()
-            || list(&volume["projected"], "sources").iter().any(|source| source.get("secret").is_some())
+            || list(&volume["projected"], "sources")
+                .iter()
+                .any(|source| source.get("secret").is_some())
     });
-    let of_containers = ["containers", "initContainers"].iter().flat_map(|name| list(spec, name)).any(|container| {
-        list(&container, "env").iter().any(|variable| variable["valueFrom"].get("secretKeyRef").is_some())
-            || list(&container, "envFrom").iter().any(|source| source.get("secretRef").is_some())
-    });
+    let of_containers = ["containers", "initContainers"]
+        .iter()
+        .flat_map(|name| list(spec, name))
+        .any(|container| {
+            list(&container, "env")
+                .iter()
+                .any(|variable| variable["valueFrom"].get("secretKeyRef").is_some())
+                || list(&container, "envFrom")
+                    .iter()
+                    .any(|source| source.get("secretRef").is_some())
+        });
     of_volumes || of_containers || !list(spec, "imagePullSecrets").is_empty()
 }
 
@@ -105,7 +131,9 @@ fn unmountable(spec: &Value, account: &Value) -> Option<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let own = meta(account, "name");
     let allowed = |list_name: &str, name: &Value| {
-        list(account, list_name).iter().any(|known| known["name"] == *name)
+        list(account, list_name)
+            .iter()
+            .any(|known| known["name"] == *name)
     };
     for volume in list(spec, "volumes") {
         let Some(secret) = volume.get("secret").map(|secret| &secret["secretName"]) else {
@@ -117,7 +145,10 @@ fn unmountable(spec: &Value, account: &Value) -> Option<String> {
             ));
         }
     }
-    for (name, kind) in [("initContainers", "init container"), ("containers", "container")] {
+    for (name, kind) in [
+        ("initContainers", "init container"),
+        ("containers", "container"),
+    ] {
         for container in list(spec, name) {
             let who = format!("{kind} {}", text(&container["name"]));
             for variable in list(&container, "env") {
@@ -164,7 +195,11 @@ fn mount_token(spec: &mut Map<String, Value>, random: &Random) {
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for container in containers
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
             let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
             let Some(mounts) = mounts.as_array_mut() else {
                 continue;

@@ -30,7 +30,8 @@ fn default_of(store: &Store, table: &TableName, marks: &[&str]) -> Option<String
     // They come by name, and the first of the greatest is wanted.
     let mut best: Option<Value> = None;
     for class in marked {
-        let newer = |best: &Value| meta(&class, "creationTimestamp") > meta(best, "creationTimestamp");
+        let newer =
+            |best: &Value| meta(&class, "creationTimestamp") > meta(best, "creationTimestamp");
         if best.as_ref().is_none_or(newer) {
             best = Some(class);
         }
@@ -91,5 +92,9 @@ pub(super) fn check_growth(
     } else {
         "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
     };
-    Err(ApiError::forbidden(resource.subject(), meta(new, "name"), why))
+    Err(ApiError::forbidden(
+        resource.subject(),
+        meta(new, "name"),
+        why,
+    ))
 }

@@ -18,8 +18,17 @@ fn ranges(store: &Store, namespace: &str) -> Vec<Vec<Value>> {
     let Ok(found) = store.list(&table, Some(namespace), None, None) else {
         return Vec::new();
     };
-    let limits = |range: Value| range["spec"]["limits"].as_array().cloned().unwrap_or_default();
-    found.objects.iter().map(|range| limits(range.value())).collect()
+    let limits = |range: Value| {
+        range["spec"]["limits"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
+    found
+        .objects
+        .iter()
+        .map(|range| limits(range.value()))
+        .collect()
 }
 
 /// Fills in what the containers of a new pod leave open.
@@ -34,7 +43,10 @@ pub(super) fn admit(store: &Store, namespace: &str, pod: &mut Value) {
             }
         }
         let mut told = Vec::new();
-        for (list, kind) in [("containers", "container"), ("initContainers", "init container")] {
+        for (list, kind) in [
+            ("containers", "container"),
+            ("initContainers", "init container"),
+        ] {
             let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
             for container in containers.into_iter().flatten() {
                 let name = container["name"].as_str().unwrap_or_default().to_owned();
@@ -48,7 +60,9 @@ pub(super) fn admit(store: &Store, namespace: &str, pod: &mut Value) {
             }
         }
         if !told.is_empty() {
-            let annotations = meta_mut(pod).entry("annotations").or_insert_with(|| json!({}));
+            let annotations = meta_mut(pod)
+                .entry("annotations")
+                .or_insert_with(|| json!({}));
             let text = format!("LimitRanger plugin set: {}", told.join("; "));
             annotations[ANNOTATION] = text.into();
         }
@@ -88,8 +102,26 @@ pub(super) fn check(
             } else if limit["type"] == "PersistentVolumeClaim" {
                 let asked = amounts(&object["spec"]["resources"]["requests"]);
                 let none = |_: &str| None;
-                each(limit, "min", |name, bound| minimum("PersistentVolumeClaim", name, bound, asked(name), none(name)), &mut wrong);
-                each(limit, "max", |name, bound| maximum_request(name, bound, asked(name)), &mut wrong);
+                each(
+                    limit,
+                    "min",
+                    |name, bound| {
+                        minimum(
+                            "PersistentVolumeClaim",
+                            name,
+                            bound,
+                            asked(name),
+                            none(name),
+                        )
+                    },
+                    &mut wrong,
+                );
+                each(
+                    limit,
+                    "max",
+                    |name, bound| maximum_request(name, bound, asked(name)),
+                    &mut wrong,
+                );
             }
         }
         if !wrong.is_empty() {
@@ -142,7 +174,9 @@ fn check_pod(limit: &Value, spec: &Value, wrong: &mut Vec<String>) {
         Some("Pod") => {
             let own = |part: &str, name: &str| {
                 let given = spec["resources"][part][name].as_str();
-                given.filter(|_| matches!(name, "cpu" | "memory")).and_then(Quantity::parse)
+                given
+                    .filter(|_| matches!(name, "cpu" | "memory"))
+                    .and_then(Quantity::parse)
             };
             let asked = |name: &str| own("requests", name).or_else(|| pods::requests(spec, name));
             let most = |name: &str| own("limits", name).or_else(|| pods::limits(spec, name));
@@ -159,12 +193,33 @@ fn bounds(
     most: &dyn Fn(&str) -> Option<Quantity>,
     wrong: &mut Vec<String>,
 ) {
-    each(limit, "min", |name, bound| minimum(kind, name, bound, asked(name), most(name)), wrong);
-    each(limit, "max", |name, bound| maximum(kind, name, bound, asked(name), most(name)), wrong);
-    each(limit, "maxLimitRequestRatio", |name, bound| ratio(kind, name, bound, asked(name), most(name)), wrong);
+    each(
+        limit,
+        "min",
+        |name, bound| minimum(kind, name, bound, asked(name), most(name)),
+        wrong,
+    );
+    each(
+        limit,
+        "max",
+        |name, bound| maximum(kind, name, bound, asked(name), most(name)),
+        wrong,
+    );
+    each(
+        limit,
+        "maxLimitRequestRatio",
+        |name, bound| ratio(kind, name, bound, asked(name), most(name)),
+        wrong,
+    );
 }
 
-fn minimum(kind: &str, name: &str, bound: Quantity, asked: Option<Quantity>, most: Option<Quantity>) -> Option<String> {
+fn minimum(
+    kind: &str,
+    name: &str,
+    bound: Quantity,
+    asked: Option<Quantity>,
+    most: Option<Quantity>,
+) -> Option<String> {
     let begin = format!("minimum {name} usage per {kind} is {bound}");
     match (asked, most) {
         (None, _) => Some(format!("{begin}.  No request is specified")),
@@ -178,7 +233,13 @@ fn minimum(kind: &str, name: &str, bound: Quantity, asked: Option<Quantity>, mos
     }
 }
 
-fn maximum(kind: &str, name: &str, bound: Quantity, asked: Option<Quantity>, most: Option<Quantity>) -> Option<String> {
+fn maximum(
+    kind: &str,
+    name: &str,
+    bound: Quantity,
+    asked: Option<Quantity>,
+    most: Option<Quantity>,
+) -> Option<String> {
     let begin = format!("maximum {name} usage per {kind} is {bound}");
     match (most, asked) {
         (None, _) => Some(format!("{begin}.  No limit is specified")),
@@ -203,10 +264,18 @@ fn maximum_request(name: &str, bound: Quantity, asked: Option<Quantity>) -> Opti
     }
 }
 
-fn ratio(kind: &str, name: &str, bound: Quantity, asked: Option<Quantity>, most: Option<Quantity>) -> Option<String> {
+fn ratio(
+    kind: &str,
+    name: &str,
+    bound: Quantity,
+    asked: Option<Quantity>,
+    most: Option<Quantity>,
+) -> Option<String> {
     let begin = format!("{name} max limit to request ratio per {kind} is {bound}");
     let Some(asked) = asked.filter(|asked| !asked.is_zero()) else {
-        return Some(format!("{begin}, but no request is specified or request is 0"));
+        return Some(format!(
+            "{begin}, but no request is specified or request is 0"
+        ));
     };
     let Some(most) = most.filter(|most| !most.is_zero()) else {
         return Some(format!("{begin}, but no limit is specified or limit is 0"));

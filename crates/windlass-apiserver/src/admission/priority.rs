@@ -25,7 +25,9 @@ fn default_class(store: &Store) -> Option<Value> {
 
 /// Gives a new pod the priority and the policy of its class.
 pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Result<()> {
-    let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
+    let name = pod["spec"]["priorityClassName"]
+        .as_str()
+        .unwrap_or_default();
     let class = if name.is_empty() {
         default_class(store)
     } else {

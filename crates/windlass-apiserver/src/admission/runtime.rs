@@ -15,7 +15,9 @@ const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass'
 pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Result<()> {
     let name = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
     let no = |why: &str| refused(resource, meta(pod, "name"), why);
-    let given = pod["spec"].get("overhead").filter(|overhead| !overhead.is_null());
+    let given = pod["spec"]
+        .get("overhead")
+        .filter(|overhead| !overhead.is_null());
     if name.is_empty() {
         return match given {
             Some(_) => Err(no(
@@ -26,7 +28,9 @@ pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Resu
     }
     let table = TableName::new("node.k8s.io", "runtimeclasses");
     let Some(class) = store.get(&table, &Key::new("", name)) else {
-        return Err(no(&format!("pod rejected: RuntimeClass \"{name}\" not found")));
+        return Err(no(&format!(
+            "pod rejected: RuntimeClass \"{name}\" not found"
+        )));
     };
     let class = class.value();
     match (class.get("overhead"), given) {
@@ -40,7 +44,10 @@ pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Resu
         }
         _ => {}
     }
-    let places = class["scheduling"]["nodeSelector"].as_object().cloned().unwrap_or_default();
+    let places = class["scheduling"]["nodeSelector"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
     for (key, wanted) in &places {
         let own = &pod["spec"]["nodeSelector"][key];
         if let (Some(own), Some(wanted)) = (own.as_str(), wanted.as_str())
@@ -69,7 +76,11 @@ pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Resu
 
 /// Tolerations that are not there already.
 fn tolerate(spec: &mut Value, class: &Value) {
-    for toleration in class["scheduling"]["tolerations"].as_array().into_iter().flatten() {
+    for toleration in class["scheduling"]["tolerations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         if !spec["tolerations"].is_array() {
             spec["tolerations"] = json!([]);
         }
@@ -89,6 +100,8 @@ fn same(one: &Value, other: &Value) -> bool {
     let amount = |value: &Value| value.as_str().and_then(Quantity::parse);
     one.len() == other.len()
         && one.iter().all(|(name, value)| {
-            other.get(name).is_some_and(|found| amount(found) == amount(value))
+            other
+                .get(name)
+                .is_some_and(|found| amount(found) == amount(value))
         })
 }

@@ -111,7 +111,9 @@ pub(super) fn pull_policy(container: &mut Fields) {
 }
 
 fn policy_of(image: &str) -> &'static str {
-    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, None), |(name, digest)| (name, Some(digest)));
     let last = name.rsplit('/').next().unwrap_or_default();
     let moving = match last.split_once(':') {
         Some((_, tag)) => tag == "latest",
@@ -119,8 +121,18 @@ fn policy_of(image: &str) -> &'static str {
     };
     // What is no name of an image has no tag that could move.
     let path = name.split_once('/').map_or(last, |(_, path)| path);
-    let is_name = !image.is_empty() && !path.split(':').next().unwrap_or_default().chars().any(|c| c.is_ascii_uppercase());
-    if moving && is_name { "Always" } else { "IfNotPresent" }
+    let is_name = !image.is_empty()
+        && !path
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .any(|c| c.is_ascii_uppercase());
+    if moving && is_name {
+        "Always"
+    } else {
+        "IfNotPresent"
+    }
 }
 
 /// The limits of containers: what is not said follows from what is.
@@ -284,7 +296,10 @@ pub(super) fn volume(volume: &mut Fields) {
         volume.insert("emptyDir".into(), json!({}));
     }
     if let Some(image) = object(volume, "image") {
-        let reference = image.get("reference").and_then(Value::as_str).unwrap_or_default();
+        let reference = image
+            .get("reference")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let policy = policy_of(reference);
         set(image, "pullPolicy", policy);
     }
@@ -293,8 +308,14 @@ pub(super) fn volume(volume: &mut Fields) {
 /// Nobody is given less than a thousandth.
 pub(super) fn round_up(amounts: &mut Fields) {
     for value in amounts.values_mut() {
-        let rounded = value.as_str().and_then(Quantity::parse).map(Quantity::rounded_to_milli);
-        if let Some(rounded) = rounded.map(|rounded| rounded.to_string()).filter(|text| value != text) {
+        let rounded = value
+            .as_str()
+            .and_then(Quantity::parse)
+            .map(Quantity::rounded_to_milli);
+        if let Some(rounded) = rounded
+            .map(|rounded| rounded.to_string())
+            .filter(|text| value != text)
+        {
             *value = rounded.into();
         }
     }
@@ -302,7 +323,10 @@ pub(super) fn round_up(amounts: &mut Fields) {
 
 /// The older name of the first range of a node's pods follows it, and the other way round.
 pub(super) fn node_ranges(spec: &mut Fields) {
-    let first = spec.get("podCIDRs").and_then(|ranges| ranges.get(0)).cloned();
+    let first = spec
+        .get("podCIDRs")
+        .and_then(|ranges| ranges.get(0))
+        .cloned();
     match (spec.get("podCIDR").cloned(), first) {
         (None, Some(first)) => {
             spec.insert("podCIDR".into(), first);
@@ -316,16 +340,24 @@ pub(super) fn node_ranges(spec: &mut Fields) {
 
 /// A node gives all it has, unless it says less.
 pub(super) fn allocatable(status: &mut Fields) {
-    if let (Some(capacity), false) = (status.get("capacity").cloned(), status.contains_key("allocatable")) {
+    if let (Some(capacity), false) = (
+        status.get("capacity").cloned(),
+        status.contains_key("allocatable"),
+    ) {
         status.insert("allocatable".into(), capacity);
     }
 }
 
 /// Whoever says anything about how to scale is told all of it.
 pub(super) fn scaling(behavior: &mut Fields) {
-    let policy = |kind: &str, value: i32| json!({"type": kind, "value": value, "periodSeconds": 15});
+    let policy =
+        |kind: &str, value: i32| json!({"type": kind, "value": value, "periodSeconds": 15});
     for (direction, window, policies) in [
-        ("scaleUp", Some(0), json!([policy("Pods", 4), policy("Percent", 100)])),
+        (
+            "scaleUp",
+            Some(0),
+            json!([policy("Pods", 4), policy("Percent", 100)]),
+        ),
         ("scaleDown", None, json!([policy("Percent", 100)])),
     ] {
         let rules = behavior.entry(direction).or_insert_with(|| json!({}));

@@ -45,7 +45,9 @@ pub(crate) fn drop_zeros(value: &mut Value, ty: &Type) {
             }
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| drop_zeros(item, ty.item()));
+            items
+                .iter_mut()
+                .for_each(|item| drop_zeros(item, ty.item()));
         }
         _ => {}
     }
@@ -70,7 +72,10 @@ mod tests {
         let mut service = json!({"spec": {
             "type": "", "clusterIP": "", "loadBalancerClass": "", "ports": [{"port": 0, "nodePort": 0}],
         }});
-        drop_zeros(&mut service, &Type::Named("io.k8s.api.core.v1.Service".into()));
+        drop_zeros(
+            &mut service,
+            &Type::Named("io.k8s.api.core.v1.Service".into()),
+        );
         assert_eq!(
             service,
             json!({"spec": {"loadBalancerClass": "", "ports": [{"port": 0}]}})

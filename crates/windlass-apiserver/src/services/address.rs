@@ -49,7 +49,10 @@ pub(super) fn plan(
     if before.is_some() || spec["clusterIPs"][0] == "None" {
         return Ok(plan);
     }
-    let asked = spec["clusterIPs"][0].as_str().unwrap_or_default().to_owned();
+    let asked = spec["clusterIPs"][0]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let address = if asked.is_empty() {
         let random = server.random();
         let taken = |address: Ipv4Addr| is_taken(server, &address.to_string());

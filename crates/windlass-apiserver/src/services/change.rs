@@ -75,7 +75,10 @@ fn node_ports(spec: &Value) -> BTreeSet<i64> {
 
 /// A port is known by its name.
 fn keep_node_ports(spec: &mut Value, old: &Value) {
-    let used: BTreeSet<i64> = node_ports(spec).intersection(&node_ports(old)).copied().collect();
+    let used: BTreeSet<i64> = node_ports(spec)
+        .intersection(&node_ports(old))
+        .copied()
+        .collect();
     let name = |port: &Value| text(port, "name").to_owned();
     let before: BTreeMap<String, i64> = old["ports"]
         .as_array()

@@ -22,7 +22,9 @@ pub(super) fn fill(spec: &mut Value, old: Option<&Value>) -> Vec<Cause> {
         return Vec::new();
     }
     let unselected = text(spec, "clusterIP") == "None"
-        && spec["selector"].as_object().is_none_or(|labels| labels.is_empty());
+        && spec["selector"]
+            .as_object()
+            .is_none_or(|labels| labels.is_empty());
     if spec["ipFamilyPolicy"].is_null() {
         let before = old.map(policy).filter(|policy| !policy.is_empty());
         let chosen = before.unwrap_or(if unselected {
@@ -98,7 +100,10 @@ fn infer(spec: &mut Value, old: Option<&Value>) -> Vec<Cause> {
         if index < list(spec, "ipFamilies").len() {
             continue;
         }
-        if address.as_str().is_some_and(|address| address.contains(':')) {
+        if address
+            .as_str()
+            .is_some_and(|address| address.contains(':'))
+        {
             causes.push(field::invalid(
                 format!("spec.clusterIPs[{index}]"),
                 &spec["clusterIPs"],

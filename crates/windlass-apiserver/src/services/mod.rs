@@ -135,7 +135,9 @@ pub(crate) fn is_headless(spec: &Value) -> bool {
 pub(crate) fn is_external(spec: &Value) -> bool {
     has_node_ports(spec)
         || (text(spec, "type") == "ClusterIP"
-            && spec["externalIPs"].as_array().is_some_and(|ips| !ips.is_empty()))
+            && spec["externalIPs"]
+                .as_array()
+                .is_some_and(|ips| !ips.is_empty()))
 }
 
 /// Whether a load balancer asks each node about it.

@@ -17,7 +17,11 @@ pub(super) fn normalise_sources(claim: &mut Value, old: Option<&Value>) {
         return;
     };
     let in_use = old.is_some_and(|old| !old["spec"]["dataSource"].is_null());
-    if !in_use && spec.get("dataSource").is_some_and(|source| !is_known(source)) {
+    if !in_use
+        && spec
+            .get("dataSource")
+            .is_some_and(|source| !is_known(source))
+    {
         spec.remove("dataSource");
     }
     let local = |reference: &Value| {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clock::Clock;
 use super::{certificate, claim, pod, workload};
+use crate::clock::Clock;
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::object::{meta, meta_mut, set_meta};
 use crate::resource::Resource;

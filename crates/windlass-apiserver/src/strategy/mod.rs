@@ -8,9 +8,8 @@ mod workload;
 
 use serde_json::Value;
 
-pub(crate) use pod::qos_class;
 pub(crate) use certificate::{set_requester, set_times as set_condition_times};
-
+pub(crate) use pod::qos_class;
 
 use crate::clock::Clock;
 use crate::object::{meta, set_meta};

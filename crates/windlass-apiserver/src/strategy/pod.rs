@@ -32,7 +32,10 @@ pub(super) fn drop_disabled(pod: &mut Value) {
             let Some(container) = container.as_object_mut() else {
                 continue;
             };
-            if let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) {
+            if let Some(lifecycle) = container
+                .get_mut("lifecycle")
+                .and_then(Value::as_object_mut)
+            {
                 lifecycle.remove("stopSignal");
                 if lifecycle.is_empty() {
                     container.remove("lifecycle");
@@ -84,7 +87,9 @@ fn set_or_remove(to: &mut Value, from: &Value, field: &str) {
 /// containers. Asking for nothing of something is not asking for it.
 pub(crate) fn qos_class(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
-    let of_pod = spec["resources"].as_object().is_some_and(|own| !own.is_empty());
+    let of_pod = spec["resources"]
+        .as_object()
+        .is_some_and(|own| !own.is_empty());
     let parts: Vec<&Value> = if of_pod {
         vec![spec]
     } else {

@@ -40,9 +40,7 @@ pub(crate) fn ip_errors(text: &str) -> Vec<String> {
     let why = match (lenient(text), text.parse::<IpAddr>()) {
         (None, _) => NO_ADDRESS,
         (Some(_), Err(_)) => "must not have leading 0s",
-        (Some(_), Ok(address)) if is_mapped(address) => {
-            "must not be an IPv4-mapped IPv6 address"
-        }
+        (Some(_), Ok(address)) if is_mapped(address) => "must not be an IPv4-mapped IPv6 address",
         (Some(_), Ok(_)) => return Vec::new(),
     };
     vec![why.to_owned()]
@@ -53,7 +51,10 @@ pub(crate) fn canonical_ip_errors(text: &str) -> Vec<String> {
     let errors = ip_errors(text);
     match text.parse::<IpAddr>() {
         Ok(address) if errors.is_empty() && address.to_string() != text => {
-            vec![format!("must be in canonical form ({:?})", address.to_string())]
+            vec![format!(
+                "must be in canonical form ({:?})",
+                address.to_string()
+            )]
         }
         _ => errors,
     }

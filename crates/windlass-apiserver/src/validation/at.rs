@@ -38,10 +38,7 @@ impl<'a> At<'a> {
 
     /// A field; null when it is absent.
     pub(crate) fn get(&self, name: &str) -> Self {
-        Self::new(
-            self.path_of(name),
-            self.value.get(name).unwrap_or(&NOTHING),
-        )
+        Self::new(self.path_of(name), self.value.get(name).unwrap_or(&NOTHING))
     }
 
     /// An entry of a map, named as Kubernetes names it: `data[key]`.

@@ -41,7 +41,9 @@ fn blocks(field: &At<'_>) -> Vec<Pem> {
     let text = field.text().replace(['\n', '\r'], "");
     let engine = base64::engine::general_purpose::STANDARD;
     let bytes = engine.decode(text).unwrap_or_default();
-    Pem::iter_from_buffer(&bytes).filter_map(Result::ok).collect()
+    Pem::iter_from_buffer(&bytes)
+        .filter_map(Result::ok)
+        .collect()
 }
 
 pub(super) fn check(request: &Value, causes: &mut Vec<Cause>) {
@@ -106,7 +108,9 @@ fn check_signer(signer: &At<'_>, causes: &mut Vec<Cause>) {
         }
     }
     if !domain.contains('.') {
-        causes.push(signer.invalid("should be a domain with at least two segments separated by dots"));
+        causes.push(
+            signer.invalid("should be a domain with at least two segments separated by dots"),
+        );
     }
     for label in path.split('.') {
         for why in names::subdomain_errors(label) {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::at::{At, IMMUTABLE};
-use super::volume::{VOLUME_MODES, check_class, check_each_mode, check_not_negative};
 use super::selector;
+use super::volume::{VOLUME_MODES, check_class, check_each_mode, check_not_negative};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
@@ -126,7 +126,9 @@ pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
         && !old["status"]["currentVolumeAttributesClassName"].is_null()
     {
         let why = match class.as_str() {
-            None => "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil",
+            None => {
+                "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"
+            }
             Some("") => {
                 "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil"
             }

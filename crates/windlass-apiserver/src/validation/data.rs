@@ -34,7 +34,11 @@ fn decoded(value: &Value) -> Vec<u8> {
 }
 
 fn size(data: &At<'_>, of: impl Fn(&Value) -> usize) -> usize {
-    let values = data.value.as_object().into_iter().flat_map(|map| map.values());
+    let values = data
+        .value
+        .as_object()
+        .into_iter()
+        .flat_map(|map| map.values());
     values.map(of).sum()
 }
 

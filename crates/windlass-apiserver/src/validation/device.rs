@@ -8,7 +8,12 @@ use super::at::{At, IMMUTABLE, immutable};
 use crate::names;
 use crate::status::{Cause, field};
 
-const NODE_CHOICES: &[&str] = &["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
+const NODE_CHOICES: &[&str] = &[
+    "nodeName",
+    "nodeSelector",
+    "allNodes",
+    "perDeviceNodeSelection",
+];
 
 pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(class).get("spec");
@@ -128,7 +133,11 @@ fn check_request(request: &At<'_>, causes: &mut Vec<Cause>) {
 /// A claim says once what it wants.
 pub(super) fn check_spec_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if new["spec"] != old["spec"] {
-        causes.push(field::invalid_shown("spec", &shown(&new["spec"]), IMMUTABLE));
+        causes.push(field::invalid_shown(
+            "spec",
+            &shown(&new["spec"]),
+            IMMUTABLE,
+        ));
     }
 }
 

@@ -19,7 +19,10 @@ const PATH_CHARACTERS: &str = "/-._~%!$&'()*+,;=:";
 pub(super) fn check(ingress: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(ingress);
     let spec = root.get("spec");
-    let annotation = root.get("metadata").get("annotations").get(CLASS_ANNOTATION);
+    let annotation = root
+        .get("metadata")
+        .get("annotations")
+        .get(CLASS_ANNOTATION);
     let class = spec.get("ingressClassName");
     if annotation.is_set() && class.is_set() && annotation.text() != class.text() {
         let why = "must match `ingressClassName` when both are specified";
@@ -94,10 +97,16 @@ fn check_path(path: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn check_sequences(path: &At<'_>, causes: &mut Vec<Cause>) {
-    for odd in ODD_SEQUENCES.iter().filter(|odd| path.text().contains(**odd)) {
+    for odd in ODD_SEQUENCES
+        .iter()
+        .filter(|odd| path.text().contains(**odd))
+    {
         causes.push(path.invalid(&format!("must not contain '{odd}'")));
     }
-    for odd in ODD_ENDINGS.iter().filter(|odd| path.text().ends_with(**odd)) {
+    for odd in ODD_ENDINGS
+        .iter()
+        .filter(|odd| path.text().ends_with(**odd))
+    {
         causes.push(path.invalid(&format!("cannot end with '{odd}'")));
     }
 }
@@ -167,15 +176,14 @@ fn check_controller(controller: &At<'_>, causes: &mut Vec<Cause>) {
         return;
     }
     let parts = controller.text().split_once('/');
-    let Some((domain, path)) = parts.filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
+    let Some((domain, path)) =
+        parts.filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
     else {
         let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
         causes.push(controller.invalid(why));
         return;
     };
-    let wrong = |part: &str, why: &str| {
-        field::invalid(controller.path.as_str(), &part.into(), why)
-    };
+    let wrong = |part: &str, why: &str| field::invalid(controller.path.as_str(), &part.into(), why);
     for why in names::subdomain_errors(domain) {
         causes.push(wrong(domain, &why));
     }

@@ -60,10 +60,9 @@ pub(super) fn of(group: &str, plural: &str) -> Option<Rules> {
     Some(match (group, plural) {
         ("", "configmaps") => rules(data::check_config_map, data::check_frozen),
         ("", "secrets") => update_first(rules(data::check_secret, data::check_secret_update)),
-        ("", "namespaces") => with_status(
-            rules(namespace::check, anything),
-            namespace::check_status,
-        ),
+        ("", "namespaces") => {
+            with_status(rules(namespace::check, anything), namespace::check_status)
+        }
         ("", "services") => update_first(with_status(
             rules(
                 |service, causes| service::check(service, None, causes),

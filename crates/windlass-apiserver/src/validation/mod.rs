@@ -33,10 +33,10 @@ use serde_json::Value;
 use crate::resource::Resource;
 use crate::status::Cause;
 
-pub(crate) use warnings::of as warnings;
-pub(crate) use workload::{SYSTEM_PRIORITIES, selects};
 pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
+pub(crate) use warnings::of as warnings;
+pub(crate) use workload::{SYSTEM_PRIORITIES, selects};
 
 /// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and
 /// with what it changes.

@@ -29,12 +29,7 @@ pub(super) fn check(selector: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// What is wrong with a requirement; `ordered` operators take exactly one value.
-fn check_expression(
-    expression: &At<'_>,
-    sets: &[&str],
-    ordered: &[&str],
-    causes: &mut Vec<Cause>,
-) {
+fn check_expression(expression: &At<'_>, sets: &[&str], ordered: &[&str], causes: &mut Vec<Cause>) {
     let (operator, values) = (expression.get("operator"), expression.get("values"));
     match operator.text() {
         set if sets.contains(&set) => {
@@ -57,9 +52,7 @@ fn check_expression(
         }
         _ => causes.push(operator.invalid_text("not a valid selector operator")),
     }
-    expression
-        .get("key")
-        .each(names::qualified_errors, causes);
+    expression.get("key").each(names::qualified_errors, causes);
     let set = sets.contains(&operator.text());
     for value in values.items().filter(|_| set && ordered.is_empty()) {
         value.each(names::label_value_errors, causes);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::at::{At, IMMUTABLE, immutable};
-use super::volume::{check_driver_name, check_inline};
 use super::selector;
+use super::volume::{check_driver_name, check_inline};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
@@ -21,7 +21,8 @@ pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(class);
     check_provisioner(&root.get("provisioner"), causes);
     check_parameters(&root.get("parameters"), true, causes);
-    root.get("reclaimPolicy").maybe_one_of(&["Delete", "Retain"], causes);
+    root.get("reclaimPolicy")
+        .maybe_one_of(&["Delete", "Retain"], causes);
     root.get("volumeBindingMode")
         .one_of(&["Immediate", "WaitForFirstConsumer"], causes);
     check_topologies(&root.get("allowedTopologies"), causes);
@@ -85,7 +86,12 @@ fn check_topologies(topologies: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    for part in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+    for part in [
+        "parameters",
+        "provisioner",
+        "reclaimPolicy",
+        "volumeBindingMode",
+    ] {
         immutable(&At::root(new).get(part), &At::root(old).get(part), causes);
     }
 }
@@ -166,7 +172,12 @@ pub(super) fn check_node(node: &Value, causes: &mut Vec<Cause>) {
 
 /// A driver that a node has stays as it is; others may come, and it may go.
 pub(super) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let drivers = |node: &Value| node["spec"]["drivers"].as_array().cloned().unwrap_or_default();
+    let drivers = |node: &Value| {
+        node["spec"]["drivers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
     let before = drivers(old);
     for driver in drivers(new) {
         let known = before.iter().find(|known| known["name"] == driver["name"]);
@@ -225,7 +236,8 @@ pub(super) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec
 pub(super) fn check_capacity(capacity: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(capacity);
     selector::check(&root.get("nodeTopology"), causes);
-    root.get("storageClassName").each(names::subdomain_errors, causes);
+    root.get("storageClassName")
+        .each(names::subdomain_errors, causes);
     let amount = root.get("capacity");
     if Quantity::parse(amount.text()).is_some_and(|read| read < Quantity::ZERO) {
         causes.push(amount.invalid("must be greater than or equal to 0"));

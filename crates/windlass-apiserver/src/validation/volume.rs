@@ -231,7 +231,10 @@ fn check_iscsi(source: &At<'_>, causes: &mut Vec<Cause>) {
     let name = source.get("iqn");
     if name.text().is_empty() {
         causes.push(name.required(""));
-    } else if !["iqn.", "eui.", "naa."].iter().any(|prefix| name.text().starts_with(prefix)) {
+    } else if !["iqn.", "eui.", "naa."]
+        .iter()
+        .any(|prefix| name.text().starts_with(prefix))
+    {
         causes.push(name.invalid("must be valid format"));
     }
     let unit = source.get("lun");

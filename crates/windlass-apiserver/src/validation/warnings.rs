@@ -12,7 +12,12 @@ use crate::resource::Resource;
 /// Volumes that no longer work: where, since when it is discouraged, and since when it is gone.
 const GONE_VOLUMES: &[(&str, &str, &str, &str)] = &[
     ("cephfs", "cephfs", "v1.28", "v1.31+"),
-    ("photonPersistentDisk", "photonPersistentDisk", "v1.11", "v1.16+"),
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "v1.11",
+        "v1.16+",
+    ),
     ("scaleIO", "scaleIO", "v1.16", "v1.22+"),
     ("storageos", "storageOS", "v1.22", "v1.25+"),
     ("glusterfs", "glusterfs", "v1.25", "v1.26+"),
@@ -26,21 +31,21 @@ pub(crate) fn of(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<Str
     if resource.is_custom() {
         return Vec::new();
     }
-    let check: fn(&Value) -> Vec<String> =
-        match (resource.group.as_str(), resource.plural.as_str()) {
-            ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
-            | ("apps" | "batch", _) => {
-                return super::workload::warnings(resource, &object());
-            }
-            ("", "services") => |object| service::warnings(&object["spec"]),
-            ("", "secrets") => secret,
-            ("", "persistentvolumes") => volume,
-            ("", "persistentvolumeclaims") => claim,
-            ("discovery.k8s.io", "endpointslices") => slice,
-            ("networking.k8s.io", "ingresses") => ingress,
-            ("storage.k8s.io", "csidrivers") => driver,
-            _ => return Vec::new(),
-        };
+    let check: fn(&Value) -> Vec<String> = match (resource.group.as_str(), resource.plural.as_str())
+    {
+        ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
+        | ("apps" | "batch", _) => {
+            return super::workload::warnings(resource, &object());
+        }
+        ("", "services") => |object| service::warnings(&object["spec"]),
+        ("", "secrets") => secret,
+        ("", "persistentvolumes") => volume,
+        ("", "persistentvolumeclaims") => claim,
+        ("discovery.k8s.io", "endpointslices") => slice,
+        ("networking.k8s.io", "ingresses") => ingress,
+        ("storage.k8s.io", "csidrivers") => driver,
+        _ => return Vec::new(),
+    };
     check(&object())
 }
 
@@ -53,7 +58,10 @@ fn secret(secret: &Value) -> Vec<String> {
         let text = secret["data"][key].as_str().unwrap_or_default();
         let engine = base64::engine::general_purpose::STANDARD;
         let bytes = engine.decode(text).unwrap_or_default();
-        Pem::iter_from_buffer(&bytes).filter_map(Result::ok).next().is_none()
+        Pem::iter_from_buffer(&bytes)
+            .filter_map(Result::ok)
+            .next()
+            .is_none()
     };
     for (key, what) in [("tls.crt", "certificate"), ("tls.key", "key")] {
         if is_empty(key) {
@@ -119,7 +127,9 @@ fn ingress(ingress: &Value) -> Vec<String> {
 
 fn driver(driver: &Value) -> Vec<String> {
     let spec = &driver["spec"];
-    let asks = spec["tokenRequests"].as_array().is_some_and(|list| !list.is_empty());
+    let asks = spec["tokenRequests"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty());
     if asks && spec["serviceAccountTokenInSecrets"].is_null() {
         return vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()];
     }

@@ -190,14 +190,13 @@ fn check_client(client: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// `https://host[/path]`, and nothing else a URL can have.
 fn check_url(url: &At<'_>, causes: &mut Vec<Cause>) {
-    let wrong =
-        |part: &str, why: &str| field::invalid(url.path.as_str(), &part.into(), why);
+    let wrong = |part: &str, why: &str| field::invalid(url.path.as_str(), &part.into(), why);
     let (rest, fragment) = url.text().split_once('#').unwrap_or((url.text(), ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (scheme, rest) = rest.split_once(':').unwrap_or(("", rest));
-    let authority = rest.strip_prefix("//").map_or("", |rest| {
-        rest.split('/').next().unwrap_or_default()
-    });
+    let authority = rest
+        .strip_prefix("//")
+        .map_or("", |rest| rest.split('/').next().unwrap_or_default());
     let (user, host) = match authority.rsplit_once('@') {
         Some((user, host)) => (user, host),
         None => ("", authority),

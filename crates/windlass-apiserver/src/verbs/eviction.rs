@@ -70,10 +70,10 @@ impl Call<'_> {
     }
 
     fn budgets_of(&self, pod: &Value) -> Vec<Arc<Stored>> {
-        let listing =
-            self.server
-                .store()
-                .list(&budget_table(), Some(self.namespace()), None, None);
+        let listing = self
+            .server
+            .store()
+            .list(&budget_table(), Some(self.namespace()), None, None);
         let budgets = listing.map(|listing| listing.objects).unwrap_or_default();
         let labels = &pod["metadata"]["labels"];
         budgets
@@ -111,7 +111,10 @@ impl Call<'_> {
     fn disrupted(&self, old: &Value, pod: &str) -> Value {
         let now = self.server.clock().now_seconds();
         let mut new = old.clone();
-        let left = old["status"]["disruptionsAllowed"].as_i64().unwrap_or_default() - 1;
+        let left = old["status"]["disruptionsAllowed"]
+            .as_i64()
+            .unwrap_or_default()
+            - 1;
         new["status"]["disruptionsAllowed"] = left.into();
         if left == 0 {
             set_condition(
@@ -209,7 +212,8 @@ fn verdict(budget: &Value, pod: &Value) -> Result<Verdict> {
         .any(|one| one["type"] == "Ready" && one["status"] == "True");
     if !ready {
         let number = |part: &str| budget["status"][part].as_i64().unwrap_or_default();
-        let met = number("desiredHealthy") > 0 && number("currentHealthy") >= number("desiredHealthy");
+        let met =
+            number("desiredHealthy") > 0 && number("currentHealthy") >= number("desiredHealthy");
         if met || budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" {
             return Ok(Verdict::LetGo);
         }
@@ -241,7 +245,9 @@ fn check_allows(budget: &Value) -> Result<()> {
     let name = meta(budget, "name");
     let status = &budget["status"];
     let number = |part: &str| status[part].as_i64().unwrap_or_default();
-    let generation = budget["metadata"]["generation"].as_i64().unwrap_or_default();
+    let generation = budget["metadata"]["generation"]
+        .as_i64()
+        .unwrap_or_default();
     if number("observedGeneration") < generation {
         return Err(still_processed(name));
     }
@@ -253,7 +259,10 @@ fn check_allows(budget: &Value) -> Result<()> {
         let why = "pdb disruptions allowed is negative";
         return Err(ApiError::forbidden(subject, name, why));
     }
-    if status["disruptedPods"].as_object().is_some_and(|pods| pods.len() > MOST_DISRUPTED) {
+    if status["disruptedPods"]
+        .as_object()
+        .is_some_and(|pods| pods.len() > MOST_DISRUPTED)
+    {
         let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
         return Err(ApiError::forbidden(subject, name, why));
     }

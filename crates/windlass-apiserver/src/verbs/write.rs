@@ -13,9 +13,11 @@ use crate::http::{Answer, Verb};
 use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
-use crate::types::Type;
 use crate::store::{Key, Stored, TableName, WriteError};
-use crate::{admission, autoscaler, crd, defaults, event, metadata, services, strategy, validation};
+use crate::types::Type;
+use crate::{
+    admission, autoscaler, crd, defaults, event, metadata, services, strategy, validation,
+};
 
 /// The form autoscalers are stored in.
 const AUTOSCALER: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler";

@@ -11,10 +11,7 @@ const ONCE: &str = "may not change once set";
 
 /// Everything that `new` changes and may not. Comes before what is wrong with `new` by itself.
 pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let (spec, before) = (
-        At::new("spec", &new["spec"]),
-        At::new("spec", &old["spec"]),
-    );
+    let (spec, before) = (At::new("spec", &new["spec"]), At::new("spec", &old["spec"]));
     if has_address(spec.value) && has_address(before.value) {
         check_addresses(&spec, &before, causes);
         check_families(&spec, &before, causes);

@@ -16,7 +16,10 @@ fn percent(value: &Value) -> Option<i64> {
 /// What it comes to, whichever it is.
 pub(super) fn of(value: &Value) -> i64 {
     percent(value).or(value.as_i64()).unwrap_or_else(|| {
-        value.as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
+        value
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default()
     })
 }
 

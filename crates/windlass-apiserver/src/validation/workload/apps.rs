@@ -53,10 +53,22 @@ pub(super) fn deployment(spec: &At<'_, '_>, causes: &mut Causes) {
         replicated(spec, "ReplicaSet", causes);
     }
     deployment_strategy(&spec.child("strategy"), causes);
-    nonnegative(spec, &["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"], causes);
+    nonnegative(
+        spec,
+        &[
+            "minReadySeconds",
+            "revisionHistoryLimit",
+            "progressDeadlineSeconds",
+        ],
+        causes,
+    );
     let deadline = spec.child("progressDeadlineSeconds");
     let ready = spec.int("minReadySeconds").unwrap_or_default();
-    if deadline.value.as_i64().is_some_and(|deadline| deadline <= ready) {
+    if deadline
+        .value
+        .as_i64()
+        .is_some_and(|deadline| deadline <= ready)
+    {
         causes.push(deadline.invalid("must be greater than minReadySeconds"));
     }
 }
@@ -79,13 +91,20 @@ fn deployment_strategy(at: &At<'_, '_>, causes: &mut Causes) {
             }
             amount::at_most_all(&fewer, causes);
         }
-        _ => not_a_strategy(at, "apps.DeploymentStrategy", &["Recreate", "RollingUpdate"], causes),
+        _ => not_a_strategy(
+            at,
+            "apps.DeploymentStrategy",
+            &["Recreate", "RollingUpdate"],
+            causes,
+        ),
     }
 }
 
 fn not_a_strategy(at: &At<'_, '_>, ty: &str, allowed: &[&str], causes: &mut Causes) {
     let mut cause = at.not_supported(allowed);
-    cause.message = cause.message.replacen(&at.value.to_string(), &internal::show(at.value, ty), 1);
+    cause.message = cause
+        .message
+        .replacen(&at.value.to_string(), &internal::show(at.value, ty), 1);
     causes.push(cause);
 }
 
@@ -98,7 +117,9 @@ pub(super) fn replica_set(spec: &At<'_, '_>, causes: &mut Causes) {
 
 pub(super) fn replication_controller(spec: &At<'_, '_>, causes: &mut Causes) {
     spec.child("minReadySeconds").nonnegative(causes);
-    let chosen = spec.map("selector").is_some_and(|labels| !labels.is_empty());
+    let chosen = spec
+        .map("selector")
+        .is_some_and(|labels| !labels.is_empty());
     if !chosen {
         causes.push(spec.child("selector").required(""));
     }
@@ -168,7 +189,9 @@ pub(super) fn stateful_set(spec: &At<'_, '_>, is_new: bool, causes: &mut Causes)
     stateful_set_strategy(&spec.child("updateStrategy"), causes);
     let retention = spec.child("persistentVolumeClaimRetentionPolicy");
     for when in ["whenDeleted", "whenScaled"] {
-        retention.child(when).one_of_if_set(&["Retain", "Delete"], causes);
+        retention
+            .child(when)
+            .one_of_if_set(&["Retain", "Delete"], causes);
     }
     if is_new {
         for claim in spec.items("volumeClaimTemplates") {
@@ -180,7 +203,8 @@ pub(super) fn stateful_set(spec: &At<'_, '_>, is_new: bool, causes: &mut Causes)
     ordinals.child("start").nonnegative(causes);
     let service = spec.text("serviceName");
     if is_new && !service.is_empty() {
-        spec.child("serviceName").complain(names::label_errors(service), causes);
+        spec.child("serviceName")
+            .complain(names::label_errors(service), causes);
     }
     if selector(spec, "statefulset", "", causes) {
         let made = with_claims(spec.value);
@@ -210,9 +234,17 @@ fn with_claims(spec: &Value) -> Value {
     if let Some(pod) = template["spec"].as_object_mut() {
         pod.remove("hostname");
         pod.remove("subdomain");
-        let own = pod.get("volumes").and_then(Value::as_array).cloned().unwrap_or_default();
-        let claimed = names.iter().map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
-        let own = own.into_iter().filter(|volume| !names.contains(&&volume["name"]));
+        let own = pod
+            .get("volumes")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let claimed = names
+            .iter()
+            .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        let own = own
+            .into_iter()
+            .filter(|volume| !names.contains(&&volume["name"]));
         pod.insert("volumes".into(), claimed.chain(own).collect());
     }
     template
@@ -267,15 +299,28 @@ pub(super) fn revision(revision: &Value, is_new: bool, causes: &mut Causes) {
 }
 
 /// Numbers of replicas in a status: which there are, and which are part of which.
-pub(super) fn replica_status(status: &At<'_, '_>, of_all: &[&str], ready: &str, causes: &mut Causes) {
+pub(super) fn replica_status(
+    status: &At<'_, '_>,
+    of_all: &[&str],
+    ready: &str,
+    causes: &mut Causes,
+) {
     let number = |name: &str| status.int(name).unwrap_or_default();
     for name in of_all {
         if number(name) > number("replicas") {
-            causes.push(status.child(name).invalid("cannot be greater than status.replicas"));
+            causes.push(
+                status
+                    .child(name)
+                    .invalid("cannot be greater than status.replicas"),
+            );
         }
     }
     if number("availableReplicas") > number("readyReplicas") {
-        causes.push(status.child("availableReplicas").invalid(&format!("cannot be greater than {ready}")));
+        causes.push(
+            status
+                .child("availableReplicas")
+                .invalid(&format!("cannot be greater than {ready}")),
+        );
     }
 }
 
@@ -285,6 +330,10 @@ pub(super) fn collisions(status: &At<'_, '_>, old: &Value, causes: &mut Causes) 
     let now = status.int("collisionCount");
     if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
         let now = now.unwrap_or_default();
-        causes.push(status.child("collisionCount").invalid_value(now, "cannot be decremented"));
+        causes.push(
+            status
+                .child("collisionCount")
+                .invalid_value(now, "cannot be decremented"),
+        );
     }
 }

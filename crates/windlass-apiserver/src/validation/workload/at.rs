@@ -100,7 +100,10 @@ impl<'p, 'v> At<'p, 'v> {
 
     /// A text field, empty when absent.
     pub(super) fn text(&self, name: &str) -> &'v str {
-        self.value.get(name).and_then(Value::as_str).unwrap_or_default()
+        self.value
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub(super) fn int(&self, name: &str) -> Option<i64> {
@@ -182,7 +185,11 @@ impl<'p, 'v> At<'p, 'v> {
     /// Every complaint about the text here.
     pub(super) fn complain(&self, wrong: Vec<String>, causes: &mut Causes) {
         for why in wrong {
-            causes.push(field::invalid(self.to_string(), &self.text_or_empty(), &why));
+            causes.push(field::invalid(
+                self.to_string(),
+                &self.text_or_empty(),
+                &why,
+            ));
         }
     }
 
@@ -213,7 +220,11 @@ impl<'p, 'v> At<'p, 'v> {
 
     /// A number within bounds, if it is there.
     pub(super) fn between(&self, low: i64, high: i64, causes: &mut Causes) {
-        if self.value.as_i64().is_some_and(|number| !(low..=high).contains(&number)) {
+        if self
+            .value
+            .as_i64()
+            .is_some_and(|number| !(low..=high).contains(&number))
+        {
             causes.push(self.invalid(&format!("must be between {low} and {high}, inclusive")));
         }
     }
@@ -239,7 +250,10 @@ mod tests {
         let resources = container.child("resources");
         let (key, limit) = resources.entries("limits").next().unwrap();
         assert_eq!(key, "cpu");
-        assert_eq!(limit.to_string(), "spec.containers[0].resources.limits[cpu]");
+        assert_eq!(
+            limit.to_string(),
+            "spec.containers[0].resources.limits[cpu]"
+        );
         assert_eq!(
             At::root(&json!({}), "").child("handler").required("").field,
             "handler"

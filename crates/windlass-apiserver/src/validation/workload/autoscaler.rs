@@ -9,7 +9,13 @@ use crate::quantity::Quantity;
 
 const MAX_PERIOD: i64 = 1800;
 const MAX_WINDOW: i64 = 3600;
-const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
+const TYPES: &[&str] = &[
+    "ContainerResource",
+    "External",
+    "Object",
+    "Pods",
+    "Resource",
+];
 /// Sources of metrics in the order they are looked at, and the type that names each.
 const SOURCES: &[(&str, &str)] = &[
     ("object", "Object"),
@@ -57,7 +63,9 @@ fn reference(at: &At<'_, '_>, grouped: bool, causes: &mut Causes) {
     for field in ["kind", "name"] {
         match at.text(field) {
             "" => causes.push(at.child(field).required("")),
-            text => at.child(field).complain(names::segment_errors(text), causes),
+            text => at
+                .child(field)
+                .complain(names::segment_errors(text), causes),
         }
     }
     let version = at.text("apiVersion");
@@ -73,16 +81,24 @@ fn reference(at: &At<'_, '_>, grouped: bool, causes: &mut Causes) {
 fn check_metric(at: &At<'_, '_>, causes: &mut Causes) {
     let kind = at.text("type");
     if kind.is_empty() {
-        causes.push(at.child("type").required("must specify a metric source type"));
+        causes.push(
+            at.child("type")
+                .required("must specify a metric source type"),
+        );
     }
     if !TYPES.contains(&kind) {
         causes.push(at.child("type").not_supported(TYPES));
     }
-    let mut given = SOURCES.iter().filter_map(|(field, _)| at.get(field).map(|source| (*field, source)));
+    let mut given = SOURCES
+        .iter()
+        .filter_map(|(field, _)| at.get(field).map(|source| (*field, source)));
     if let Some((field, source)) = given.next() {
         check_source(field, &source, causes);
     }
-    let expected = SOURCES.iter().find(|(_, known)| *known == kind).map(|(field, _)| *field);
+    let expected = SOURCES
+        .iter()
+        .find(|(_, known)| *known == kind)
+        .map(|(field, _)| *field);
     match expected {
         Some(field) if !at.has(field) => {
             let why = "must populate information for the given metric source";
@@ -92,7 +108,10 @@ fn check_metric(at: &At<'_, '_>, causes: &mut Causes) {
         None => causes.push(at.child("type").not_supported(TYPES)),
     }
     let count = SOURCES.iter().filter(|(field, _)| at.has(field)).count();
-    for (field, _) in SOURCES.iter().filter(|(field, _)| count > 1 && at.has(field)) {
+    for (field, _) in SOURCES
+        .iter()
+        .filter(|(field, _)| count > 1 && at.has(field))
+    {
         if Some(*field) != expected {
             let why = "must populate the given metric source only";
             causes.push(at.child(field).forbidden(why));
@@ -119,7 +138,9 @@ fn check_source(kind: &str, at: &At<'_, '_>, causes: &mut Causes) {
             if kind == "containerResource" {
                 match at.text("container") {
                     "" => causes.push(at.child("container").required("must specify a container")),
-                    name => at.child("container").complain(names::label_errors(name), causes),
+                    name => at
+                        .child("container")
+                        .complain(names::label_errors(name), causes),
                 }
             }
         }
@@ -133,26 +154,36 @@ fn check_source(kind: &str, at: &At<'_, '_>, causes: &mut Causes) {
     let mut required = |field: &str, why: &str| causes.push(target.child(field).required(why));
     match kind {
         "object" if !value && !average => {
-            required("averageValue", "must set either a target value or averageValue");
+            required(
+                "averageValue",
+                "must set either a target value or averageValue",
+            );
         }
         "external" if !value && !average => required(
             "averageValue",
             "must set either a target value for metric or a per-pod target",
         ),
-        "external" if value && average => causes.push(target.child("value").forbidden(
-            "may not set both a target value for metric and a per-pod target",
-        )),
+        "external" if value && average => causes.push(
+            target
+                .child("value")
+                .forbidden("may not set both a target value for metric and a per-pod target"),
+        ),
         "pods" if !average => {
-            required("averageValue", "must specify a positive target averageValue");
+            required(
+                "averageValue",
+                "must specify a positive target averageValue",
+            );
         }
         "resource" | "containerResource" if !share && !average => required(
             "averageUtilization",
             "must set either a target raw value or a target utilization",
         ),
         "resource" | "containerResource" if share && average => {
-            causes.push(target.child("averageValue").forbidden(
-                "may not set both a target raw value and a target utilization",
-            ));
+            causes.push(
+                target
+                    .child("averageValue")
+                    .forbidden("may not set both a target raw value and a target utilization"),
+            );
         }
         _ => {}
     }
@@ -161,14 +192,19 @@ fn check_source(kind: &str, at: &At<'_, '_>, causes: &mut Causes) {
 fn metric(at: &At<'_, '_>, causes: &mut Causes) {
     match at.text("name") {
         "" => causes.push(at.child("name").required("must specify a metric name")),
-        name => at.child("name").complain(names::segment_errors(name), causes),
+        name => at
+            .child("name")
+            .complain(names::segment_errors(name), causes),
     }
 }
 
 fn check_target(at: &At<'_, '_>, causes: &mut Causes) {
     let kind = at.text("type");
     if kind.is_empty() {
-        causes.push(at.child("type").required("must specify a metric target type"));
+        causes.push(
+            at.child("type")
+                .required("must specify a metric target type"),
+        );
     }
     if !matches!(kind, "Utilization" | "Value" | "AverageValue") {
         let why = "must be either Utilization, Value, or AverageValue";
@@ -192,12 +228,20 @@ fn check_rules(at: &At<'_, '_>, causes: &mut Causes) {
     if window.value.as_i64().is_some_and(|seconds| seconds < 0) {
         causes.push(window.invalid("must be greater than or equal to zero"));
     }
-    if window.value.as_i64().is_some_and(|seconds| seconds > MAX_WINDOW) {
+    if window
+        .value
+        .as_i64()
+        .is_some_and(|seconds| seconds > MAX_WINDOW)
+    {
         causes.push(window.invalid(&format!("must be less than or equal to {MAX_WINDOW}")));
     }
-    at.child("selectPolicy").one_of_if_set(&["Disabled", "Max", "Min"], causes);
+    at.child("selectPolicy")
+        .one_of_if_set(&["Disabled", "Max", "Min"], causes);
     if at.list("policies").is_empty() {
-        causes.push(at.child("policies").required("must specify at least one Policy"));
+        causes.push(
+            at.child("policies")
+                .required("must specify at least one Policy"),
+        );
     }
     for policy in at.items("policies") {
         if !matches!(policy.text("type"), "Pods" | "Percent") {
@@ -206,11 +250,19 @@ fn check_rules(at: &At<'_, '_>, causes: &mut Causes) {
         for field in ["value", "periodSeconds"] {
             if policy.int(field).unwrap_or_default() <= 0 {
                 let number = policy.int(field).unwrap_or_default();
-                causes.push(policy.child(field).invalid_value(number, "must be greater than zero"));
+                causes.push(
+                    policy
+                        .child(field)
+                        .invalid_value(number, "must be greater than zero"),
+                );
             }
         }
         let period = policy.child("periodSeconds");
-        if period.value.as_i64().is_some_and(|seconds| seconds > MAX_PERIOD) {
+        if period
+            .value
+            .as_i64()
+            .is_some_and(|seconds| seconds > MAX_PERIOD)
+        {
             causes.push(period.invalid(&format!("must be less than or equal to {MAX_PERIOD}")));
         }
     }

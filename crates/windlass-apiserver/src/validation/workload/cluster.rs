@@ -120,9 +120,9 @@ pub(super) fn priority_class(class: &Value, causes: &mut Causes) {
             Some((_, wanted)) if *wanted != value => {
                 Some(format!("value of {name} PriorityClass must be {wanted}"))
             }
-            Some(_) if at.flag("globalDefault") => {
-                Some(format!("globalDefault of {name} PriorityClass must be false"))
-            }
+            Some(_) if at.flag("globalDefault") => Some(format!(
+                "globalDefault of {name} PriorityClass must be false"
+            )),
             Some(_) => None,
         };
         if let Some(why) = why {
@@ -136,14 +136,18 @@ pub(super) fn priority_class(class: &Value, causes: &mut Causes) {
         causes.push(at.child("value").forbidden(&why));
     }
     if at.has("preemptionPolicy") {
-        at.child("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], causes);
+        at.child("preemptionPolicy")
+            .one_of(&["PreemptLowerPriority", "Never"], causes);
     }
 }
 
 pub(super) fn priority_class_update(new: &Value, old: &Value, causes: &mut Causes) {
     let at = At::root(new, "");
     if new["value"] != old["value"] {
-        causes.push(at.child("value").forbidden("may not be changed in an update."));
+        causes.push(
+            at.child("value")
+                .forbidden("may not be changed in an update."),
+        );
     }
     if new["preemptionPolicy"] != old["preemptionPolicy"] {
         causes.push(at.child("preemptionPolicy").invalid("field is immutable"));
@@ -154,7 +158,9 @@ pub(super) fn runtime_class(class: &Value, causes: &mut Causes) {
     let at = At::root(class, "");
     match at.text("handler") {
         "" => causes.push(at.child("handler").required("")),
-        name => at.child("handler").complain(names::label_errors(name), causes),
+        name => at
+            .child("handler")
+            .complain(names::label_errors(name), causes),
     }
     if at.has("overhead") {
         // Told as the limits that it is checked as.
@@ -193,7 +199,8 @@ pub(super) fn budget(budget: &Value, causes: &mut Causes) {
     }
     label::selector(&spec.child("selector"), causes);
     let policies = ["AlwaysAllow", "IfHealthyBudget"];
-    spec.child("unhealthyPodEvictionPolicy").one_of_if_set(&policies, causes);
+    spec.child("unhealthyPodEvictionPolicy")
+        .one_of_if_set(&policies, causes);
 }
 
 pub(super) fn lease(lease: &Value, causes: &mut Causes) {

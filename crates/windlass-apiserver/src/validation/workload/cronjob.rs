@@ -36,9 +36,16 @@ pub(super) fn check(new: &Value, old: Option<&Value>, causes: &mut Causes) {
         causes.push(selector.invalid_shown(&shown, "`selector` will be auto-generated"));
     }
     if made.flag("manualSelector") {
-        causes.push(made.child("manualSelector").not_supported(&["nil", "false"]));
+        causes.push(
+            made.child("manualSelector")
+                .not_supported(&["nil", "false"]),
+        );
     }
-    nonnegative(&spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], causes);
+    nonnegative(
+        &spec,
+        &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"],
+        causes,
+    );
 }
 
 fn when(spec: &At<'_, '_>, old: Option<&Value>, causes: &mut Causes) {
@@ -51,7 +58,9 @@ fn when(spec: &At<'_, '_>, old: Option<&Value>, causes: &mut Causes) {
     if let Err(why) = schedule::parse(text) {
         causes.push(at.invalid(&why));
     }
-    let before = old.and_then(|old| old["spec"]["schedule"].as_str()).unwrap_or_default();
+    let before = old
+        .and_then(|old| old["spec"]["schedule"].as_str())
+        .unwrap_or_default();
     let (tolerated, named) = (before.contains("TZ"), text.contains("TZ"));
     if tolerated && named && spec.has("timeZone") {
         causes.push(at.invalid("cannot use both timeZone field and TZ or CRON_TZ in schedule"));
@@ -82,7 +91,8 @@ fn time_zone(at: &At<'_, '_>, causes: &mut Causes) {
         return;
     }
     if name.eq_ignore_ascii_case("Local") {
-        let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        let why =
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         causes.push(at.invalid(why));
     }
     if !schedule::is_time_zone(name) {

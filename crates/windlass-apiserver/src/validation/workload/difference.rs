@@ -139,13 +139,20 @@ fn runs(old: &[&str], new: &[&str]) -> Vec<Run> {
         }
         found.push(run);
         open.push((old_low, run.old, new_low, run.new));
-        open.push((run.old + run.length, old_high, run.new + run.length, new_high));
+        open.push((
+            run.old + run.length,
+            old_high,
+            run.new + run.length,
+            new_high,
+        ));
     }
     found.sort_unstable();
     let mut joined: Vec<Run> = Vec::new();
     for run in found {
         match joined.last_mut() {
-            Some(last) if last.old + last.length == run.old && last.new + last.length == run.new => {
+            Some(last)
+                if last.old + last.length == run.old && last.new + last.length == run.new =>
+            {
                 last.length += run.length;
             }
             _ => joined.push(run),
@@ -182,7 +189,10 @@ fn longest(
             if j >= new_high {
                 break;
             }
-            let length = j.checked_sub(1).and_then(|j| lengths.get(&j)).map_or(1, |length| length + 1);
+            let length = j
+                .checked_sub(1)
+                .and_then(|j| lengths.get(&j))
+                .map_or(1, |length| length + 1);
             next.insert(j, length);
             if length > best.length {
                 best = Run {

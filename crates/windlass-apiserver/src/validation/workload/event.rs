@@ -39,9 +39,17 @@ pub(super) fn check(event: &Value, newer: bool, causes: &mut Causes) {
     let involved = at.child("involvedObject");
     let namespace = event["metadata"]["namespace"].as_str().unwrap_or_default();
     let own = involved.text("namespace");
-    let wrong = || involved.child("namespace").invalid_value(own, "does not match event.namespace");
+    let wrong = || {
+        involved
+            .child("namespace")
+            .invalid_value(own, "does not match event.namespace")
+    };
     if event["eventTime"].is_null() {
-        let agrees = if own.is_empty() { namespace == "default" } else { own == namespace };
+        let agrees = if own.is_empty() {
+            namespace == "default"
+        } else {
+            own == namespace
+        };
         if !agrees {
             causes.push(wrong());
         }
@@ -49,7 +57,11 @@ pub(super) fn check(event: &Value, newer: bool, causes: &mut Causes) {
         if own.is_empty() && !matches!(namespace, "default" | "kube-system") {
             causes.push(wrong());
         }
-        let told = if newer { "reportingController" } else { "reportingComponent" };
+        let told = if newer {
+            "reportingController"
+        } else {
+            "reportingComponent"
+        };
         let reporter = at.text("reportingComponent");
         if reporter.is_empty() {
             causes.push(field::required(told, ""));
@@ -79,7 +91,11 @@ fn series(at: &At<'_, '_>, causes: &mut Causes) {
         return;
     };
     if series.int("count").unwrap_or_default() < 2 {
-        causes.push(series.child("count").invalid_value("", "should be at least 2"));
+        causes.push(
+            series
+                .child("count")
+                .invalid_value("", "should be at least 2"),
+        );
     }
     if !series.has("lastObservedTime") {
         causes.push(series.child("lastObservedTime").required(""));

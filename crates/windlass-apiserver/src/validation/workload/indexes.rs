@@ -7,7 +7,9 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     for interval in text.split(',').filter(|_| !text.is_empty()) {
         let (from, to) = range(interval, completions)?;
         if let Some(last) = last.filter(|last| *last >= from) {
-            return Err(format!("non-increasing order, previous: {last}, current: {from}"));
+            return Err(format!(
+                "non-increasing order, previous: {last}, current: {from}"
+            ));
         }
         total += to - from + 1;
         last = Some(to);
@@ -31,7 +33,9 @@ fn range(interval: &str, completions: i64) -> Result<(i64, i64), String> {
         [from, to] => {
             let (from, to) = (number(from)?, number(to)?);
             if from >= to {
-                return Err(format!("non-increasing order, previous: {from}, current: {to}"));
+                return Err(format!(
+                    "non-increasing order, previous: {from}, current: {to}"
+                ));
             }
             Ok((from, to))
         }

@@ -34,7 +34,11 @@ const OF_SECURITY_CONTEXT: &[&str] = &[
 /// A value of the API on one line, as the internal struct `ty`.
 pub(super) fn show(value: &Value, ty: &str) -> String {
     let mut out = String::new();
-    Writer { out: &mut out, indent: None }.value(&prepared(value, ty), ty);
+    Writer {
+        out: &mut out,
+        indent: None,
+    }
+    .value(&prepared(value, ty), ty);
     out
 }
 
@@ -42,7 +46,11 @@ pub(super) fn show(value: &Value, ty: &str) -> String {
 pub(super) fn diff(old: &Value, new: &Value, ty: &str) -> String {
     let text = |value: &Value| {
         let mut out = String::new();
-        Writer { out: &mut out, indent: Some(0) }.value(&prepared(value, ty), ty);
+        Writer {
+            out: &mut out,
+            indent: Some(0),
+        }
+        .value(&prepared(value, ty), ty);
         out
     };
     difference::unified(&text(old), &text(new))
@@ -150,7 +158,11 @@ fn collect(value: &Value, ty: &str, members: &mut Vec<(&'static str, Value, &'st
         } else {
             own.as_str()
         };
-        let found = if own.is_empty() { Some(value) } else { value.get(own) };
+        let found = if own.is_empty() {
+            Some(value)
+        } else {
+            value.get(own)
+        };
         let found = found.filter(|found| !found.is_null());
         if shown.is_empty() {
             collect(found.unwrap_or(&Value::Null), inner, members);
@@ -198,7 +210,12 @@ mod tests {
     fn a_difference_is_told_by_lines() {
         let spec = |priority: i32| json!({"priority": priority, "hostNetwork": true});
         let told = diff(&spec(0), &spec(7), "core.PodSpec");
-        assert!(told.contains("\n- \"Priority\": 0,\n+ \"Priority\": 7,\n"), "{told}");
-        assert!(show(&spec(0), "core.PodSpec").contains(r#""SecurityContext":{"HostNetwork":true,"#));
+        assert!(
+            told.contains("\n- \"Priority\": 0,\n+ \"Priority\": 7,\n"),
+            "{told}"
+        );
+        assert!(
+            show(&spec(0), "core.PodSpec").contains(r#""SecurityContext":{"HostNetwork":true,"#)
+        );
     }
 }

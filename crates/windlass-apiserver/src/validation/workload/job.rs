@@ -131,7 +131,8 @@ pub(super) fn check_spec(spec: &At<'_, '_>, causes: &mut Causes) {
     } else {
         &["Failed", "TerminatingOrFailed"]
     };
-    spec.child("podReplacementPolicy").one_of_if_set(allowed, causes);
+    spec.child("podReplacementPolicy")
+        .one_of_if_set(allowed, causes);
     let at = spec.child("template");
     template::check(&at, causes);
     restart_policy(spec, &at.child("spec").child("restartPolicy"), causes);
@@ -174,10 +175,15 @@ fn indexed(spec: &At<'_, '_>, causes: &mut Causes) {
     let failed = spec.int("maxFailedIndexes");
     let (parallel, max_failed) = (spec.child("parallelism"), spec.child("maxFailedIndexes"));
     if completions.is_none() {
-        causes.push(spec.child("completions").required("when completion mode is Indexed"));
+        causes.push(
+            spec.child("completions")
+                .required("when completion mode is Indexed"),
+        );
     }
     if parallelism.is_some_and(|number| number > MAX_PARALLELISM) {
-        let why = format!("must be less than or equal to {MAX_PARALLELISM} when completion mode is Indexed");
+        let why = format!(
+            "must be less than or equal to {MAX_PARALLELISM} when completion mode is Indexed"
+        );
         causes.push(parallel.invalid(&why));
     }
     if completions.is_some_and(|all| failed.is_some_and(|failed| failed > all)) {
@@ -265,7 +271,9 @@ fn go_list(texts: &[&str]) -> String {
 fn exit_codes(at: &At<'_, '_>, containers: &BTreeSet<&str>, causes: &mut Causes) {
     let operator = at.child("operator");
     match at.text("operator") {
-        "" => causes.push(operator.required(&format!("valid values: {}", go_list(&["In", "NotIn"])))),
+        "" => {
+            causes.push(operator.required(&format!("valid values: {}", go_list(&["In", "NotIn"]))))
+        }
         "In" | "NotIn" => {}
         _ => causes.push(operator.not_supported(&["In", "NotIn"])),
     }
@@ -316,19 +324,23 @@ fn success_policy(spec: &At<'_, '_>, policy: &At<'_, '_>, causes: &mut Causes) {
         if let Some(text) = chosen.value.as_str() {
             match indexes::count(text, completions) {
                 Ok(found) => total = found,
-                Err(why) => causes.push(
-                    chosen.invalid(&format!("error parsing succeededIndexes: {why}")),
-                ),
+                Err(why) => {
+                    causes.push(chosen.invalid(&format!("error parsing succeededIndexes: {why}")))
+                }
             }
         }
         if let Some(number) = count.value.as_i64() {
             count.nonnegative(causes);
             if number > completions {
-                let why = format!("must be less than or equal to {completions} (the number of specified completions)");
+                let why = format!(
+                    "must be less than or equal to {completions} (the number of specified completions)"
+                );
                 causes.push(count.invalid(&why));
             }
             if !chosen.value.is_null() && number > total {
-                let why = format!("must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)");
+                let why = format!(
+                    "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
+                );
                 causes.push(count.invalid(&why));
             }
         }
@@ -374,7 +386,8 @@ fn template_update(spec: &At<'_, '_>, old: &Value, causes: &mut Causes) {
     let mut before = old["spec"]["template"].clone();
     let suspended = old["spec"]["suspend"] == true;
     let unstarted = old["status"].get("startTime").is_none() || is_true(old, "Suspended");
-    let mutable = suspended && unstarted && old["status"]["active"].as_i64().unwrap_or_default() == 0;
+    let mutable =
+        suspended && unstarted && old["status"]["active"].as_i64().unwrap_or_default() == 0;
     if mutable {
         for field in ["annotations", "labels"] {
             copy(&mut before["metadata"], &at.value["metadata"], field);
@@ -414,7 +427,9 @@ fn template_update(spec: &At<'_, '_>, old: &Value, causes: &mut Causes) {
 /// Whether a condition is there and true.
 pub(super) fn is_true(job: &Value, kind: &str) -> bool {
     let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
+    conditions
+        .into_iter()
+        .any(|one| one["type"] == kind && one["status"] == "True")
 }
 
 fn copy(to: &mut Value, from: &Value, field: &str) {

@@ -11,17 +11,31 @@ use crate::status::field;
 
 pub(super) fn check(new: &Value, old: &Value, causes: &mut Causes) {
     let status = At::root(&new["status"], "status");
-    nonnegative(&status, &["active", "succeeded", "failed", "ready", "terminating"], causes);
+    nonnegative(
+        &status,
+        &["active", "succeeded", "failed", "ready", "terminating"],
+        causes,
+    );
     uncounted(&status, causes);
     conditions(new, &status, causes);
     indexes_of(new, &status, causes);
     let active = status.int("active").unwrap_or_default();
     if status.int("ready").is_some_and(|ready| ready > active) {
-        causes.push(status.child("ready").invalid("cannot set more ready pods than active"));
+        causes.push(
+            status
+                .child("ready")
+                .invalid("cannot set more ready pods than active"),
+        );
     }
     let conflict = [
-        ("Failed", "cannot set SuccessCriteriaMet=True and Failed=true conditions"),
-        ("FailureTarget", "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"),
+        (
+            "Failed",
+            "cannot set SuccessCriteriaMet=True and Failed=true conditions",
+        ),
+        (
+            "FailureTarget",
+            "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
+        ),
     ];
     for (other, why) in conflict {
         if is_true(new, "SuccessCriteriaMet") && is_true(new, other) {
@@ -55,10 +69,16 @@ fn conditions(job: &Value, status: &At<'_, '_>, causes: &mut Causes) {
     let (complete, failed) = (is_true(job, "Complete"), is_true(job, "Failed"));
     let target = is_true(job, "FailureTarget");
     if complete && failed {
-        causes.push(hidden(status, "cannot set Complete=True and Failed=true conditions"));
+        causes.push(hidden(
+            status,
+            "cannot set Complete=True and Failed=true conditions",
+        ));
     }
     if complete && target {
-        causes.push(hidden(status, "cannot set Complete=True and FailureTarget=true conditions"));
+        causes.push(hidden(
+            status,
+            "cannot set Complete=True and FailureTarget=true conditions",
+        ));
     }
     let (start, end) = (status.child("startTime"), status.child("completionTime"));
     if !end.value.is_null() && !complete {
@@ -68,7 +88,11 @@ fn conditions(job: &Value, status: &At<'_, '_>, causes: &mut Causes) {
     if end.value.is_null() && complete {
         causes.push(end.required("completionTime is required for Complete jobs"));
     }
-    let time = |at: &At<'_, '_>| at.value.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let time = |at: &At<'_, '_>| {
+        at.value
+            .as_str()
+            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
+    };
     if let (Some(start), Some(ended)) = (time(&start), time(&end))
         && ended < start
     {
@@ -79,14 +103,19 @@ fn conditions(job: &Value, status: &At<'_, '_>, causes: &mut Causes) {
         causes.push(hidden(status, why));
     }
     if complete && !is_true(job, "SuccessCriteriaMet") {
-        let why = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
+        let why =
+            "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
         causes.push(hidden(status, why));
     }
     if !complete && !failed {
         return;
     }
     if status.int("active").is_some_and(|active| active > 0) {
-        causes.push(status.child("active").invalid("active>0 is invalid for finished job"));
+        causes.push(
+            status
+                .child("active")
+                .invalid("active>0 is invalid for finished job"),
+        );
     }
     if start.value.is_null() {
         causes.push(start.required("startTime is required for finished job"));
@@ -96,14 +125,21 @@ fn conditions(job: &Value, status: &At<'_, '_>, causes: &mut Causes) {
         causes.push(pods.invalid("must be empty for finished job"));
     }
     if status.int("terminating").is_some_and(|pods| pods > 0) {
-        causes.push(status.child("terminating").invalid("terminating>0 is invalid for finished job"));
+        causes.push(
+            status
+                .child("terminating")
+                .invalid("terminating>0 is invalid for finished job"),
+        );
     }
 }
 
 fn indexes_of(job: &Value, status: &At<'_, '_>, causes: &mut Causes) {
     let spec = &job["spec"];
     let completions = spec["completions"].as_i64();
-    let (done, lost) = (status.child("completedIndexes"), status.child("failedIndexes"));
+    let (done, lost) = (
+        status.child("completedIndexes"),
+        status.child("failedIndexes"),
+    );
     for (at, name) in [(&done, "completedIndexes"), (&lost, "failedIndexes")] {
         if let (Some(text), Some(completions)) = (at.value.as_str(), completions)
             && let Err(why) = indexes::count(text, completions)
@@ -126,7 +162,10 @@ fn indexes_of(job: &Value, status: &At<'_, '_>, causes: &mut Causes) {
 fn changes(new: &Value, old: &Value, status: &At<'_, '_>, causes: &mut Causes) {
     for kind in ["Failed", "Complete", "FailureTarget"] {
         if is_true(old, kind) && !is_true(new, kind) {
-            causes.push(hidden(status, &format!("cannot disable the terminal {kind}=True condition")));
+            causes.push(hidden(
+                status,
+                &format!("cannot disable the terminal {kind}=True condition"),
+            ));
         }
     }
     for count in ["failed", "succeeded"] {
@@ -136,7 +175,10 @@ fn changes(new: &Value, old: &Value, status: &At<'_, '_>, causes: &mut Causes) {
             causes.push(status.child(count).invalid_value(number(new), &why));
         }
     }
-    let (end, ended) = (status.child("completionTime"), &old["status"]["completionTime"]);
+    let (end, ended) = (
+        status.child("completionTime"),
+        &old["status"]["completionTime"],
+    );
     if !end.value.is_null() && !ended.is_null() && end.value != ended {
         causes.push(end.invalid("field is immutable"));
     }
@@ -145,9 +187,15 @@ fn changes(new: &Value, old: &Value, status: &At<'_, '_>, causes: &mut Causes) {
         causes.push(start.invalid("field is immutable for unsuspended job once set"));
     }
     if is_true(old, "SuccessCriteriaMet") && !is_true(new, "SuccessCriteriaMet") {
-        causes.push(hidden(status, "cannot disable the SuccessCriteriaMet=True condition"));
+        causes.push(hidden(
+            status,
+            "cannot disable the SuccessCriteriaMet=True condition",
+        ));
     }
-    if is_true(old, "Complete") && !is_true(old, "SuccessCriteriaMet") && is_true(new, "SuccessCriteriaMet") {
+    if is_true(old, "Complete")
+        && !is_true(old, "SuccessCriteriaMet")
+        && is_true(new, "SuccessCriteriaMet")
+    {
         let why = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions";
         causes.push(hidden(status, why));
     }

@@ -35,9 +35,19 @@ pub(super) fn limit_range(range: &Value, causes: &mut Causes) {
         if !seen.insert(kind) {
             causes.push(at.duplicate());
         }
-        let of = if matches!(kind, "Pod" | "Container") { Of::Container } else { Of::Anything };
+        let of = if matches!(kind, "Pod" | "Container") {
+            Of::Container
+        } else {
+            Of::Anything
+        };
         let mut keys = BTreeSet::new();
-        for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+        for list in [
+            "max",
+            "min",
+            "default",
+            "defaultRequest",
+            "maxLimitRequestRatio",
+        ] {
             let of_pod = kind == "Pod" && matches!(list, "default" | "defaultRequest");
             if of_pod {
                 if limit.map(list).is_some_and(|map| !map.is_empty()) {
@@ -48,9 +58,12 @@ pub(super) fn limit_range(range: &Value, causes: &mut Causes) {
             }
             if list == "maxLimitRequestRatio"
                 && kind == "PersistentVolumeClaim"
-                && ["min", "max"].iter().all(|list| limit.value[*list].get("storage").is_none())
+                && ["min", "max"]
+                    .iter()
+                    .all(|list| limit.value[*list].get("storage").is_none())
             {
-                let why = "either minimum or maximum storage value is required, but neither was provided";
+                let why =
+                    "either minimum or maximum storage value is required, but neither was provided";
                 causes.push(limit.child("limits").required(why));
             }
             for (name, entry) in limit.entries(list) {
@@ -77,7 +90,11 @@ fn bounds(limit: &At<'_, '_>, key: &str, of_pod: bool, causes: &mut Causes) {
     if let (Some(min), Some(max)) = (min, max)
         && min > max
     {
-        causes.push(told("min", min, format!("min value {min} is greater than max value {max}")));
+        causes.push(told(
+            "min",
+            min,
+            format!("min value {min} is greater than max value {max}"),
+        ));
     }
     if let Some(request) = request {
         if let Some(min) = min.filter(|min| *min > request) {
@@ -89,7 +106,9 @@ fn bounds(limit: &At<'_, '_>, key: &str, of_pod: bool, causes: &mut Causes) {
             causes.push(told("defaultRequest", request, why));
         }
         if let Some(default) = default.filter(|default| request > *default) {
-            let why = format!("default request value {request} is greater than default limit value {default}");
+            let why = format!(
+                "default request value {request} is greater than default limit value {default}"
+            );
             causes.push(told("defaultRequest", request, why));
         }
     }
@@ -107,7 +126,11 @@ fn bounds(limit: &At<'_, '_>, key: &str, of_pod: bool, causes: &mut Causes) {
         return;
     };
     if ratio.milli() < 1000 {
-        causes.push(told("maxLimitRequestRatio", ratio, format!("ratio {ratio} is less than 1")));
+        causes.push(told(
+            "maxLimitRequestRatio",
+            ratio,
+            format!("ratio {ratio} is less than 1"),
+        ));
     }
     if let (Some(min), Some(max)) = (min, max) {
         let most = max.ratio_to(&min);
@@ -121,7 +144,12 @@ fn bounds(limit: &At<'_, '_>, key: &str, of_pod: bool, causes: &mut Causes) {
 pub(super) fn quota(quota: &Value, causes: &mut Causes) {
     let spec = At::root(&quota["spec"], "spec");
     amounts(&spec, "hard", causes);
-    let hard: Vec<&str> = spec.map("hard").into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    let hard: Vec<&str> = spec
+        .map("hard")
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+        .collect();
     let told = spec.child("scopes");
     let mut scopes = BTreeSet::new();
     for scope in spec.items("scopes") {
@@ -151,9 +179,12 @@ pub(super) fn amounts(at: &At<'_, '_>, list: &str, causes: &mut Causes) {
 }
 
 fn contradict(scopes: &BTreeSet<&str>) -> bool {
-    [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]]
-        .iter()
-        .any(|pair| pair.iter().all(|scope| scopes.contains(scope)))
+    [
+        ["BestEffort", "NotBestEffort"],
+        ["Terminating", "NotTerminating"],
+    ]
+    .iter()
+    .any(|pair| pair.iter().all(|scope| scopes.contains(scope)))
 }
 
 /// Whether a scope can be applied to a resource.
@@ -172,7 +203,9 @@ fn fits(scope: &str, resource: &str) -> bool {
     }
     match scope {
         "BestEffort" => resource == "pods",
-        "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
+        "VolumeAttributesClass" => {
+            matches!(resource, "persistentvolumeclaims" | "requests.storage")
+        }
         known if SCOPES.contains(&known) => COMPUTE.contains(&resource),
         _ => true,
     }
@@ -184,7 +217,10 @@ fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, hard: &[&str], cause
     for expression in selector.items("matchExpressions") {
         let (scope, operator) = (expression.text("scopeName"), expression.text("operator"));
         if !SCOPES.contains(&scope) {
-            causes.push(told.child("scopeName").invalid_value(scope, "unsupported scope"));
+            causes.push(
+                told.child("scopeName")
+                    .invalid_value(scope, "unsupported scope"),
+            );
         }
         for _ in hard.iter().filter(|resource| !fits(scope, resource)) {
             let shown = internal::show(selector.value, "core.ScopeSelector");
@@ -225,7 +261,9 @@ fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, hard: &[&str], cause
 pub(super) fn quota_update(new: &Value, old: &Value, causes: &mut Causes) {
     let set = |quota: &Value| -> BTreeSet<String> {
         let scopes = quota["spec"]["scopes"].as_array().into_iter().flatten();
-        scopes.filter_map(|scope| scope.as_str().map(str::to_owned)).collect()
+        scopes
+            .filter_map(|scope| scope.as_str().map(str::to_owned))
+            .collect()
     };
     if set(new) != set(old) {
         let spec = At::root(&new["spec"], "spec");

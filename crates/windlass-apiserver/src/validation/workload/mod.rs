@@ -34,9 +34,9 @@ use at::At;
 
 pub(crate) use cluster::SYSTEM_PRIORITIES;
 pub(crate) use label::selects;
-pub(super) use warnings::of as warnings;
 pub(super) use status::check as check_status;
 pub(super) use update::check as check_update;
+pub(super) use warnings::of as warnings;
 
 /// What is wrong with an object that is new, or that was `old`; `None` when it is of another kind.
 pub(super) fn check(

@@ -209,9 +209,9 @@ fn claim_names(at: &At<'_, '_>, claims: &BTreeSet<&str>, causes: &mut Causes) {
             let at = claim.child("request");
             at.complain(names::label_errors(request), causes);
         }
-        let whole_and_part = seen
-            .iter()
-            .any(|(other, part): &(&str, &str)| *other == name && (part.is_empty() || request.is_empty()));
+        let whole_and_part = seen.iter().any(|(other, part): &(&str, &str)| {
+            *other == name && (part.is_empty() || request.is_empty())
+        });
         if whole_and_part || !seen.insert((name, request)) {
             causes.push(claim.duplicate_value(name));
         }

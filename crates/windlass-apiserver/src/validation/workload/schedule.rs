@@ -8,18 +8,42 @@ struct Bounds {
 }
 
 const FIELDS: [Bounds; 5] = [
-    Bounds { least: 0, greatest: 59, names: &[] },
-    Bounds { least: 0, greatest: 23, names: &[] },
-    Bounds { least: 1, greatest: 31, names: &[] },
+    Bounds {
+        least: 0,
+        greatest: 59,
+        names: &[],
+    },
+    Bounds {
+        least: 0,
+        greatest: 23,
+        names: &[],
+    },
+    Bounds {
+        least: 1,
+        greatest: 31,
+        names: &[],
+    },
     Bounds {
         least: 1,
         greatest: 12,
-        names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+        names: &[
+            "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+        ],
     },
-    Bounds { least: 0, greatest: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
+    Bounds {
+        least: 0,
+        greatest: 6,
+        names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
+    },
 ];
 const DESCRIPTORS: &[&str] = &[
-    "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly",
+    "@yearly",
+    "@annually",
+    "@monthly",
+    "@weekly",
+    "@daily",
+    "@midnight",
+    "@hourly",
 ];
 
 /// Why a text is no schedule.
@@ -30,10 +54,14 @@ pub(super) fn parse(text: &str) -> Result<(), String> {
             continue;
         };
         let Some((zone, rest)) = rest.split_once(' ') else {
-            return Err(format!("provided bad location {rest}: unknown time zone {rest}"));
+            return Err(format!(
+                "provided bad location {rest}: unknown time zone {rest}"
+            ));
         };
         if !is_time_zone(zone) {
-            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+            return Err(format!(
+                "provided bad location {zone}: unknown time zone {zone}"
+            ));
         }
         text = rest.trim();
         break;
@@ -80,14 +108,21 @@ fn is_duration(text: &str) -> bool {
         return false;
     }
     while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (digits, after) = rest.split_at(number);
         let dots = digits.matches('.').count();
         if digits.len() == dots || dots > 1 {
             return false;
         }
-        let unit = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        if !matches!(&after[..unit], "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h") {
+        let unit = after
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(after.len());
+        if !matches!(
+            &after[..unit],
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h"
+        ) {
             return false;
         }
         rest = &after[unit..];
@@ -122,13 +157,21 @@ fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
         _ => return Err(format!("too many slashes: {text}")),
     };
     if start < bounds.least {
-        return Err(format!("beginning of range ({start}) below minimum ({}): {text}", bounds.least));
+        return Err(format!(
+            "beginning of range ({start}) below minimum ({}): {text}",
+            bounds.least
+        ));
     }
     if end > bounds.greatest {
-        return Err(format!("end of range ({end}) above maximum ({}): {text}", bounds.greatest));
+        return Err(format!(
+            "end of range ({end}) above maximum ({}): {text}",
+            bounds.greatest
+        ));
     }
     if start > end {
-        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
+        return Err(format!(
+            "beginning of range ({start}) beyond end of range ({end}): {text}"
+        ));
     }
     if step == 0 {
         return Err(format!("step of range should be a positive number: {text}"));
@@ -166,10 +209,25 @@ mod tests {
 
     #[test]
     fn schedules_are_read_as_cron_reads_them() {
-        for good in ["* * * * *", "0,30 1-5/2 ? JAN-MAR MON", "@hourly", "@every 1h30m", "*/5 0 1 1 0", "1/2 * * * *"] {
+        for good in [
+            "* * * * *",
+            "0,30 1-5/2 ? JAN-MAR MON",
+            "@hourly",
+            "@every 1h30m",
+            "*/5 0 1 1 0",
+            "1/2 * * * *",
+        ] {
             assert_eq!(parse(good), Ok(()), "{good}");
         }
-        for bad in ["", "* * * *", "60 * * * *", "* * * * 7", "@every", "@every 5", "-1 * * * *"] {
+        for bad in [
+            "",
+            "* * * *",
+            "60 * * * *",
+            "* * * * 7",
+            "@every",
+            "@every 5",
+            "-1 * * * *",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -24,7 +24,8 @@ pub(in crate::validation) fn check(new: &Value, old: &Value, resource: &Resource
             limits::amounts(&status, "hard", &mut causes);
             limits::amounts(&status, "used", &mut causes);
         }
-        ("apps", "deployments" | "replicasets" | "statefulsets") | ("", "replicationcontrollers") => {
+        ("apps", "deployments" | "replicasets" | "statefulsets")
+        | ("", "replicationcontrollers") => {
             replicas(address.1, &status, old, &mut causes);
         }
         ("apps", "daemonsets") => {
@@ -44,11 +45,20 @@ pub(in crate::validation) fn check(new: &Value, old: &Value, resource: &Resource
         }
         ("batch", "jobs") => job_status::check(new, old, &mut causes),
         ("autoscaling", _) => {
-            nonnegative(&status, &["currentReplicas", "desiredReplicas"], &mut causes);
+            nonnegative(
+                &status,
+                &["currentReplicas", "desiredReplicas"],
+                &mut causes,
+            );
         }
         ("policy", "poddisruptionbudgets") => {
             pod::check_conditions(&status, &mut causes);
-            let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+            let numbers = [
+                "disruptionsAllowed",
+                "currentHealthy",
+                "desiredHealthy",
+                "expectedPods",
+            ];
             nonnegative(&status, &numbers, &mut causes);
         }
         _ => {}
@@ -81,7 +91,12 @@ fn replicas(plural: &str, status: &At<'_, '_>, old: &Value, causes: &mut Causes)
                 "observedGeneration",
                 "collisionCount",
             ],
-            &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+            &[
+                "readyReplicas",
+                "currentReplicas",
+                "updatedReplicas",
+                "availableReplicas",
+            ],
         ),
         _ => (
             &[
@@ -96,7 +111,11 @@ fn replicas(plural: &str, status: &At<'_, '_>, old: &Value, causes: &mut Causes)
         ),
     };
     nonnegative(status, numbers, causes);
-    let ready = if plural == "statefulsets" { "status.readyReplicas" } else { "readyReplicas" };
+    let ready = if plural == "statefulsets" {
+        "status.readyReplicas"
+    } else {
+        "readyReplicas"
+    };
     apps::replica_status(status, of_all, ready, causes);
     if matches!(plural, "deployments" | "statefulsets") {
         apps::collisions(status, old, causes);

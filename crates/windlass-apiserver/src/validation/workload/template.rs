@@ -37,7 +37,10 @@ pub(super) fn annotations(at: &At<'_, '_>, causes: &mut Causes) {
         }
     }
     if size > ANNOTATIONS_LIMIT {
-        causes.push(crate::status::field::too_long(at.to_string(), ANNOTATIONS_LIMIT as u64));
+        causes.push(crate::status::field::too_long(
+            at.to_string(),
+            ANNOTATIONS_LIMIT as u64,
+        ));
     }
 }
 

@@ -32,13 +32,23 @@ pub(in crate::validation) fn of(resource: &Resource, object: &Value) -> Vec<Stri
         "podtemplates" => pod(&at.child("template").child("spec"), &mut warnings),
         "cronjobs" => {
             let (spec, job) = (at.child("spec"), "jobTemplate");
-            pod(&spec.child(job).child("spec").child("template").child("spec"), &mut warnings);
+            pod(
+                &spec
+                    .child(job)
+                    .child("spec")
+                    .child("template")
+                    .child("spec"),
+                &mut warnings,
+            );
         }
         plural => {
             if matches!(plural, "jobs") && object["metadata"]["generation"] == 1 {
                 name_of(object, "Pod names and hostnames", &mut warnings);
             }
-            pod(&at.child("spec").child("template").child("spec"), &mut warnings);
+            pod(
+                &at.child("spec").child("template").child("spec"),
+                &mut warnings,
+            );
         }
     }
     warnings
@@ -58,7 +68,9 @@ fn pod(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
     for constraint in spec.items("topologySpreadConstraints") {
         if !constraint.has("labelSelector") {
             let told = constraint.child("labelSelector");
-            warnings.push(format!("{told}: a null labelSelector results in matching no pod"));
+            warnings.push(format!(
+                "{told}: a null labelSelector results in matching no pod"
+            ));
         }
     }
     for list in ["initContainers", "containers"] {

@@ -39,7 +39,10 @@ pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
 fn weight(at: &At<'_, '_>, causes: &mut Causes) {
     let weight = at.int("weight").unwrap_or_default();
     if !(1..=100).contains(&weight) {
-        causes.push(at.child("weight").invalid_value(weight, "must be in the range 1-100"));
+        causes.push(
+            at.child("weight")
+                .invalid_value(weight, "must be in the range 1-100"),
+        );
     }
 }
 
@@ -87,7 +90,9 @@ fn node_term(at: &At<'_, '_>, strict: bool, causes: &mut Causes) {
                 }
             }
             other => causes.push(
-                field.child("operator").invalid_value(other, "not a valid selector operator"),
+                field
+                    .child("operator")
+                    .invalid_value(other, "not a valid selector operator"),
             ),
         }
         if field.text("key") == "metadata.name" {
@@ -97,7 +102,11 @@ fn node_term(at: &At<'_, '_>, strict: bool, causes: &mut Causes) {
             }
         } else {
             let key = field.text("key");
-            causes.push(field.child("key").invalid_value(key, "not a valid field selector key"));
+            causes.push(
+                field
+                    .child("key")
+                    .invalid_value(key, "not a valid field selector key"),
+            );
         }
     }
 }
@@ -134,8 +143,12 @@ pub(super) fn label_keys(at: &At<'_, '_>, causes: &mut Causes) {
         }
     }
     let selector = at.child("labelSelector");
-    let mut chosen: BTreeSet<&str> =
-        selector.map("matchLabels").into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    let mut chosen: BTreeSet<&str> = selector
+        .map("matchLabels")
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+        .collect();
     for expression in selector.items("matchExpressions") {
         let key = expression.text("key");
         let place = at.list("matchLabelKeys").iter().rposition(|one| one == key);

@@ -13,9 +13,14 @@ pub(super) fn check(spec: &At<'_, '_>, causes: &mut Causes) {
         match claim.text("name") {
             "" => causes.push(claim.child("name").required("")),
             name if !seen.insert(name) => causes.push(claim.child("name").duplicate()),
-            name => claim.child("name").complain(names::label_errors(name), causes),
+            name => claim
+                .child("name")
+                .complain(names::label_errors(name), causes),
         }
-        let (own, template) = (claim.has("resourceClaimName"), claim.has("resourceClaimTemplateName"));
+        let (own, template) = (
+            claim.has("resourceClaimName"),
+            claim.has("resourceClaimTemplateName"),
+        );
         let wrong = match (own, template) {
             (true, true) => Some(
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
@@ -54,7 +59,12 @@ pub(super) fn check_template(at: &At<'_, '_>, causes: &mut Causes) {
 
 /// What a template says of the storage it wants.
 pub(in crate::validation) fn check_spec(spec: &At<'_, '_>, causes: &mut Causes) {
-    let modes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    let modes = [
+        "ReadOnlyMany",
+        "ReadWriteMany",
+        "ReadWriteOnce",
+        "ReadWriteOncePod",
+    ];
     if spec.list("accessModes").is_empty() {
         let why = "at least 1 access mode is required";
         causes.push(spec.child("accessModes").required(why));
@@ -68,7 +78,10 @@ pub(in crate::validation) fn check_spec(spec: &At<'_, '_>, causes: &mut Causes) 
         }
     }
     let resources = spec.child("resources");
-    match resources.entries("requests").find(|(name, _)| *name == "storage") {
+    match resources
+        .entries("requests")
+        .find(|(name, _)| *name == "storage")
+    {
         None => causes.push(crate::status::field::required(
             format!("{resources}[storage]"),
             "",
@@ -77,13 +90,19 @@ pub(in crate::validation) fn check_spec(spec: &At<'_, '_>, causes: &mut Causes) 
             let size = super::super::resources::quantity(storage.value);
             if size.is_some_and(|size| size.is_negative() || size.is_zero()) {
                 let path = format!("{resources}.requests[storage]");
-                causes.push(crate::status::field::invalid(path, storage.value, "must be greater than zero"));
+                causes.push(crate::status::field::invalid(
+                    path,
+                    storage.value,
+                    "must be greater than zero",
+                ));
             }
         }
     }
     let class = spec.text("storageClassName");
     if !class.is_empty() {
-        spec.child("storageClassName").complain(names::subdomain_errors(class), causes);
+        spec.child("storageClassName")
+            .complain(names::subdomain_errors(class), causes);
     }
-    spec.child("volumeMode").one_of_if_set(&["Block", "Filesystem"], causes);
+    spec.child("volumeMode")
+        .one_of_if_set(&["Block", "Filesystem"], causes);
 }

@@ -35,7 +35,11 @@ pub(super) fn check(spec: &At<'_, '_>, scope: &Scope<'_>, causes: &mut Causes) {
     for container in spec.items("containers") {
         common(&container, scope, causes);
         if !seen.insert(container.text("name")) {
-            causes.push(container.child("name").duplicate_value(container.text("name")));
+            causes.push(
+                container
+                    .child("name")
+                    .duplicate_value(container.text("name")),
+            );
         }
         handlers(&container, scope, causes);
         restart_policy(&container, causes);
@@ -61,7 +65,10 @@ fn handlers(container: &At<'_, '_>, scope: &Scope<'_>, causes: &mut Causes) {
 
 /// The containers that come first.
 pub(super) fn check_init(spec: &At<'_, '_>, scope: &Scope<'_>, causes: &mut Causes) {
-    let mut seen: BTreeSet<&str> = spec.items("containers").map(|one| one.text("name")).collect();
+    let mut seen: BTreeSet<&str> = spec
+        .items("containers")
+        .map(|one| one.text("name"))
+        .collect();
     for container in spec.items("initContainers") {
         common(&container, scope, causes);
         let stays = container.text("restartPolicy") == "Always";
@@ -79,14 +86,20 @@ pub(super) fn check_init(spec: &At<'_, '_>, scope: &Scope<'_>, causes: &mut Caus
         if stays {
             handlers(&container, scope, causes);
         } else {
-            for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+            for field in [
+                "lifecycle",
+                "livenessProbe",
+                "readinessProbe",
+                "startupProbe",
+            ] {
                 if let Some(found) = container.get(field) {
                     causes.push(found.forbidden(NOT_FOR_INIT));
                 }
             }
             for policy in container.items("resizePolicy") {
                 if policy.text("restartPolicy") == "RestartContainer" {
-                    let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+                    let why =
+                        "must not be set to 'RestartContainer' for non-sidecar initContainers";
                     causes.push(policy.child("restartPolicy").invalid(why));
                 }
             }
@@ -110,7 +123,11 @@ pub(in crate::validation) fn check_ephemeral(
         common(&container, scope, causes);
         image_padding(&container, causes);
         if !seen.insert(container.text("name")) {
-            causes.push(container.child("name").duplicate_value(container.text("name")));
+            causes.push(
+                container
+                    .child("name")
+                    .duplicate_value(container.text("name")),
+            );
         }
         let target = container.text("targetContainerName");
         if !target.is_empty() && !others.contains(target) {
@@ -158,13 +175,20 @@ fn common(container: &At<'_, '_>, scope: &Scope<'_>, causes: &mut Causes) {
         causes.push(container.child("image").required(""));
     }
     let policies = ["File", "FallbackToLogsOnError"];
-    container.child("terminationMessagePolicy").one_of(&policies, causes);
+    container
+        .child("terminationMessagePolicy")
+        .one_of(&policies, causes);
     ports(container, causes);
     env::check(container, causes);
     mount::check(container, scope.volumes, causes);
     let pull = ["Always", "IfNotPresent", "Never"];
     container.child("imagePullPolicy").one_of(&pull, causes);
-    resources::requirements(&container.child("resources"), Of::Container, scope.claims, causes);
+    resources::requirements(
+        &container.child("resources"),
+        Of::Container,
+        scope.claims,
+        causes,
+    );
     resize_policy(container, scope.restart_policy, causes);
     if let Some(context) = container.get("securityContext") {
         security::check_container(&context, scope.host_users, causes);
@@ -200,7 +224,8 @@ fn ports(container: &At<'_, '_>, causes: &mut Causes) {
         if port.int("hostPort").unwrap_or_default() != 0 {
             port.child("hostPort").between(1, 65535, causes);
         }
-        port.child("protocol").one_of(&["SCTP", "TCP", "UDP"], causes);
+        port.child("protocol")
+            .one_of(&["SCTP", "TCP", "UDP"], causes);
     }
 }
 

@@ -30,8 +30,11 @@ pub(super) fn check(spec: &At<'_, '_>, causes: &mut Causes) {
     for server in at.items("nameservers") {
         address(&server, causes);
     }
-    let searches: Vec<&str> =
-        at.list("searches").iter().map(|one| one.as_str().unwrap_or_default()).collect();
+    let searches: Vec<&str> = at
+        .list("searches")
+        .iter()
+        .map(|one| one.as_str().unwrap_or_default())
+        .collect();
     if searches.len() > MAX_SEARCHES {
         let why = format!("must not have more than {MAX_SEARCHES} search paths");
         causes.push(at.child("searches").invalid(&why));

@@ -58,7 +58,9 @@ pub(super) fn check(container: &At<'_, '_>, causes: &mut Causes) {
     for variable in container.items("env") {
         match variable.text("name") {
             "" => causes.push(variable.child("name").required("")),
-            name => variable.child("name").complain(names::env_errors(name), causes),
+            name => variable
+                .child("name")
+                .complain(names::env_errors(name), causes),
         }
         if let Some(from) = variable.get("valueFrom") {
             value_from(&from, !variable.text("value").is_empty(), causes);
@@ -67,7 +69,9 @@ pub(super) fn check(container: &At<'_, '_>, causes: &mut Causes) {
     for source in container.items("envFrom") {
         let prefix = source.text("prefix");
         if !prefix.is_empty() {
-            source.child("prefix").complain(names::env_errors(prefix), causes);
+            source
+                .child("prefix")
+                .complain(names::env_errors(prefix), causes);
         }
         let mut given = 0;
         for field in ["configMapRef", "secretRef"] {
@@ -77,14 +81,15 @@ pub(super) fn check(container: &At<'_, '_>, causes: &mut Causes) {
             given += 1;
             match reference.text("name") {
                 "" => causes.push(reference.child("name").required("")),
-                name => reference.child("name").complain(names::subdomain_errors(name), causes),
+                name => reference
+                    .child("name")
+                    .complain(names::subdomain_errors(name), causes),
             }
         }
         let list = container.child("envFrom");
         match given {
-            0 => causes.push(
-                list.invalid_value("", "must specify one of: `configMapRef` or `secretRef`"),
-            ),
+            0 => causes
+                .push(list.invalid_value("", "must specify one of: `configMapRef` or `secretRef`")),
             1 => {}
             _ => causes.push(
                 list.invalid_value("", "may not have more than one field specified at a time"),
@@ -114,7 +119,9 @@ fn value_from(at: &At<'_, '_>, has_value: bool, causes: &mut Causes) {
         file_key(&reference, causes);
     }
     let why = match given {
-        0 => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
         _ if has_value => "may not be specified when `value` is not empty",
         1 => return,
         _ => "may not have more than one field specified at a time",
@@ -210,10 +217,13 @@ pub(super) fn resource(at: &At<'_, '_>, of_file: bool, causes: &mut Causes) {
 }
 
 fn key_of(at: &At<'_, '_>, causes: &mut Causes) {
-    at.child("name").complain(names::subdomain_errors(at.text("name")), causes);
+    at.child("name")
+        .complain(names::subdomain_errors(at.text("name")), causes);
     match at.text("key") {
         "" => causes.push(at.child("key").required("")),
-        key => at.child("key").complain(names::data_key_errors(key), causes),
+        key => at
+            .child("key")
+            .complain(names::data_key_errors(key), causes),
     }
 }
 
@@ -224,7 +234,9 @@ fn file_key(at: &At<'_, '_>, causes: &mut Causes) {
     }
     match at.text("volumeName") {
         "" => causes.push(at.child("volumeName").required("")),
-        name => at.child("volumeName").complain(names::label_errors(name), causes),
+        name => at
+            .child("volumeName")
+            .complain(names::label_errors(name), causes),
     }
     if at.text("path").is_empty() {
         causes.push(at.child("path").required(""));

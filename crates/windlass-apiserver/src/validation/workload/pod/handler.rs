@@ -48,7 +48,9 @@ pub(super) fn lifecycle(at: &At<'_, '_>, grace: Option<i64>, causes: &mut Causes
 
 /// Exactly one way to do it.
 fn handler(at: &At<'_, '_>, grace: Option<i64>, causes: &mut Causes) {
-    let mut given = HANDLERS.iter().filter_map(|name| at.get(name).map(|way| (*name, way)));
+    let mut given = HANDLERS
+        .iter()
+        .filter_map(|name| at.get(name).map(|way| (*name, way)));
     let Some((name, way)) = given.next() else {
         causes.push(at.required("must specify a handler type"));
         return;
@@ -87,7 +89,8 @@ fn http(at: &At<'_, '_>, causes: &mut Causes) {
 fn sleep(at: &At<'_, '_>, grace: Option<i64>, causes: &mut Causes) {
     let seconds = at.int("seconds").unwrap_or_default();
     if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
-        let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        let why =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
         causes.push(at.invalid_value(seconds, &why));
     }
 }

@@ -48,7 +48,10 @@ pub(super) fn check(pod: &Value, causes: &mut Causes) {
     if spec.text("serviceAccountName").is_empty() {
         for volume in spec.items("volumes") {
             let projected = volume.child("projected");
-            for source in projected.items("sources").filter(|source| source.has("serviceAccountToken")) {
+            for source in projected
+                .items("sources")
+                .filter(|source| source.has("serviceAccountToken"))
+            {
                 let why = "must not be specified when serviceAccountName is not set";
                 causes.push(source.child("serviceAccountToken").forbidden(why));
             }
@@ -65,7 +68,10 @@ pub(super) fn check(pod: &Value, causes: &mut Causes) {
 pub(super) fn check_new(pod: &Value, causes: &mut Causes) {
     let spec = At::root(&pod["spec"], "spec");
     if !spec.list("ephemeralContainers").is_empty() {
-        causes.push(spec.child("ephemeralContainers").forbidden("cannot be set on create"));
+        causes.push(
+            spec.child("ephemeralContainers")
+                .forbidden("cannot be set on create"),
+        );
     }
     if !spec.text("nodeName").is_empty() && !spec.list("schedulingGates").is_empty() {
         let why = "cannot be set until all schedulingGates have been cleared";
@@ -82,7 +88,10 @@ pub(super) fn annotations(at: &At<'_, '_>, spec: &At<'_, '_>, causes: &mut Cause
         crate::status::field::invalid(path, &at.value[key], why)
     };
     if at.has(MIRROR) && spec.text("nodeName").is_empty() {
-        causes.push(wrong(MIRROR, "must set spec.nodeName if mirror pod annotation is set"));
+        causes.push(wrong(
+            MIRROR,
+            "must set spec.nodeName if mirror pod annotation is set",
+        ));
     }
     let cost = at.text(COST);
     let padded = cost.starts_with('+') || (cost.starts_with('0') && cost.len() > 1);
@@ -114,7 +123,8 @@ pub(super) fn check_spec(spec: &At<'_, '_>, pod_name: &str, form: Form, causes: 
     if spec.flag("hostNetwork") {
         host_ports(spec, form, causes);
     }
-    spec.child("restartPolicy").one_of(&["Always", "OnFailure", "Never"], causes);
+    spec.child("restartPolicy")
+        .one_of(&["Always", "OnFailure", "Never"], causes);
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     spec.child("dnsPolicy").one_of(&policies, causes);
     label::labels(&spec.child("nodeSelector"), causes);
@@ -203,13 +213,20 @@ fn host_users(spec: &At<'_, '_>, causes: &mut Causes) {
         return;
     }
     let why = "when `hostUsers` is false";
-    for (field, told) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+    for (field, told) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
         if spec.flag(field) {
             causes.push(spec.child(told).forbidden(why));
         }
     }
     for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in spec.items(list).filter(|one| !one.list("volumeDevices").is_empty()) {
+        for container in spec
+            .items(list)
+            .filter(|one| !one.list("volumeDevices").is_empty())
+        {
             causes.push(container.child("volumeDevices").forbidden(why));
         }
     }
@@ -241,7 +258,8 @@ fn names_and_numbers(spec: &At<'_, '_>, causes: &mut Causes) {
     };
     named("serviceAccountName", names::subdomain_errors, causes);
     named("nodeName", names::subdomain_errors, causes);
-    spec.child("activeDeadlineSeconds").between(1, i64::from(i32::MAX), causes);
+    spec.child("activeDeadlineSeconds")
+        .between(1, i64::from(i32::MAX), causes);
     named("hostname", names::label_errors, causes);
     named("subdomain", names::label_errors, causes);
     toleration::check(spec, "tolerations", causes);
@@ -255,12 +273,18 @@ fn names_and_numbers(spec: &At<'_, '_>, causes: &mut Causes) {
     named("priorityClassName", names::subdomain_errors, causes);
     named("runtimeClassName", names::subdomain_errors, causes);
     if spec.has("preemptionPolicy") {
-        spec.child("preemptionPolicy").one_of(&["PreemptLowerPriority", "Never"], causes);
+        spec.child("preemptionPolicy")
+            .one_of(&["PreemptLowerPriority", "Never"], causes);
     }
     if spec.has("overhead") {
         // Told as the limits that they are checked as.
         let limits = serde_json::json!({"limits": spec.value["overhead"]});
         let path = format!("{spec}.overhead");
-        resources::requirements(&At::root(&limits, &path), Of::Container, &BTreeSet::new(), causes);
+        resources::requirements(
+            &At::root(&limits, &path),
+            Of::Container,
+            &BTreeSet::new(),
+            causes,
+        );
     }
 }

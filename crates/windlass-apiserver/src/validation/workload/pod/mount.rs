@@ -73,7 +73,10 @@ fn mounts(
 fn propagation(mount: &At<'_, '_>, container: &At<'_, '_>, causes: &mut Causes) {
     let list = container.child("volumeMounts");
     let told = list.child("mountPropagation");
-    let Some(how) = mount.get("mountPropagation").and_then(|how| how.value.as_str()) else {
+    let Some(how) = mount
+        .get("mountPropagation")
+        .and_then(|how| how.value.as_str())
+    else {
         return;
     };
     let known = ["Bidirectional", "HostToContainer", "None"];
@@ -88,7 +91,10 @@ fn propagation(mount: &At<'_, '_>, container: &At<'_, '_>, causes: &mut Causes) 
 
 fn recursive(mount: &At<'_, '_>, list: &At<'_, '_>, causes: &mut Causes) {
     let told = list.child("recursiveReadOnly");
-    let Some(how) = mount.get("recursiveReadOnly").and_then(|how| how.value.as_str()) else {
+    let Some(how) = mount
+        .get("recursiveReadOnly")
+        .and_then(|how| how.value.as_str())
+    else {
         return;
     };
     match how {
@@ -102,9 +108,9 @@ fn recursive(mount: &At<'_, '_>, list: &At<'_, '_>, causes: &mut Causes) {
                 causes.push(told.forbidden(why));
             }
         }
-        other => causes.push(
-            told.not_supported_value(other, &["Disabled", "Enabled", "IfPossible"]),
-        ),
+        other => {
+            causes.push(told.not_supported_value(other, &["Disabled", "Enabled", "IfPossible"]))
+        }
     }
 }
 

@@ -71,7 +71,9 @@ fn linux(spec: &At<'_, '_>, causes: &mut Causes) {
 
 fn windows(spec: &At<'_, '_>, causes: &mut Causes) {
     for path in POD {
-        let found = path.split('.').try_fold(spec.value, |value, part| value.get(part));
+        let found = path
+            .split('.')
+            .try_fold(spec.value, |value, part| value.get(part));
         let unset = match *path {
             "hostPID" | "hostIPC" => found != Some(&true.into()),
             _ => found.is_none_or(serde_json::Value::is_null),

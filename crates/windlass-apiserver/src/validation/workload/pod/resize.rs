@@ -31,7 +31,10 @@ pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes
                 ("limits", "resource limits cannot be removed"),
             ] {
                 let had = before["resources"][part].as_object().into_iter().flatten();
-                if had.into_iter().any(|(name, _)| resources.value[part].get(name).is_none()) {
+                if had
+                    .into_iter()
+                    .any(|(name, _)| resources.value[part].get(name).is_none())
+                {
                     causes.push(resources.child(part).forbidden(why));
                 }
             }
@@ -47,5 +50,6 @@ pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes
 /// What of a list of resources is neither cpu nor memory.
 fn others(list: &Value) -> Vec<(&String, &Value)> {
     let map = list.as_object().into_iter().flatten();
-    map.filter(|(name, _)| !matches!(name.as_str(), "cpu" | "memory")).collect()
+    map.filter(|(name, _)| !matches!(name.as_str(), "cpu" | "memory"))
+        .collect()
 }

@@ -25,11 +25,14 @@ pub(super) fn check_pod(spec: &At<'_, '_>, causes: &mut Causes) {
         causes.push(at.child("shareProcessNamespace").invalid_value(true, why));
     }
     sysctls(spec, &at, causes);
-    at.child("fsGroupChangePolicy").one_of_if_set(&["Always", "OnRootMismatch"], causes);
+    at.child("fsGroupChangePolicy")
+        .one_of_if_set(&["Always", "OnRootMismatch"], causes);
     seccomp(&at, causes);
     app_armor(&at, causes);
-    at.child("supplementalGroupsPolicy").one_of_if_set(&["Merge", "Strict"], causes);
-    at.child("seLinuxChangePolicy").one_of_if_set(&["Recursive"], causes);
+    at.child("supplementalGroupsPolicy")
+        .one_of_if_set(&["Merge", "Strict"], causes);
+    at.child("seLinuxChangePolicy")
+        .one_of_if_set(&["Recursive"], causes);
 }
 
 fn sysctls(spec: &At<'_, '_>, at: &At<'_, '_>, causes: &mut Causes) {
@@ -87,7 +90,11 @@ pub(super) fn check_container(at: &At<'_, '_>, host_users: bool, causes: &mut Ca
             causes.push(at.invalid_shown(&shown(), why));
         }
         let added = at.child("capabilities");
-        for _ in added.list("add").iter().filter(|name| *name == "CAP_SYS_ADMIN") {
+        for _ in added
+            .list("add")
+            .iter()
+            .filter(|name| *name == "CAP_SYS_ADMIN")
+        {
             let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
             causes.push(at.invalid_shown(&shown(), why));
         }
@@ -101,7 +108,10 @@ fn seccomp(context: &At<'_, '_>, causes: &mut Causes) {
     };
     let kind = at.text("type");
     if kind.is_empty() {
-        causes.push(at.child("type").required("type is required when seccompProfile is set"));
+        causes.push(
+            at.child("type")
+                .required("type is required when seccompProfile is set"),
+        );
     } else if !PROFILES.contains(&kind) {
         causes.push(at.child("type").not_supported(PROFILES));
     }
@@ -140,7 +150,8 @@ fn app_armor(context: &At<'_, '_>, causes: &mut Causes) {
         }
         ("RuntimeDefault" | "Unconfined", None) => {}
         ("", _) => causes.push(
-            at.child("type").required("type is required when appArmorProfile is set"),
+            at.child("type")
+                .required("type is required when appArmorProfile is set"),
         ),
         _ => causes.push(at.child("type").not_supported(PROFILES)),
     }

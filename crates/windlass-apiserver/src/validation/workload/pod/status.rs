@@ -32,7 +32,11 @@ pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes
 /// A container that has ended for good does not run again.
 fn ended(status: &At<'_, '_>, old: &Value, causes: &mut Causes) {
     let policy = old["spec"]["restartPolicy"].as_str().unwrap_or_default();
-    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+    for list in [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ] {
         let before = old["status"][list].as_array().into_iter().flatten();
         for (index, before) in before.enumerate() {
             let Some(terminated) = before["state"].get("terminated") else {
@@ -44,7 +48,10 @@ fn ended(status: &At<'_, '_>, old: &Value, causes: &mut Causes) {
                 _ => false,
             };
             let sidecar = list == "initContainerStatuses" && {
-                let init = old["spec"]["initContainers"].as_array().into_iter().flatten();
+                let init = old["spec"]["initContainers"]
+                    .as_array()
+                    .into_iter()
+                    .flatten();
                 init.into_iter()
                     .any(|one| one["name"] == before["name"] && one["restartPolicy"] == "Always")
             };
@@ -52,7 +59,8 @@ fn ended(status: &At<'_, '_>, old: &Value, causes: &mut Causes) {
                 continue;
             }
             let runs = status.items(list).any(|now| {
-                now.value["name"] == before["name"] && now.value["state"].get("terminated").is_none()
+                now.value["name"] == before["name"]
+                    && now.value["state"].get("terminated").is_none()
             });
             if runs {
                 let path = format!("{status}.{list}[{index}].state");
@@ -83,7 +91,9 @@ fn addresses(status: &At<'_, '_>, causes: &mut Causes) {
             .filter_map(|entry| text(entry).parse::<IpAddr>().ok())
             .map(|address| address.is_ipv6())
             .collect();
-        if known.len() > 1 && (families.len() > 2 || families.windows(2).any(|pair| pair[0] == pair[1])) {
+        if known.len() > 1
+            && (families.len() > 2 || families.windows(2).any(|pair| pair[0] == pair[1]))
+        {
             let why = "may specify no more than one IP for each IP family";
             causes.push(status.child(list).invalid(why));
         }

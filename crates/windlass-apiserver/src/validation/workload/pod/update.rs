@@ -11,7 +11,10 @@ const MAX_SECONDS: i64 = i32::MAX as i64;
 
 /// Changes of the pod itself: images, deadlines, additional tolerations, fewer gates.
 pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes) {
-    let (spec, before) = (At::root(&new["spec"], "spec"), At::root(&old["spec"], "spec"));
+    let (spec, before) = (
+        At::root(&new["spec"], "spec"),
+        At::root(&old["spec"], "spec"),
+    );
     for list in ["containers", "initContainers"] {
         if spec.list(list).len() != before.list(list).len() {
             let why = "pod updates may not add or remove containers";
@@ -93,7 +96,11 @@ fn tolerations(spec: &At<'_, '_>, before: &At<'_, '_>, causes: &mut Causes) {
 fn gates(spec: &At<'_, '_>, before: &At<'_, '_>, causes: &mut Causes) {
     for gate in spec.items("schedulingGates") {
         let name = gate.text("name");
-        if !before.list("schedulingGates").iter().any(|old| old["name"] == name) {
+        if !before
+            .list("schedulingGates")
+            .iter()
+            .any(|old| old["name"] == name)
+        {
             let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             causes.push(gate.child("name").forbidden(&why));
         }
@@ -108,7 +115,9 @@ fn keep_what_may_change(munged: &mut Value, old: &Value) {
             container["image"] = old[list][index]["image"].clone();
         }
     }
-    let one_after_none = old["terminationGracePeriodSeconds"].as_i64().is_some_and(|old| old < 0)
+    let one_after_none = old["terminationGracePeriodSeconds"]
+        .as_i64()
+        .is_some_and(|old| old < 0)
         && munged["terminationGracePeriodSeconds"] == 1;
     let mut kept = vec!["activeDeadlineSeconds", "schedulingGates", "tolerations"];
     if one_after_none {
@@ -149,11 +158,15 @@ fn while_gated(spec: &At<'_, '_>, before: &At<'_, '_>, munged: &mut Value, cause
     }
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let terms = |affinity: &Value| {
-        affinity[required]["nodeSelectorTerms"].as_array().cloned().unwrap_or_default()
+        affinity[required]["nodeSelectorTerms"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
     };
     let (now, before_terms) = (terms(&now), terms(&old));
     let at = format!("spec.affinity.nodeAffinity.{required}.nodeSelectorTerms");
-    let wrong = |path: String, shown: &Value, why: &str| crate::status::field::invalid(path, shown, why);
+    let wrong =
+        |path: String, shown: &Value, why: &str| crate::status::field::invalid(path, shown, why);
     if !before_terms.is_empty() && now.len() != before_terms.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
         causes.push(wrong(at, &now.into(), why));
@@ -182,16 +195,25 @@ fn while_gated(spec: &At<'_, '_>, before: &At<'_, '_>, munged: &mut Value, cause
 pub(in crate::validation) fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
     let spec = At::root(&new["spec"], "spec");
     let told = spec.child("ephemeralContainers");
-    for before in old["spec"]["ephemeralContainers"].as_array().into_iter().flatten() {
+    for before in old["spec"]["ephemeralContainers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let name = &before["name"];
-        match spec.list("ephemeralContainers").iter().find(|now| now["name"] == *name) {
+        match spec
+            .list("ephemeralContainers")
+            .iter()
+            .find(|now| now["name"] == *name)
+        {
             None => {
                 let why = format!("existing ephemeral containers {name} may not be removed\n");
                 causes.push(told.forbidden(&why));
             }
             Some(now) if now != before => {
                 let diff = internal::diff(before, now, "core.EphemeralContainer");
-                let why = format!("existing ephemeral containers {name} may not be changed\n{diff}");
+                let why =
+                    format!("existing ephemeral containers {name} may not be changed\n{diff}");
                 causes.push(told.forbidden(&why));
             }
             Some(_) => {}

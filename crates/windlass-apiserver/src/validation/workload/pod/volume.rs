@@ -13,7 +13,11 @@ pub(super) type Volumes<'v> = BTreeMap<&'v str, bool>;
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// A source of volumes: its field, what must be set in it, and what else is checked.
-type Source = (&'static str, &'static [&'static str], fn(&At<'_, '_>, &mut Causes));
+type Source = (
+    &'static str,
+    &'static [&'static str],
+    fn(&At<'_, '_>, &mut Causes),
+);
 
 /// All sources, in the order they are looked at.
 const SOURCES: &[Source] = &[
@@ -63,7 +67,9 @@ pub(super) fn check<'v>(spec: &At<'_, 'v>, pod_name: &str, causes: &mut Causes) 
         let name = volume.text("name");
         match name {
             "" => causes.push(volume.child("name").required("")),
-            name => volume.child("name").complain(names::label_errors(name), causes),
+            name => volume
+                .child("name")
+                .complain(names::label_errors(name), causes),
         }
         if good.contains_key(name) {
             causes.push(volume.child("name").duplicate());
@@ -139,7 +145,10 @@ fn git_repo(at: &At<'_, '_>, causes: &mut Causes) {
 
 fn nfs(at: &At<'_, '_>, causes: &mut Causes) {
     if !at.text("path").starts_with('/') {
-        causes.push(at.child("path").invalid_value(at.text("path"), "must be an absolute path"));
+        causes.push(
+            at.child("path")
+                .invalid_value(at.text("path"), "must be an absolute path"),
+        );
     }
 }
 
@@ -147,9 +156,13 @@ fn csi(at: &At<'_, '_>, causes: &mut Causes) {
     let driver = at.text("driver");
     if !driver.is_empty() {
         if driver.len() > 63 {
-            causes.push(crate::status::field::too_long(at.child("driver").to_string(), 63));
+            causes.push(crate::status::field::too_long(
+                at.child("driver").to_string(),
+                63,
+            ));
         }
-        at.child("driver").complain(names::subdomain_errors(&driver.to_lowercase()), causes);
+        at.child("driver")
+            .complain(names::subdomain_errors(&driver.to_lowercase()), causes);
     }
     if let Some(secret) = at.get("nodePublishSecretRef") {
         match secret.text("name") {
@@ -172,7 +185,11 @@ fn ephemeral(at: &At<'_, '_>, causes: &mut Causes) {
 
 /// The mode of a file.
 pub(super) fn mode(at: &At<'_, '_>, causes: &mut Causes) {
-    if at.value.as_i64().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
+    if at
+        .value
+        .as_i64()
+        .is_some_and(|mode| !(0..=0o777).contains(&mode))
+    {
         causes.push(at.invalid(MODE));
     }
 }
