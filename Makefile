@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /usr/bin/env bash
 REAL := scripts/real-control-plane
+APISERVER_TESTS := crates/windlass-apiserver/tests
 
 .PHONY: help
 help: ## list the targets
@@ -47,6 +48,10 @@ kubectl: ## print the path of a usable kubectl, fetching one when there is none
 record: ## send the recorded suite to a real control plane and store its answers
 	@scripts/record
 
+.PHONY: fidelity
+fidelity: ## play random sequences on the real kube-apiserver and on ours, and compare
+	@scripts/fidelity
+
 .PHONY: real-workloads
 real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
 	@scripts/real-workloads
@@ -57,3 +62,10 @@ facts: ## write the table of facts about kinds anew, from the real control plane
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
 	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json
 	@scripts/start-up-objects "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/objects.json
+	@scripts/protobuf 36.3 crates/windlass-apiserver/facts/protobuf.json
+
+.PHONY: protobuf
+protobuf: ## write the protobuf bodies that tests read anew, with Kubernetes' own codecs
+	@scripts/protobuf-bodies 36.3 $(APISERVER_TESTS)/protobuf/bodies.jsonl
+	@scripts/protobuf-case 36.3 $(APISERVER_TESTS)/recorded/cases/protobuf.yaml \
+		$(APISERVER_TESTS)/recorded/cases/defaults.yaml $(APISERVER_TESTS)/protobuf/requests.yaml

@@ -175,11 +175,20 @@ pub(crate) struct RawField {
 
 /// Types whose published form says less than is known about them.
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 
 impl RawType {
     fn to_type(&self, name: &str) -> Type {
         match &self.fields {
             _ if name == QUANTITY => Type::Scalar(Scalar::Quantity),
+            _ if name == MICRO_TIME => Type::Scalar(Scalar::MicroTime),
+            // Somebody else's object: whole or not at all.
+            _ if name == RAW_EXTENSION => Type::Struct {
+                fields: BTreeMap::new(),
+                atomic: true,
+                open: true,
+            },
             Some(fields) => Type::Struct {
                 fields: fields
                     .iter()

@@ -24,6 +24,28 @@ pub(crate) fn plus_v(value: &Value) -> String {
     }
 }
 
+/// What `%#v` prints of a decoded value.
+pub(crate) fn sharp_v(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            format!(
+                "[]interface {{}}{{{}}}",
+                joined(items.iter().map(sharp_v).collect())
+            )
+        }
+        Value::Object(map) => {
+            let entry = |(key, value): (&String, &Value)| format!("{key:?}:{}", sharp_v(value));
+            format!(
+                "map[string]interface {{}}{{{}}}",
+                joined(map.iter().map(entry).collect())
+            )
+        }
+        other => other.to_string(),
+    }
+}
+
 /// The name of a type in a decoding error: `int32`, `map[string]string`, `[]v1.Container`.
 pub(crate) fn type_name(ty: &Type) -> String {
     match ty {
@@ -49,6 +71,7 @@ pub(crate) fn type_name(ty: &Type) -> String {
             Scalar::IntOrString => "intstr.IntOrString",
             Scalar::Quantity => "resource.Quantity",
             Scalar::Time => "v1.Time",
+            Scalar::MicroTime => "v1.MicroTime",
         }
         .to_owned(),
         Type::Map { value, .. } => format!("map[string]{}", type_name(value)),
@@ -67,6 +90,19 @@ pub(crate) fn json_kind(value: &Value) -> String {
         Value::Bool(_) => "bool".to_owned(),
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),
+    }
+}
+
+/// What `reflect` calls the type of a decoded JSON value.
+pub(crate) fn reflected(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::String(_) => "string",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -44,24 +44,10 @@ impl<'de> de::Deserialize<'de> for Plain {
 
 /// How Go names what went wrong with a JSON text.
 pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
     if error.is_data() {
         return error.to_string();
     }
-    let line = bytes
-        .split(|byte| *byte == b'\n')
-        .nth(error.line().saturating_sub(1));
-    let found = line
-        .and_then(|line| line.get(error.column().saturating_sub(1)))
-        .map_or('?', |byte| char::from(*byte));
-    let found = match u32::from(found) {
-        code @ (0..0x20 | 0x7f) => format!("\\x{code:02x}"),
-        code @ 0x80..0xa0 => format!("\\u{code:04x}"),
-        _ => found.to_string(),
-    };
-    format!("invalid character '{found}' looking for beginning of value")
+    crate::syntax::error(bytes).unwrap_or_else(|| error.to_string())
 }
 
 /// How deep a tree is nested.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -68,6 +69,11 @@ pub trait Hooks: Send + Sync {
     ) -> HookFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+
+    /// Ends when the connection of a watch is to break; by default it never does.
+    fn breaks<'a>(&'a self, _who: &'a Identity, _watch: &'a ResourceRequest) -> HookFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// What a server is made from.
@@ -83,7 +89,12 @@ pub struct Config {
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
     /// How long events are kept after they were written last.
-    pub event_ttl: std::time::Duration,
+    pub event_ttl: Duration,
+    /// How long a list of the past can be read, at least: the next pages of a list, and what asks
+    /// for an exact version.
+    pub compaction_interval: Duration,
+    /// How long a watch lasts that does not say so: this long at least, twice as long at most.
+    pub min_request_timeout: Duration,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
 }
@@ -97,6 +108,8 @@ impl Default for Config {
             nodes: None,
             service_account_key: None,
             event_ttl: crate::event::TTL,
+            compaction_interval: Duration::from_mins(5),
+            min_request_timeout: Duration::from_mins(30),
             hooks: None,
         }
     }
@@ -128,7 +141,7 @@ impl ApiServer {
     /// A server with nothing stored but the namespaces and roles every cluster has.
     pub fn new(config: Config) -> Self {
         let server = Self(Arc::new(Inner {
-            store: Store::new(),
+            store: Store::new(config.compaction_interval),
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
@@ -188,6 +201,10 @@ impl ApiServer {
         &self.0.config.random
     }
 
+    pub(crate) fn min_request_timeout(&self) -> Duration {
+        self.0.config.min_request_timeout
+    }
+
     pub(crate) fn service_range(&self) -> ServiceRange {
         self.0.config.service_range
     }
@@ -230,6 +247,7 @@ impl ApiServer {
 fn reason_of(code: StatusCode) -> &'static str {
     match code.as_u16() {
         409 => "Conflict",
+        410 => "Expired",
         429 => "TooManyRequests",
         503 => "ServiceUnavailable",
         504 => "Timeout",

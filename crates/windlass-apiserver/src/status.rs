@@ -154,6 +154,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// Where a list that broke off can go on.
+    pub(crate) continuation: Option<String>,
 }
 
 /// Shorthand for handlers.
@@ -166,6 +168,7 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            continuation: None,
         }
     }
 
@@ -315,6 +318,9 @@ impl ApiError {
             "message": self.message,
             "code": self.code.as_u16(),
         });
+        if let Some(token) = &self.continuation {
+            status["metadata"]["continue"] = token.as_str().into();
+        }
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
         }

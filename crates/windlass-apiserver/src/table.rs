@@ -53,6 +53,16 @@ pub(crate) fn of(
             row
         })
         .collect();
+    // What prints kinds that have no columns of their own starts with no list at all.
+    let plain = resource
+        .columns
+        .iter()
+        .any(|column| column.name == "Created At");
+    let rows = if rows.is_empty() && plain {
+        Value::Null
+    } else {
+        rows.into()
+    };
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
 }
 

@@ -22,8 +22,10 @@ pub(crate) enum Scalar {
     IntOrString,
     /// `100m`, `1Gi`: text or number on the wire.
     Quantity,
-    /// An RFC 3339 timestamp.
+    /// An RFC 3339 timestamp, to the second.
     Time,
+    /// One to the microsecond.
+    MicroTime,
 }
 
 /// How the items of a list are told apart when two lists are merged.

@@ -8,7 +8,9 @@ mod serve;
 
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
-pub(crate) use negotiate::{Encoding, Shape, Wanted, decode_object, decode_yaml, media_type};
+pub(crate) use negotiate::{
+    Encoding, Expected, Shape, Wanted, decode_object, decode_yaml, media_type,
+};
 pub(crate) use request::{Query, parse, percent_decode};
 pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
@@ -54,7 +56,7 @@ impl ApiServer {
         &self,
         request: Request<B>,
         connection: Option<&Arc<Identity>>,
-        wanted: Result<Wanted>,
+        wanted: Option<Wanted>,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
@@ -90,7 +92,9 @@ impl ApiServer {
                 Ok(Answer::no_such_path())
             };
         };
-        let wanted = wanted?;
+        let wanted = wanted.ok_or_else(|| {
+            Wanted::none_acceptable(matches!(asked.verb, Verb::List | Verb::Watch))
+        })?;
         let body = read_body(body).await?;
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
@@ -117,7 +121,10 @@ impl ApiServer {
             },
         };
         self.after(&identity, &asked, outcome).await;
-        result
+        // A refused client is warned too.
+        let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
+        answer.warnings.extend(call.into_warnings());
+        Ok(answer)
     }
 
     /// Paths that are not resources.

@@ -143,6 +143,11 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
         _ => return None,
     };
+    // The old way to watch: a path of its own.
+    let (watches, rest) = match (method.as_str(), rest) {
+        ("GET", ["watch", rest @ ..]) => (true, rest),
+        _ => (false, rest),
+    };
     let (namespace, resource, name, subresource) = match rest {
         [] => return None,
         // The namespaces resource itself, and its two subresources.
@@ -168,6 +173,7 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
         namespace
     };
     let verb = match (method.as_str(), name.is_some()) {
+        ("GET", _) if watches => Verb::Watch,
         ("GET" | "HEAD", true) => Verb::Get,
         ("GET" | "HEAD", false) if query.flag("watch") => Verb::Watch,
         ("GET" | "HEAD", false) => Verb::List,

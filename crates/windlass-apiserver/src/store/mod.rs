@@ -11,13 +11,16 @@
 //! is told so.
 
 mod changes;
+mod compaction;
 mod object;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use compaction::Compaction;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -71,10 +74,11 @@ pub(crate) struct Store {
     revision: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     revision: u64,
     tables: HashMap<TableName, Table>,
+    compaction: Compaction,
 }
 
 #[derive(Debug)]
@@ -121,9 +125,15 @@ pub(crate) struct Listing {
 }
 
 impl Store {
-    pub(crate) fn new() -> Self {
+    /// An empty store that lets go of the past at this interval.
+    pub(crate) fn new(compaction_interval: Duration) -> Self {
+        let inner = Inner {
+            revision: 0,
+            tables: HashMap::new(),
+            compaction: Compaction::every(compaction_interval),
+        };
         Self {
-            inner: Mutex::default(),
+            inner: Mutex::new(inner),
             revision: AtomicU64::new(0),
         }
     }
@@ -151,9 +161,16 @@ impl Store {
         after: Option<&Key>,
         revision: Option<u64>,
     ) -> Result<Listing, RevisionError> {
-        let inner = self.lock();
-        if revision.is_some_and(|revision| revision > inner.revision) {
-            return Err(RevisionError::Future);
+        let mut inner = self.lock();
+        if let Some(revision) = revision {
+            let present = inner.revision;
+            if revision > present {
+                return Err(RevisionError::Future);
+            }
+            let oldest = inner.compaction.oldest(present);
+            if revision < oldest {
+                return Err(RevisionError::Compacted(oldest));
+            }
         }
         let answered = revision.unwrap_or(inner.revision);
         let Some(table) = inner.tables.get(table) else {
@@ -247,7 +264,9 @@ impl Store {
         decide: impl FnOnce(Option<&Arc<Stored>>, u64) -> Result<(ChangeKind, Stored), WriteError>,
     ) -> Result<Arc<Stored>, WriteError> {
         let mut inner = self.lock();
-        let revision = inner.revision + 1;
+        let present = inner.revision;
+        inner.compaction.oldest(present);
+        let revision = present + 1;
         let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
         let previous = table.objects.get(&key).cloned();
         let (kind, object) = decide(previous.as_ref(), revision)?;
@@ -335,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_write_from_a_stale_revision_is_refused() {
-        let store = Store::new();
+        let store = Store::new(Duration::from_mins(5));
         let key = Key::new("default", "a");
         let first = store
             .create(&table(), key.clone(), object("a", "1"), &[])
@@ -354,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_list_at_an_older_revision_undoes_what_came_later() {
-        let store = Store::new();
+        let store = Store::new(Duration::from_mins(5));
         let a = store
             .create(&table(), Key::new("default", "a"), object("a", "1"), &[])
             .unwrap();
@@ -390,7 +409,7 @@ mod tests {
 
     #[test]
     fn changes_older_than_what_is_kept_are_compacted() {
-        let store = Store::new();
+        let store = Store::new(Duration::from_mins(5));
         let key = Key::new("default", "a");
         let mut last = store
             .create(&table(), key.clone(), object("a", "0"), &[])

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::at::At;
+use super::place::At;
 use super::selector;
 use super::webhook::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION, check_conditions, check_rule,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::at::{At, PORT_RANGE};
+use super::place::{At, PORT_RANGE};
 use crate::names;
 use crate::object::meta;
 use crate::status::{Cause, field};

@@ -1,190 +1,262 @@
-//! A place in an object: what stands there, and the path by which a cause names it.
+//! Where a check stands: a value and the way to it.
+//!
+//! The way is put into words only when something is wrong, so that checking a good object costs
+//! no text. Each kind of field error is a method here; a value is shown as Go shows it.
 
-use serde_json::Value;
+use std::fmt;
 
-use crate::names;
+use serde_json::{Map, Value};
+
 use crate::status::{Cause, field};
 
-static NOTHING: Value = Value::Null;
+/// What is wrong, in the order it was found.
+pub(super) type Causes = Vec<Cause>;
 
-/// A value and its path.
-#[derive(Clone, Debug)]
-pub(crate) struct At<'a> {
-    pub(crate) path: String,
-    pub(crate) value: &'a Value,
+static ABSENT: Value = Value::Null;
+
+/// A value inside an object.
+#[derive(Clone, Copy)]
+pub(super) struct At<'p, 'v> {
+    pub(super) value: &'v Value,
+    parent: Option<&'p At<'p, 'v>>,
+    step: Step<'p, 'v>,
 }
 
-impl<'a> At<'a> {
-    /// The whole of an object.
-    pub(crate) fn root(value: &'a Value) -> Self {
-        Self::new("", value)
-    }
+#[derive(Clone, Copy)]
+enum Step<'p, 'v> {
+    Root(&'p str),
+    Field(&'p str),
+    /// A place in the list of that field.
+    Item(&'p str, usize),
+    /// An entry of the map of that field.
+    Entry(&'p str, &'v str),
+}
 
-    pub(crate) fn new(path: impl Into<String>, value: &'a Value) -> Self {
+impl fmt::Display for At<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            let before = parent.to_string();
+            f.write_str(&before)?;
+            if !before.is_empty() {
+                f.write_str(".")?;
+            }
+        }
+        match self.step {
+            Step::Root(text) | Step::Field(text) => f.write_str(text),
+            Step::Item(field, index) => write!(f, "{field}[{index}]"),
+            Step::Entry(field, key) => write!(f, "{field}[{key}]"),
+        }
+    }
+}
+
+impl<'p, 'v> At<'p, 'v> {
+    /// A value that `path` leads to; the whole object when it is empty.
+    pub(super) fn root(value: &'v Value, path: &'p str) -> Self {
         Self {
-            path: path.into(),
             value,
+            parent: None,
+            step: Step::Root(path),
         }
     }
 
-    /// The path of a field below this one, whether there is one or not.
-    pub(crate) fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
+    fn step<'a>(&'a self, value: &'v Value, step: Step<'a, 'v>) -> At<'a, 'v> {
+        At {
+            value,
+            parent: Some(self),
+            step,
         }
     }
 
-    /// A field; null when it is absent.
-    pub(crate) fn get(&self, name: &str) -> Self {
-        Self::new(self.path_of(name), self.value.get(name).unwrap_or(&NOTHING))
+    /// A field, absent or not.
+    pub(super) fn child<'a>(&'a self, name: &'a str) -> At<'a, 'v> {
+        self.step(self.value.get(name).unwrap_or(&ABSENT), Step::Field(name))
     }
 
-    /// An entry of a map, named as Kubernetes names it: `data[key]`.
-    pub(crate) fn key(&self, key: &str) -> Self {
-        Self::new(
-            format!("{}[{key}]", self.path),
-            self.value.get(key).unwrap_or(&NOTHING),
-        )
+    /// A field that is there.
+    pub(super) fn get<'a>(&'a self, name: &'a str) -> Option<At<'a, 'v>> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        Some(self.step(value, Step::Field(name)))
     }
 
-    /// The elements of a list.
-    pub(crate) fn items(&self) -> impl Iterator<Item = At<'a>> + use<'a> {
-        let path = self.path.clone();
-        let items = self.value.as_array().into_iter().flatten();
-        items
+    /// The items of a list.
+    pub(super) fn items<'a>(&'a self, name: &'a str) -> impl Iterator<Item = At<'a, 'v>> {
+        let list = self.value.get(name).and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
             .enumerate()
-            .map(move |(index, item)| At::new(format!("{path}[{index}]"), item))
+            .map(move |(index, value)| self.step(value, Step::Item(name, index)))
     }
 
-    /// The keys of a map.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let map = self.value.as_object().into_iter();
-        map.flat_map(|map| map.keys().map(String::as_str))
+    /// The entries of a map.
+    pub(super) fn entries<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = (&'v str, At<'a, 'v>)> {
+        let map = self.value.get(name).and_then(Value::as_object);
+        map.into_iter()
+            .flatten()
+            .map(move |(key, value)| (key.as_str(), self.step(value, Step::Entry(name, key))))
     }
 
-    pub(crate) fn text(&self) -> &'a str {
-        self.value.as_str().unwrap_or_default()
+    /// A text field, empty when absent.
+    pub(super) fn text(&self, name: &str) -> &'v str {
+        self.value
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
-    pub(crate) fn int(&self) -> i64 {
-        self.value.as_i64().unwrap_or_default()
+    pub(super) fn int(&self, name: &str) -> Option<i64> {
+        self.value.get(name).and_then(Value::as_i64)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        match self.value {
-            Value::Array(items) => items.len(),
-            Value::Object(map) => map.len(),
-            Value::String(text) => text.len(),
-            _ => 0,
-        }
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.value.get(name) == Some(&Value::Bool(true))
     }
 
-    /// Whether the field was given at all.
-    pub(crate) fn is_set(&self) -> bool {
-        !self.value.is_null()
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.value.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Whether it is what Go has in a field that nobody set: nothing, zero, an empty text or list.
-    pub(crate) fn is_zero(&self) -> bool {
-        match self.value {
-            Value::Number(number) => number.as_i64() == Some(0),
-            Value::Bool(truth) => !truth,
-            _ => self.len() == 0,
-        }
+    pub(super) fn list(&self, name: &str) -> &'v [Value] {
+        let list = self.value.get(name).and_then(Value::as_array);
+        list.map_or(&[], Vec::as_slice)
     }
 
-    pub(crate) fn invalid(&self, why: &str) -> Cause {
-        field::invalid(self.path.as_str(), self.value, why)
+    pub(super) fn map(&self, name: &str) -> Option<&'v Map<String, Value>> {
+        self.value.get(name).and_then(Value::as_object)
     }
 
-    /// The same for a text, which is empty when it was left out.
-    pub(crate) fn invalid_text(&self, why: &str) -> Cause {
-        field::invalid(self.path.as_str(), &self.text().into(), why)
+    /// The value itself is wrong.
+    pub(super) fn invalid(&self, why: &str) -> Cause {
+        field::invalid(self.to_string(), self.value, why)
     }
 
-    /// The same for a number, which is zero when it was left out.
-    pub(crate) fn invalid_int(&self, why: &str) -> Cause {
-        field::invalid(self.path.as_str(), &self.int().into(), why)
+    /// The same, told of another value than the one here.
+    pub(super) fn invalid_value(&self, value: impl Into<Value>, why: &str) -> Cause {
+        field::invalid(self.to_string(), &value.into(), why)
     }
 
-    pub(crate) fn required(&self, why: &str) -> Cause {
-        field::required(self.path.as_str(), why)
+    /// The same for a value that is shown in another form than its JSON.
+    pub(super) fn invalid_shown(&self, shown: &str, why: &str) -> Cause {
+        field::invalid_shown(self.to_string(), shown, why)
     }
 
-    pub(crate) fn forbidden(&self, why: &str) -> Cause {
-        field::forbidden(self.path.as_str(), why)
+    pub(super) fn required(&self, why: &str) -> Cause {
+        field::required(self.to_string(), why)
     }
 
-    pub(crate) fn duplicate(&self) -> Cause {
-        field::duplicate(self.path.as_str(), self.value)
+    pub(super) fn forbidden(&self, why: &str) -> Cause {
+        field::forbidden(self.to_string(), why)
     }
 
-    pub(crate) fn unsupported(&self, allowed: &[&str]) -> Cause {
-        let allowed: Vec<String> = allowed.iter().map(|one| format!("{one:?}")).collect();
-        let shown = if self.is_set() {
-            self.value.clone()
-        } else {
+    pub(super) fn not_found(&self) -> Cause {
+        field::not_found(self.to_string(), &self.text_or_empty())
+    }
+
+    pub(super) fn duplicate(&self) -> Cause {
+        field::duplicate(self.to_string(), self.value)
+    }
+
+    pub(super) fn duplicate_value(&self, value: impl Into<Value>) -> Cause {
+        field::duplicate(self.to_string(), &value.into())
+    }
+
+    /// None of the values there are.
+    pub(super) fn not_supported(&self, allowed: &[&str]) -> Cause {
+        self.not_supported_value(self.text_or_empty(), allowed)
+    }
+
+    /// The same, told of another value than the one here.
+    pub(super) fn not_supported_value(&self, value: impl Into<Value>, allowed: &[&str]) -> Cause {
+        let quoted: Vec<String> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
+        field::not_supported(self.to_string(), &value.into(), &quoted)
+    }
+
+    /// The value; an absent text is an empty one.
+    fn text_or_empty(&self) -> Value {
+        if self.value.is_null() {
             "".into()
-        };
-        field::not_supported(self.path.as_str(), &shown, &allowed)
-    }
-
-    /// One cause for each thing a check of the text found.
-    pub(crate) fn each(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Vec<Cause>) {
-        let wrong = check(self.text());
-        causes.extend(wrong.iter().map(|why| self.invalid_text(why)));
-    }
-
-    /// One of some texts; must be there.
-    pub(crate) fn one_of(&self, allowed: &[&str], causes: &mut Vec<Cause>) {
-        if self.text().is_empty() {
-            causes.push(self.required(""));
-        } else if !allowed.contains(&self.text()) {
-            causes.push(self.unsupported(allowed));
-        }
-    }
-
-    /// One of some texts, if it is there.
-    pub(crate) fn maybe_one_of(&self, allowed: &[&str], causes: &mut Vec<Cause>) {
-        if self.is_set() && !allowed.contains(&self.text()) {
-            causes.push(self.unsupported(allowed));
-        }
-    }
-
-    /// The number of a port.
-    pub(crate) fn port_number(&self, causes: &mut Vec<Cause>) {
-        if !(1..=65535).contains(&self.int()) {
-            causes.push(self.invalid_int(PORT_RANGE));
-        }
-    }
-
-    /// The number or the name of a port.
-    pub(crate) fn port(&self, causes: &mut Vec<Cause>) {
-        if self.value.is_string() {
-            self.each(names::port_name_errors, causes);
         } else {
-            self.port_number(causes);
+            self.value.clone()
         }
     }
 
-    /// A text that must be there and stand a check.
-    pub(crate) fn name(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Vec<Cause>) {
-        if self.text().is_empty() {
-            causes.push(self.required(""));
-        } else {
-            self.each(check, causes);
+    /// Every complaint about the text here.
+    pub(super) fn complain(&self, wrong: Vec<String>, causes: &mut Causes) {
+        for why in wrong {
+            causes.push(field::invalid(
+                self.to_string(),
+                &self.text_or_empty(),
+                &why,
+            ));
+        }
+    }
+
+    /// A text that must be one of these, and be there.
+    pub(super) fn one_of(&self, allowed: &[&str], causes: &mut Causes) {
+        match self.value.as_str().unwrap_or_default() {
+            "" => causes.push(self.required("")),
+            text if allowed.contains(&text) => {}
+            _ => causes.push(self.not_supported(allowed)),
+        }
+    }
+
+    /// A text that must be one of these, if it is there.
+    pub(super) fn one_of_if_set(&self, allowed: &[&str], causes: &mut Causes) {
+        if let Some(text) = self.value.as_str()
+            && !allowed.contains(&text)
+        {
+            causes.push(self.not_supported(allowed));
+        }
+    }
+
+    /// A number that may not be below zero.
+    pub(super) fn nonnegative(&self, causes: &mut Causes) {
+        if self.value.as_i64().is_some_and(|number| number < 0) {
+            causes.push(self.invalid("must be greater than or equal to 0"));
+        }
+    }
+
+    /// A number within bounds, if it is there.
+    pub(super) fn between(&self, low: i64, high: i64, causes: &mut Causes) {
+        if self
+            .value
+            .as_i64()
+            .is_some_and(|number| !(low..=high).contains(&number))
+        {
+            causes.push(self.invalid(&format!("must be between {low} and {high}, inclusive")));
         }
     }
 }
 
-pub(crate) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
-pub(crate) const IMMUTABLE: &str = "field is immutable";
+/// Several numbers that may not be below zero.
+pub(super) fn nonnegative(at: &At<'_, '_>, names: &[&str], causes: &mut Causes) {
+    for name in names {
+        at.child(name).nonnegative(causes);
+    }
+}
 
-/// A field that an update left other than it was.
-pub(crate) fn immutable(new: &At<'_>, old: &At<'_>, causes: &mut Vec<Cause>) {
-    if new.value != old.value {
-        causes.push(new.invalid(IMMUTABLE));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_way_is_told_as_kubernetes_tells_it() {
+        let spec = json!({"containers": [{"resources": {"limits": {"cpu": "-1"}}}]});
+        let spec = At::root(&spec, "spec");
+        let container = spec.items("containers").next().unwrap();
+        let resources = container.child("resources");
+        let (key, limit) = resources.entries("limits").next().unwrap();
+        assert_eq!(key, "cpu");
+        assert_eq!(
+            limit.to_string(),
+            "spec.containers[0].resources.limits[cpu]"
+        );
+        assert_eq!(
+            At::root(&json!({}), "").child("handler").required("").field,
+            "handler"
+        );
     }
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use serde_json::Value;
 use x509_parser::pem::Pem;
 
-use super::at::At;
+use super::place::At;
 use crate::names;
 use crate::status::{Cause, field};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::at::{At, IMMUTABLE};
+use super::place::{At, IMMUTABLE};
 use super::selector;
 use super::volume::{VOLUME_MODES, check_class, check_each_mode, check_not_negative};
 use crate::names;

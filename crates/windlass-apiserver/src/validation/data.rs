@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use serde_json::Value;
 
-use super::at::{At, IMMUTABLE};
+use super::place::{At, IMMUTABLE};
 use crate::json;
 use crate::names;
 use crate::status::{Cause, field};

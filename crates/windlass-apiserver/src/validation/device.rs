@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::at::{At, IMMUTABLE, immutable};
+use super::place::{At, IMMUTABLE, immutable};
 use crate::names;
 use crate::status::{Cause, field};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::address::{check_endpoint_ip, ip_errors};
-use super::at::{At, immutable};
+use super::place::{At, immutable};
 use super::service::PROTOCOLS;
 use crate::names;
 use crate::status::{Cause, field};

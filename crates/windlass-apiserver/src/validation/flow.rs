@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::at::At;
+use super::place::At;
 use crate::names;
 use crate::object::meta;
 use crate::status::{Cause, field};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::address::{ip_errors, is_ip};
-use super::at::{At, immutable};
+use super::place::{At, immutable};
 use super::service::check_hostname;
 use crate::names;
 use crate::status::{Cause, field};

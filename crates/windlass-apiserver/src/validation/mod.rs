@@ -1,42 +1,64 @@
 //! Validation of built-in kinds, as far as operators meet it.
 //!
 //! What is not checked here is checked by the type alone. A cause names its field and says what is
-//! wrong in Kubernetes' words.
+//! wrong in Kubernetes' words; all causes come in one answer, in Kubernetes' order. One module per
+//! Go type that is checked, used by every kind that has such a part.
 
 mod address;
 mod admission_policy;
+mod amount;
 mod api_service;
+mod apps;
 mod at;
+mod autoscaler;
 mod certificate;
 mod claim;
+mod cluster;
+mod cronjob;
 mod data;
 mod device;
+mod difference;
 mod endpoints;
+mod event;
 mod flow;
+mod indexes;
 mod ingress;
+mod internal;
+mod job;
+mod job_status;
 mod kinds;
+mod label;
+mod limits;
 mod namespace;
 mod network_policy;
+mod place;
+mod pod;
+mod pod_warnings;
+mod resources;
 mod role;
+mod schedule;
 mod selector;
 mod service;
 mod service_address;
+mod status;
 mod storage;
+mod template;
 mod update;
 mod volume;
 mod warnings;
 mod webhook;
-mod workload;
 
 use serde_json::Value;
 
 use crate::resource::Resource;
 use crate::status::Cause;
+use at::At;
 
+pub(crate) use cluster::SYSTEM_PRIORITIES;
+pub(crate) use label::selects;
 pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
 pub(crate) use warnings::of as warnings;
-pub(crate) use workload::{SYSTEM_PRIORITIES, selects};
 
 /// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and
 /// with what it changes.
@@ -49,7 +71,6 @@ pub(crate) fn check_change(
     let Some(rules) = kinds::of(&resource.group, &resource.plural) else {
         let mut causes = kind_causes();
         causes.extend(update::check(new, old, resource));
-        workload::check_update(new, old, resource, &mut causes);
         return causes;
     };
     let mut causes = Vec::new();
@@ -76,14 +97,17 @@ pub(crate) fn check_subresource(
 ) -> Vec<Cause> {
     let mut causes = Vec::new();
     match subresource {
-        "status" => {
-            if let Some(rules) = kinds::of(&resource.group, &resource.plural) {
-                (rules.status)(new, old, &mut causes);
+        "status" => match kinds::of(&resource.group, &resource.plural) {
+            Some(rules) => (rules.status)(new, old, &mut causes),
+            None => causes.extend(status::check(new, old, resource)),
+        },
+        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
+            pod::check(new, &mut causes);
+            if subresource == "resize" {
+                pod::check_resize(new, old, &mut causes);
+            } else {
+                pod::check_ephemeral_update(new, old, &mut causes);
             }
-            causes.extend(workload::check_status(new, old, resource));
-        }
-        "ephemeralcontainers" | "resize" => {
-            causes.extend(workload::check_subresource(new, old, resource, subresource));
         }
         "approval" => certificate::check_approval(new, old, &mut causes),
         "finalize" => namespace::check_finalize(new, &mut causes),
@@ -94,15 +118,52 @@ pub(crate) fn check_subresource(
 
 /// What is wrong with a built-in object that is new, or that was `old`.
 pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cause> {
-    if let Some(causes) = workload::check(object, old, resource) {
-        return causes;
-    }
     let mut causes = Vec::new();
+    let at = At::root(object, "");
+    let spec = at.child("spec");
+    let is_new = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "events") => event::check(object, false, &mut causes),
+        ("", "limitranges") => limits::limit_range(object, &mut causes),
+        ("", "nodes") => cluster::node(object, is_new, &mut causes),
+        ("", "pods") => {
+            pod::check(object, &mut causes);
+            if is_new {
+                pod::check_new(object, &mut causes);
+            }
+        }
+        ("", "podtemplates") => template::check(&at.child("template"), &mut causes),
+        ("", "replicationcontrollers") => apps::replication_controller(&spec, &mut causes),
+        ("", "resourcequotas") => limits::quota(object, &mut causes),
+        ("apps", "controllerrevisions") => apps::revision(object, is_new, &mut causes),
+        ("apps", "daemonsets") => apps::daemon_set(&spec, &mut causes),
+        ("apps", "deployments") => apps::deployment(&spec, &mut causes),
+        ("apps", "replicasets") => apps::replica_set(&spec, &mut causes),
+        ("apps", "statefulsets") => apps::stateful_set(&spec, is_new, &mut causes),
+        ("autoscaling", _) => autoscaler::check(object, &mut causes),
+        ("batch", "jobs") => job::check(object, &mut causes),
+        ("batch", "cronjobs") => {
+            cronjob::check(object, old, &mut causes);
+            if is_new {
+                cronjob::check_name(object, &mut causes);
+            }
+        }
+        ("coordination.k8s.io", "leases") => cluster::lease(object, &mut causes),
+        ("events.k8s.io", "events") => {
+            event::check(object, true, &mut causes);
+            if is_new {
+                event::check_newer(object, &mut causes);
+            }
+        }
+        ("node.k8s.io", "runtimeclasses") if is_new => cluster::runtime_class(object, &mut causes),
+        ("policy", "poddisruptionbudgets") => cluster::budget(object, &mut causes),
         ("rbac.authorization.k8s.io", plural) if plural.ends_with("bindings") => {
             role::check_binding(object, resource.namespaced, &mut causes);
         }
         ("rbac.authorization.k8s.io", _) => role::check(object, resource.namespaced, &mut causes),
+        ("scheduling.k8s.io", "priorityclasses") if is_new => {
+            cluster::priority_class(object, &mut causes);
+        }
         (group, plural) => {
             if let Some(rules) = kinds::of(group, plural) {
                 (rules.check)(object, &mut causes);
@@ -110,4 +171,27 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) ->
         }
     }
     causes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_template_must_fit_its_selector() {
+        let spec = json!({
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"app": "a"}},
+            "template": {"metadata": {"labels": {"app": "b"}}, "spec": {
+                "restartPolicy": "Always", "dnsPolicy": "Default",
+                "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}],
+            }},
+        });
+        let mut causes = Vec::new();
+        apps::deployment(&At::root(&spec, "spec"), &mut causes);
+        assert_eq!(causes.len(), 1, "{causes:?}");
+        assert_eq!(causes[0].field, "spec.template.metadata.labels");
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::at::At;
+use super::place::At;
 use crate::names;
 use crate::object::is_terminating;
 use crate::status::{Cause, field};

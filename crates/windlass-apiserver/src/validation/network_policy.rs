@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::address::{cidr, cidr_errors};
-use super::at::{At, PORT_RANGE};
+use super::place::{At, PORT_RANGE};
 use super::selector;
 use crate::names;
 use crate::status::Cause;

@@ -1,6 +1,6 @@
 //! Label selectors and node selectors.
 
-use super::at::At;
+use super::place::At;
 use crate::names;
 use crate::status::Cause;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::address::{canonical_ip_errors, cidr, cidr_errors};
-use super::at::{At, IMMUTABLE};
+use super::place::{At, IMMUTABLE};
 use crate::names;
 use crate::status::{Cause, field};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::at::{At, IMMUTABLE, immutable};
+use super::place::{At, IMMUTABLE, immutable};
 use super::selector;
 use super::volume::{check_driver_name, check_inline};
 use crate::names;

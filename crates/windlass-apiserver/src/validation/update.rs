@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::at::At;
+use super::{apps, cluster, event, job, limits, pod, template};
 use crate::resource::Resource;
 use crate::status::{Cause, field};
 
@@ -12,6 +14,7 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
         return Vec::new();
     }
     let mut causes = Vec::new();
+    workload(new, old, resource, &mut causes);
     let mut immutable = |path: &str| {
         let at = |object: &Value| {
             path.split('.')
@@ -44,6 +47,28 @@ fn is_established(definition: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+}
+
+/// Workloads and what they need.
+fn workload(new: &Value, old: &Value, resource: &Resource, causes: &mut Vec<Cause>) {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "nodes") => cluster::node_update(new, old, causes),
+        ("", "pods") => pod::check_update(new, old, causes),
+        ("", "resourcequotas") => limits::quota_update(new, old, causes),
+        ("apps", "controllerrevisions") => cluster::immutable(new, old, "data", causes),
+        ("apps", "daemonsets" | "deployments" | "replicasets") => {
+            let spec = At::root(&new["spec"], "spec");
+            template::immutable_selector(&spec.child("selector"), &old["spec"]["selector"], causes);
+        }
+        ("apps", "statefulsets") => apps::stateful_set_update(new, old, causes),
+        ("batch", "jobs") => job::check_update(new, old, causes),
+        ("events.k8s.io", "events") => event::check_newer_update(new, old, causes),
+        ("node.k8s.io", "runtimeclasses") => cluster::immutable(new, old, "handler", causes),
+        ("scheduling.k8s.io", "priorityclasses") => {
+            cluster::priority_class_update(new, old, causes);
+        }
+        _ => {}
+    }
 }
 
 /// Shown under the names of the Go struct.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::at::{At, IMMUTABLE};
+use super::place::{At, IMMUTABLE};
 use super::selector::check_nodes;
 use crate::names;
 use crate::quantity::Quantity;

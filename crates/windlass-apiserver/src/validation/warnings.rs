@@ -35,7 +35,7 @@ pub(crate) fn of(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<Str
     {
         ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
         | ("apps" | "batch", _) => {
-            return super::workload::warnings(resource, &object());
+            return super::pod_warnings::of(resource, &object());
         }
         ("", "services") => |object| service::warnings(&object["spec"]),
         ("", "secrets") => secret,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::at::{At, PORT_RANGE};
+use super::place::{At, PORT_RANGE};
 use super::selector;
 use crate::names;
 use crate::status::{Cause, field};

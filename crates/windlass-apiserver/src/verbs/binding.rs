@@ -63,6 +63,7 @@ impl Call<'_> {
             query: self.query.clone(),
             body: self.body.clone(),
             wanted: self.wanted.clone(),
+            warnings: std::sync::Mutex::default(),
             ..*self
         };
         call.bind_by(&binding)

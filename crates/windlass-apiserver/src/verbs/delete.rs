@@ -67,7 +67,8 @@ impl Options {
         };
         let asked = body["dryRun"].as_array().into_iter().flatten();
         let asked: Vec<&str> = asked.filter_map(Value::as_str).collect();
-        let dry_run = super::parse_dry_run(&asked, "DeleteOptions")?;
+        let dry_run = super::options::dry_run(&asked)
+            .map_err(|cause| super::options::invalid("DeleteOptions", &[cause]))?;
         Ok((options, dry_run))
     }
 
@@ -196,7 +197,7 @@ impl Call<'_> {
             StatusCode::OK
         };
         if answers_object {
-            return Ok(self.answer_written(written, code, Vec::new()));
+            return Ok(self.answer_written(written, code));
         }
         Ok(Answer::value(status::success(
             self.resource.subject(),
@@ -435,7 +436,10 @@ impl Call<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let metadata = json!({"resourceVersion": listing.revision.to_string()});
+        let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+        if self.resource.is_custom() {
+            metadata["continue"] = "".into();
+        }
         if self.wanted.shape == Shape::Table {
             return Ok(Answer::value(crate::table::of(
                 &self.resource,

@@ -7,6 +7,7 @@ mod create;
 mod delete;
 mod eviction;
 mod list;
+mod options;
 mod ownership;
 mod patch;
 mod present;
@@ -16,7 +17,7 @@ mod update;
 mod watch;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -24,12 +25,15 @@ use http::header::USER_AGENT;
 
 use crate::auth::{Identity, account, review};
 use crate::decode::FieldValidation;
-use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
+use crate::http::{
+    Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
+};
 use crate::json::Document;
 use crate::resource::Resource;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Cause, Result, Subject, field};
+use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
+use options::Options;
 
 /// One request for a resource, with everything needed to answer it.
 pub(crate) struct Call<'a> {
@@ -43,6 +47,8 @@ pub(crate) struct Call<'a> {
     pub(crate) wanted: Wanted,
     dry_run: bool,
     field_validation: FieldValidation,
+    /// What the client is told besides, whatever comes of the request.
+    warnings: Mutex<Vec<String>>,
 }
 
 impl<'a> Call<'a> {
@@ -57,13 +63,7 @@ impl<'a> Call<'a> {
         body: Bytes,
         wanted: Wanted,
     ) -> Result<Self> {
-        let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
-        let dry_run = parse_dry_run(&asked, options_kind(request.verb))?;
-        let field_validation = FieldValidation::from_query(&query).map_err(|other| {
-            let allowed = ["", "Ignore", "Strict", "Warn"].map(|value| format!("\"{value}\""));
-            let cause = field::not_supported("fieldValidation", &other.into(), &allowed);
-            invalid_options(options_kind(request.verb), &[cause])
-        })?;
+        let options = Options::read(&query, request.verb, media_type(headers))?;
         Ok(Self {
             server,
             who,
@@ -73,23 +73,35 @@ impl<'a> Call<'a> {
             headers,
             body,
             wanted,
-            dry_run,
-            field_validation,
+            dry_run: options.dry_run,
+            field_validation: options.field_validation,
+            warnings: Mutex::default(),
         })
     }
 
-    /// Does what is asked. Whoever uses a kind that is on its way out is told so, whatever the answer.
-    pub(crate) async fn run(&self) -> Result<Answer> {
-        let result = self.answer().await;
-        let Some(warning) = create::deprecation(&self.resource) else {
-            return result;
-        };
-        let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
-        answer.warnings.insert(0, warning);
-        Ok(answer)
+    /// Tells the client something besides the answer, once.
+    pub(crate) fn warn(&self, sentence: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warnings.contains(&sentence) {
+            warnings.push(sentence);
+        }
     }
 
-    async fn answer(&self) -> Result<Answer> {
+    /// All that was to be told.
+    pub(crate) fn into_warnings(self) -> Vec<String> {
+        self.warnings
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what is asked.
+    pub(crate) async fn run(&self) -> Result<Answer> {
+        if self.resource.is("", "endpoints") {
+            self.warn(
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                    .to_owned(),
+            );
+        }
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }
@@ -113,21 +125,35 @@ impl<'a> Call<'a> {
             Verb::Get => self.get(),
             Verb::List => self.list(),
             Verb::Watch => self.watch(),
-            Verb::Create if named => Err(ApiError::method_not_allowed()),
+            Verb::Create if named && !self.resource.is_custom() => {
+                Err(ApiError::method_not_allowed())
+            }
             Verb::Create => self.create(),
             Verb::Update if named => self.update(""),
             Verb::Patch if named => self.patch(""),
             Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
             Verb::Delete => self.delete(),
-            Verb::DeleteCollection => self.delete_collection(),
+            Verb::DeleteCollection
+                if self
+                    .resource
+                    .verbs
+                    .iter()
+                    .any(|verb| verb == "deletecollection") =>
+            {
+                self.delete_collection()
+            }
+            Verb::DeleteCollection => Err(ApiError::method_not_allowed()),
         }
     }
 
     async fn run_subresource(&self, name: &str) -> Result<Answer> {
-        let subresource = self
-            .resource
-            .subresource(name)
-            .ok_or_else(ApiError::resource_not_found)?;
+        let subresource = self.resource.subresource(name).ok_or_else(|| {
+            if self.resource.is_custom() {
+                self.not_found()
+            } else {
+                ApiError::resource_not_found()
+            }
+        })?;
         if !subresource
             .verbs
             .iter()
@@ -151,6 +177,11 @@ impl<'a> Call<'a> {
     }
 
     fn get(&self) -> Result<Answer> {
+        let version = self.version_asked().map_err(ApiError::without_reason)?;
+        let present = self.server.store().revision();
+        if let Some(version) = version.filter(|version| *version > present) {
+            return Err(list::too_large(version, present));
+        }
         let found = self.find()?;
         Ok(self.present(&found))
     }
@@ -176,13 +207,40 @@ impl<'a> Call<'a> {
             .ok_or_else(|| self.not_found())
     }
 
+    /// The object of a write to a path with a name has none.
+    fn nameless(&self) -> ApiError {
+        ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            self.name()
+        ))
+    }
+
     fn not_found(&self) -> ApiError {
         ApiError::not_found(self.resource.subject(), self.name())
     }
 
     /// The body as an object of some kind.
     pub(crate) fn decode_as(&self, kind: &str) -> Result<Document> {
-        decode_object(self.headers, &self.body, kind)
+        let resource = &self.resource;
+        let mut expected = Expected {
+            group: &resource.group,
+            version: &resource.version,
+            kind,
+            has_message: true,
+        };
+        let subresource = self.request.subresource.as_deref();
+        let body = subresource
+            .and_then(|name| resource.subresource(name))
+            .and_then(|sub| sub.body.as_ref());
+        match body {
+            _ if kind == resource.kind => expected.has_message = !resource.is_custom(),
+            Some((group, version, named)) if kind == named => {
+                (expected.group, expected.version) = (group, version);
+            }
+            // Options are the same in every group.
+            _ => (expected.group, expected.version) = ("meta.k8s.io", "v1"),
+        }
+        decode_object(self.headers, &self.body, &expected)
     }
 
     /// Who is recorded as the writer: the name given, or the program's own.
@@ -201,40 +259,6 @@ impl<'a> Call<'a> {
             } else {
                 program.to_owned()
             }
-        }
-    }
-}
-
-/// The kind Kubernetes gives the options of a verb, which errors about them name.
-fn options_kind(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Get => "GetOptions",
-        Verb::List | Verb::Watch => "ListOptions",
-        Verb::Create => "CreateOptions",
-        Verb::Update => "UpdateOptions",
-        Verb::Patch => "PatchOptions",
-        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
-    }
-}
-
-/// What is wrong with the options of a request.
-fn invalid_options(kind: &'static str, causes: &[Cause]) -> ApiError {
-    let subject = Subject {
-        group: "meta.k8s.io",
-        kind,
-    };
-    ApiError::invalid(subject, "", causes)
-}
-
-/// Whether nothing is to be stored: `All` is the only way to say so.
-fn parse_dry_run(asked: &[&str], kind: &'static str) -> Result<bool> {
-    match asked {
-        [] => Ok(false),
-        all if all.iter().all(|one| *one == "All") => Ok(true),
-        other => {
-            let cause =
-                field::not_supported("dryRun", &serde_json::json!(other), &["\"All\"".to_owned()]);
-            Err(invalid_options(kind, &[cause]))
         }
     }
 }

@@ -22,12 +22,16 @@ impl Call<'_> {
 
     /// Records who made a new object.
     pub(crate) fn record_new(&self, object: &mut Value, decided: Option<Managers>) {
-        let untouched = if self.resource.is_custom() {
+        self.record(object, &self.untouched(), "", decided);
+    }
+
+    /// An object nobody has written to.
+    pub(super) fn untouched(&self) -> Value {
+        if self.resource.is_custom() {
             json!({})
         } else {
             defaults::zero(&self.resource.ty)
-        };
-        self.record(object, &untouched, "", decided);
+        }
     }
 
     /// Records that `old` (an untouched object for a create) became `object`, before the server
@@ -43,6 +47,12 @@ impl Call<'_> {
             Some(managers) => managers,
             // One empty entry is how a client asks for all of it to be forgotten.
             None if object["metadata"]["managedFields"] == json!([{}]) => Managers::default(),
+            // An object that nobody was recorded for is recorded from its first apply on.
+            None if !meta(old, "uid").is_empty()
+                && Self::managers(object, old, subresource).is_empty() =>
+            {
+                Managers::default()
+            }
             None => {
                 let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
                 let api_version = self.resource.api_version();

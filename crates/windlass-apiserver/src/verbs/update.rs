@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::Call;
 use super::change::Update;
+use super::write::Written;
 use crate::http::Answer;
-use crate::object::meta;
+use crate::object::{meta, set_meta};
 use crate::status::{ApiError, Result, field};
 
 /// Kinds that a PUT creates when they are not there.
@@ -16,13 +17,14 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
     ("", "limitranges"),
     ("", "services"),
     ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
     ("rbac.authorization.k8s.io", "roles"),
 ];
 
-/// Kinds that a PUT changes only when it names their version.
+/// Built-in kinds of which a PUT must name the version it means, as custom resources do.
 const NEEDS_VERSION: &[(&str, &str)] = &[
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
     (
@@ -45,6 +47,8 @@ const NEEDS_VERSION: &[(&str, &str)] = &[
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
     ),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
     ("coordination.k8s.io", "leases"),
     ("node.k8s.io", "runtimeclasses"),
     ("policy", "poddisruptionbudgets"),
@@ -56,28 +60,37 @@ const NEEDS_VERSION: &[(&str, &str)] = &[
 
 impl Call<'_> {
     pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
-        let (object, warnings) = self.decode()?;
+        let mut object = self.decode()?;
         if meta(&object, "name").is_empty() {
-            return Err(ApiError::bad_request("name must be provided"));
+            return Err(self.nameless());
         }
+        if meta(&object, "name") != self.name() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                meta(&object, "name"),
+                self.name()
+            )));
+        }
+        self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         if subresource.is_empty()
             && CREATED_BY_UPDATE.contains(&address)
             && !self.resource.is_custom()
             && self.find().is_err()
         {
-            if meta(&object, "name") != self.name() {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({}) does not match the name on the URL ({})",
-                    meta(&object, "name"),
-                    self.name()
-                )));
+            // The version of what is not there means nothing.
+            let version = object["metadata"]["resourceVersion"].take();
+            set_meta(&mut object, "resourceVersion", None);
+            let mut written = self.create_object(object, None)?;
+            if let Written::Value(object) = &mut written
+                && version.is_string()
+            {
+                set_meta(object, "resourceVersion", Some(version));
             }
-            let written = self.create_object(object, None)?;
-            return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
+            return Ok(self.answer_written(written, StatusCode::CREATED));
         }
-        let conditional = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
-        if conditional && meta(&object, "resourceVersion").is_empty() {
+        let needs_version = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
+        if needs_version && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
             self.find()?;
             let cause = field::invalid(
@@ -97,6 +110,6 @@ impl Call<'_> {
                 managers: None,
             })
         })?;
-        Ok(self.answer_written(written, StatusCode::OK, warnings))
+        Ok(self.answer_written(written, StatusCode::OK))
     }
 }

@@ -27,8 +27,6 @@ use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
-/// Watches without a limit of their own end after this long, to twice as long.
-const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
 /// No watch lasts longer than a year, whatever it asks for.
 const MAX_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 /// A watch from a future version that is never reached is not told so: it waits.
@@ -36,17 +34,21 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
     pub(super) fn watch(&self) -> Result<Answer> {
-        let selector = Selector::from_query(&self.query, &self.resource)?;
+        let mut selector = Selector::from_query(&self.query, &self.resource)?;
+        if let Some(name) = &self.request.name {
+            selector.require_name(name);
+        }
         let send_initial = self.initial_events_wanted()?;
         let version = self.version_asked().map_err(ApiError::without_reason)?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
         let asked = self.query.get("timeoutSeconds");
         let seconds = match asked.map(super::parse_int).transpose()? {
             Some(seconds) if seconds > 0 => seconds.unsigned_abs().min(MAX_TIMEOUT_SECONDS),
-            _ => self
-                .server
-                .random()
-                .between(DEFAULT_TIMEOUT_SECONDS, 2 * DEFAULT_TIMEOUT_SECONDS),
+            // At random, so that watches that began together do not end together.
+            _ => {
+                let least = self.server.min_request_timeout().as_secs();
+                self.server.random().between(least, 2 * least)
+            }
         };
         let store = self.server.store();
         let changed = store.changed(&self.resource.table);
@@ -104,7 +106,7 @@ impl Call<'_> {
             )),
             (false, None) => return Ok(false),
         }
-        Err(super::invalid_options("ListOptions", &causes))
+        Err(super::options::invalid("ListOptions", &causes))
     }
 }
 
@@ -133,6 +135,15 @@ impl Cursor {
     /// The next chunk to send; `None` ends the watch.
     async fn next(&mut self) -> Option<Bytes> {
         let changed = self.changed.clone();
+        let hooks = self.server.hooks().cloned();
+        let (who, request) = (self.who.clone(), self.request.clone());
+        let breaks = async {
+            match &hooks {
+                Some(hooks) => hooks.breaks(&who, &request).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(breaks);
         loop {
             if let Some(chunk) = self.ready.pop_front() {
                 return Some(chunk);
@@ -142,10 +153,14 @@ impl Cursor {
             }
             // Listened for before the changes are read: none slips through in between.
             let woken = changed.notified();
-            if let Some(hooks) = self.server.hooks().cloned()
+            if let Some(hooks) = &hooks
                 && self.has_changes()
             {
-                hooks.deliver(&self.who, &self.request).await;
+                tokio::select! {
+                    biased;
+                    () = &mut breaks => return None,
+                    () = hooks.deliver(&who, &request) => {}
+                }
             }
             self.read_changes();
             if !self.ready.is_empty() {
@@ -155,6 +170,7 @@ impl Cursor {
             tokio::select! {
                 biased;
                 () = woken => {}
+                () = &mut breaks => return None,
                 () = sleep_until(self.ends) => self.over = true,
                 () = sleep_until(bookmark), if self.bookmark.is_some() => {
                     self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);

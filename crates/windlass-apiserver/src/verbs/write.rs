@@ -34,8 +34,8 @@ pub(super) enum Written {
 }
 
 impl Call<'_> {
-    /// Reads the body as an object of this resource, in stored form, and what to warn about.
-    pub(crate) fn decode(&self) -> Result<(Value, Vec<String>)> {
+    /// Reads the body as an object of this resource, in stored form.
+    pub(crate) fn decode(&self) -> Result<Value> {
         let document = self.decode_as(&self.resource.kind)?;
         let mut object = document.value;
         decode::check_kind(&object, &self.resource)?;
@@ -45,8 +45,8 @@ impl Call<'_> {
             .map(|path| format!("duplicate field \"{path}\""))
             .collect();
         strange.extend(self.normalise(&mut object).map_err(unreadable)?);
-        let warnings = self.judge_strange(strange, unreadable)?;
-        Ok((object, warnings))
+        self.judge_strange(strange, unreadable)?;
+        Ok(object)
     }
 
     /// Brings a client's object into stored form; what is strange about it comes back, or why it
@@ -68,14 +68,17 @@ impl Call<'_> {
         &self,
         strange: Vec<String>,
         refuse: impl FnOnce(String) -> ApiError,
-    ) -> Result<Vec<String>> {
+    ) -> Result<()> {
         match self.field_validation {
-            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Ignore => Ok(()),
             FieldValidation::Strict if !strange.is_empty() => Err(refuse(format!(
                 "strict decoding error: {}",
                 strange.join(", ")
             ))),
-            FieldValidation::Strict | FieldValidation::Warn => Ok(strange),
+            FieldValidation::Strict | FieldValidation::Warn => {
+                strange.into_iter().for_each(|sentence| self.warn(sentence));
+                Ok(())
+            }
         }
     }
 
@@ -316,27 +319,22 @@ impl Call<'_> {
     }
 
     /// The answer to a write.
-    pub(super) fn answer_written(
-        &self,
-        written: Written,
-        code: StatusCode,
-        mut warnings: Vec<String>,
-    ) -> Answer {
+    pub(super) fn answer_written(&self, written: Written, code: StatusCode) -> Answer {
         let writes = matches!(self.request.verb, Verb::Create | Verb::Update | Verb::Patch);
         if writes && self.request.subresource.is_none() {
             let object = || match &written {
                 Written::Stored(stored) => stored.value(),
                 Written::Value(object) => object.clone(),
             };
-            warnings.extend(validation::warnings(&self.resource, object));
+            for sentence in validation::warnings(&self.resource, object) {
+                self.warn(sentence);
+            }
         }
-        let mut answer = match written {
+        match written {
             Written::Stored(stored) => self.present(&stored),
             Written::Value(object) => self.present_value(object),
         }
-        .with_code(code);
-        answer.warnings = warnings;
-        answer
+        .with_code(code)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One scenario. `{ns}` in it stands for the namespace made for it, and `{name}` for a value that an
@@ -17,6 +17,12 @@ pub(crate) struct Case {
     /// Whether a namespace with a `ServiceAccount` named `default` is made before the first step.
     #[serde(default = "yes")]
     pub(crate) namespace: bool,
+    /// Which server it is about.
+    #[serde(default)]
+    pub(crate) server: Server,
+    /// Names for what its steps say again and again, mostly paths: `{name}` as for captured values.
+    #[serde(default, rename = "let")]
+    pub(crate) names: BTreeMap<String, String>,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -24,45 +30,110 @@ fn yes() -> bool {
     true
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_admin(identity: &Identity) -> bool {
+    *identity == Identity::Admin
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How the server of a case is set up.
+#[derive(Debug, Default, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Server {
+    /// As it comes.
+    #[default]
+    Plain,
+    /// With its times set short, so that what takes minutes can be recorded: `scripts/record` has
+    /// the real server's flags, `servers.rs` ours.
+    Hasty,
+}
+
+impl Server {
+    /// As `WINDLASS_RECORD_SERVER` names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Hasty => "hasty",
+        }
+    }
+}
+
+/// What a patch's body is.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Patch {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Patch {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
+}
+
 /// One request, and what of its answer matters.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) method: String,
     pub(crate) path: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) query: BTreeMap<String, Value>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
-    /// JSON unless said otherwise; patches name their kind here.
-    #[serde(default)]
+    /// JSON unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
+    /// The content type of a patch, for short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) patch: Option<Patch>,
+    /// Only brings about what later steps are about: counts for no rule.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) setup: bool,
+    /// How long to wait before it is sent, in milliseconds: for what only time brings about.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) after_millis: u64,
     /// Sent as JSON.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<Value>,
     /// Sent as it stands, for what is not JSON.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) raw_body: Option<String>,
+    /// Sent as the bytes it stands for, for what is not text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) base64_body: Option<String>,
     /// Who asks.
-    #[serde(default, rename = "as")]
+    #[serde(default, rename = "as", skip_serializing_if = "is_admin")]
     pub(crate) identity: Identity,
     /// Names for parts of the answer (JSON pointers), for later steps.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) capture: BTreeMap<String, String>,
     /// Makes this a watch: how much of the stream to read.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) watch: Option<Watch>,
     /// Sends again until the answer is as wanted: for what a server does in the background.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Until>,
     /// Of long lists in the answer, what to keep.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<Keep>,
 }
 
 /// Who asks: the administrator of the kubeconfig unless said otherwise.
-#[derive(Debug, Default, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Identity {
     #[default]
@@ -73,14 +144,20 @@ pub(crate) enum Identity {
 
 /// How much of a watch to read: up to `events`, or what comes until the server ends it (ask it to
 /// by the query's `timeoutSeconds`).
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Watch {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<usize>,
+    /// Up to the first event about an object of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<String>,
+    /// Read beside the steps that follow, to the end of the case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) background: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Until {
     /// The wanted HTTP status.
@@ -92,7 +169,7 @@ pub(crate) struct Until {
 }
 
 /// Keeps the elements of the list at `list` whose `field` is one of `values`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keep {
     pub(crate) list: String,

@@ -15,6 +15,7 @@ mod compare;
 mod gaps;
 mod labels;
 mod normalise;
+mod rules;
 mod run;
 mod servers;
 
@@ -39,8 +40,11 @@ cases!(
     admission_tolerations,
     apply_after_client_side_apply,
     apply_configmap,
+    apply_create_only,
     apply_custom_resource,
     apply_deployment,
+    apply_managers,
+    apply_rules,
     authentication,
     authorization,
     binding,
@@ -48,12 +52,16 @@ cases!(
     custom_resource,
     custom_resource_schema,
     defaults,
+    delete_rules,
     deletion,
     discovery,
     dry_run_and_validation,
+    dry_run_rules,
     errors,
     eviction,
+    finalizer_rules,
     generation_and_status,
+    generation_rules,
     json_patch,
     kinds_admission_policy,
     kinds_autoscaler,
@@ -91,19 +99,28 @@ cases!(
     kinds_volume_invalid,
     kinds_volume_validation,
     kinds_webhook,
+    list_rules,
     lists,
     merge_patch,
+    name_rules,
     names,
+    old_versions,
+    patch_rules,
     pod_subresources,
+    protobuf,
     roles,
     selectors,
     start_up,
+    status_rules,
     strategic_merge_patch,
+    strategic_rules,
     tables,
     tables_of_kinds,
     update_rules,
+    version_rules,
     watch,
     watch_lists,
+    watch_rules,
 );
 
 /// The folder of this test.
@@ -116,6 +133,9 @@ fn play(name: &str) {
     let case = Case::read(&folder().join("cases").join(format!("{name}.yaml")));
     let stored = folder().join("answers").join(format!("{name}.json"));
     if let Some(kubeconfig) = std::env::var_os("WINDLASS_RECORD") {
+        if std::env::var("WINDLASS_RECORD_SERVER").is_ok_and(|name| name != case.server.name()) {
+            return;
+        }
         let answers = real_time(async {
             let servers = Servers::real(Path::new(&kubeconfig)).await;
             run::run(name, &case, &servers).await
@@ -125,7 +145,7 @@ fn play(name: &str) {
     }
     let expected = compare::read(&stored);
     let answers = virtual_time(async {
-        let servers = Servers::ours();
+        let servers = Servers::ours(case.server);
         run::run(name, &case, &servers).await
     });
     let differences = compare::compare(&expected, &normalise::normalise(answers));

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
 use bytes::BytesMut;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Identity, Keep, Step, Until, Watch};
+use crate::case::{Case, Identity, Keep, Patch, Step, Until, Watch};
 use crate::servers::Servers;
 
 /// How long a step may take; a server that is slower is broken.
@@ -34,16 +35,50 @@ pub(crate) async fn run(name: &str, case: &Case, servers: &Servers) -> Vec<Answe
     if case.namespace {
         prepare(&namespace, servers).await;
     }
+    for (name, text) in &case.names {
+        let text = filled(text, &variables).expect("a name stands for known ones");
+        variables.insert(name.clone(), text);
+    }
+    run_steps(&case.steps, &mut variables, servers).await
+}
+
+/// The steps in order, then what the background watches saw meanwhile.
+pub(crate) async fn run_steps(
+    steps: &[Step],
+    variables: &mut BTreeMap<String, String>,
+    servers: &Servers,
+) -> Vec<Answer> {
     let mut answers = Vec::new();
-    for step in &case.steps {
-        let answer = match tokio::time::timeout(PATIENCE, play(step, &mut variables, servers)).await
-        {
-            Ok(answer) => answer,
+    let mut background = Vec::new();
+    for step in steps {
+        tokio::time::sleep(Duration::from_millis(step.after_millis)).await;
+        let answer = match tokio::time::timeout(PATIENCE, play(step, variables, servers)).await {
+            Ok(Played::Answered(answer)) => answer,
+            Ok(Played::Watching(answer, events)) => {
+                background.push((answers.len(), events));
+                answer
+            }
             Err(_) => failed(step, &format!("no complete answer within {PATIENCE:?}")),
         };
         answers.push(answer);
     }
+    for (at, mut events) in background {
+        answers[at].body = match tokio::time::timeout(PATIENCE, &mut events).await {
+            Ok(Ok(events)) => events,
+            _ => {
+                events.abort();
+                format!("no end of the watch within {PATIENCE:?}").into()
+            }
+        };
+    }
     answers
+}
+
+/// What came of a step at once.
+enum Played {
+    Answered(Answer),
+    /// A background watch: its events are still to come.
+    Watching(Answer, tokio::task::JoinHandle<Value>),
 }
 
 /// The namespace and what a controller would put into it at once: pods need the `ServiceAccount`.
@@ -77,9 +112,12 @@ async fn prepare(namespace: &str, servers: &Servers) {
 }
 
 /// One step, sent again while it asks to wait for something.
-async fn play(step: &Step, variables: &mut BTreeMap<String, String>, servers: &Servers) -> Answer {
+async fn play(step: &Step, variables: &mut BTreeMap<String, String>, servers: &Servers) -> Played {
     loop {
-        let answer = once(step, variables, servers).await;
+        let answer = match once(step, variables, servers).await {
+            Played::Answered(answer) => answer,
+            watching => return watching,
+        };
         if step
             .until
             .as_ref()
@@ -93,20 +131,20 @@ async fn play(step: &Step, variables: &mut BTreeMap<String, String>, servers: &S
                     variables.insert(name.clone(), text);
                 }
             }
-            return kept(step.keep.as_ref(), answer);
+            return Played::Answered(kept(step.keep.as_ref(), answer));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-async fn once(step: &Step, variables: &BTreeMap<String, String>, servers: &Servers) -> Answer {
+async fn once(step: &Step, variables: &BTreeMap<String, String>, servers: &Servers) -> Played {
     let request = match request(step, variables) {
         Ok(request) => request,
-        Err(error) => return failed(step, &error),
+        Err(error) => return Played::Answered(failed(step, &error)),
     };
     let response = match servers.send(step.identity, request).await {
         Ok(response) => response,
-        Err(error) => return failed(step, &error.to_string()),
+        Err(error) => return Played::Answered(failed(step, &error.to_string())),
     };
     let (head, body) = response.into_parts();
     let header = |name: &str| {
@@ -115,19 +153,29 @@ async fn once(step: &Step, variables: &BTreeMap<String, String>, servers: &Serve
             .iter()
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
     };
-    let body = match &step.watch {
-        Some(watch) if head.status == 200 => events(body, watch).await,
-        _ => match body.collect().await {
-            Ok(collected) => parsed(&collected.to_bytes()),
-            Err(error) => return failed(step, &format!("the body broke off: {error}")),
-        },
-    };
-    Answer {
+    let answer = |body: Value| Answer {
         step: step.name.clone(),
         status: head.status.as_u16(),
         content_type: header("content-type").next(),
         warnings: header("warning").collect(),
         body,
+    };
+    match &step.watch {
+        Some(watch) if head.status == 200 => {
+            let mut watch = watch.clone();
+            if let Some(until) = &mut watch.until {
+                *until = filled(until, variables).unwrap_or_else(|error| error);
+            }
+            if watch.background {
+                let reading = tokio::spawn(async move { events(body, &watch).await });
+                return Played::Watching(answer(Value::Null), reading);
+            }
+            Played::Answered(answer(events(body, &watch).await))
+        }
+        _ => Played::Answered(match body.collect().await {
+            Ok(collected) => answer(parsed(&collected.to_bytes())),
+            Err(error) => failed(step, &format!("the body broke off: {error}")),
+        }),
     }
 }
 
@@ -153,19 +201,21 @@ fn request(
     for (name, value) in &step.headers {
         request = request.header(name, filled(value, variables)?);
     }
-    let body = match (&step.body, &step.raw_body) {
-        (Some(body), _) => filled(&body.to_string(), variables)?,
-        (None, Some(raw)) => filled(raw, variables)?,
-        (None, None) => String::new(),
+    let body = match (&step.body, &step.raw_body, &step.base64_body) {
+        (Some(body), ..) => filled(&body.to_string(), variables)?.into_bytes(),
+        (None, Some(raw), _) => filled(raw, variables)?.into_bytes(),
+        (None, None, Some(bytes)) => base64::engine::general_purpose::STANDARD
+            .decode(bytes)
+            .map_err(|error| error.to_string())?,
+        (None, None, None) => Vec::new(),
     };
-    if !body.is_empty() {
-        request = request.header(
-            "content-type",
-            step.content_type.as_deref().unwrap_or("application/json"),
-        );
+    if !body.is_empty() || step.base64_body.is_some() {
+        let patch = step.patch.map(Patch::content_type);
+        let content_type = patch.or(step.content_type.as_deref());
+        request = request.header("content-type", content_type.unwrap_or("application/json"));
     }
     request
-        .body(Body::from(body.into_bytes()))
+        .body(Body::from(body))
         .map_err(|error| error.to_string())
 }
 
@@ -216,6 +266,9 @@ async fn events(mut body: Body, watch: &Watch) -> Value {
     loop {
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
             events.push(parsed(&buffer.split_to(end + 1)));
+            if watch.until.is_some() && names(events.last()) == watch.until.as_deref() {
+                return json!({ "events": events });
+            }
         }
         if watch.events.is_some_and(|wanted| events.len() >= wanted) {
             break;
@@ -228,6 +281,16 @@ async fn events(mut body: Body, watch: &Watch) -> Value {
         }
     }
     json!({ "events": events })
+}
+
+/// The name of the object that an event is about, in a table too.
+fn names(event: Option<&Value>) -> Option<&str> {
+    let object = &event?["object"];
+    let name = match &object["rows"] {
+        Value::Array(rows) => &rows.first()?["object"]["metadata"]["name"],
+        _ => &object["metadata"]["name"],
+    };
+    name.as_str()
 }
 
 fn parsed(bytes: &[u8]) -> Value {

@@ -1,6 +1,7 @@
 //! The two servers a case can be sent to, each as plain `kube::Client`s, one per identity.
 
 use std::path::Path;
+use std::time::Duration;
 
 use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
@@ -10,9 +11,10 @@ use windlass_apiserver::{
     ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, Random,
 };
 
-use crate::case::Identity;
+use crate::case::{Identity, Server};
 
 /// One server, as each identity sees it.
+#[derive(Clone)]
 pub(crate) struct Servers {
     admin: Client,
     anonymous: Client,
@@ -39,12 +41,17 @@ impl Servers {
     }
 
     /// Ours, in process.
-    pub(crate) fn ours() -> Self {
-        let server = ApiServer::new(ServerConfig {
+    pub(crate) fn ours(server: Server) -> Self {
+        let mut config = ServerConfig {
             clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             random: Random::seeded(1),
             ..ServerConfig::default()
-        });
+        };
+        if server == Server::Hasty {
+            config.compaction_interval = Duration::from_secs(1);
+            config.min_request_timeout = Duration::from_secs(1);
+        }
+        let server = ApiServer::new(config);
         // The real one's administrator is known by a certificate.
         let mut admin = ServerIdentity::admin();
         admin.extra.insert(

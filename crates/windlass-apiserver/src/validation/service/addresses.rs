@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::services::{has_address, is_headless};
 use crate::status::Cause;
 use crate::validation::address::ip_errors;
-use crate::validation::at::At;
+use crate::validation::place::At;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::address::{check_endpoint_ip, cidr_errors, ip_errors, is_ip};
-use super::at::At;
+use super::place::At;
 use super::selector::check_labels;
 use crate::names;
 use crate::services::{has_health_check, is_external, is_headless};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::names;
 use crate::services::{has_address, has_health_check, is_headless};
 use crate::status::{Cause, field};
-use crate::validation::at::At;
+use crate::validation::place::At;
 
 const ONCE: &str = "may not change once set";
 

@@ -3,6 +3,8 @@
 //! A built-in object is read as Go would read it into a struct: unknown fields are dropped (and
 //! told), nulls and empty collections vanish, a value of the wrong type is an error.
 
+pub(crate) mod protobuf;
+
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -12,6 +14,7 @@ use crate::http::Query;
 use crate::quantity::{self, Quantity};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result, field};
+use crate::timestamp::{self, Precision};
 use crate::types::{Scalar, Type};
 
 /// What to do about fields the server does not know.
@@ -116,6 +119,7 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
                 "ObjectMeta".clone_into(&mut reader.structure);
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
+            whole_numbers(object);
             let mut pruned = custom.prune_and_default(object);
             pruned.sort();
             reader.unknown.extend(pruned);
@@ -241,13 +245,21 @@ impl Reader {
                     {
                         true
                     }
-                    Some(field) => !is_nothing(value, &field.ty),
+                    Some(field) => {
+                        let zero = is_zero(value)
+                            && matches!(ty, Type::Named(ty) if protobuf::is_by_value(ty, name));
+                        !zero && !is_nothing(value, &field.ty)
+                    }
                 });
                 self.structure = outer;
                 Ok(())
             }
             (Type::Map { value: ty, .. }, Value::Object(map)) => {
                 map.iter_mut().try_for_each(|(name, value)| {
+                    // A map keeps an entry that is null, as nothing of its type.
+                    if let (Value::Null, Type::Scalar(Scalar::String)) = (&*value, ty.resolve()) {
+                        *value = "".into();
+                    }
                     self.read(value, ty, &place.inside(&format!(".{name}")))
                 })
             }
@@ -277,7 +289,8 @@ impl Reader {
             Scalar::Number => value.is_number(),
             Scalar::Boolean => value.is_boolean(),
             Scalar::IntOrString => value.is_string() || whole,
-            Scalar::Time => return read_time(value),
+            Scalar::Time => return read_time(value, Precision::Seconds),
+            Scalar::MicroTime => return read_time(value, Precision::Micros),
             Scalar::Bytes if value.is_string() || value.is_null() => return read_bytes(value),
             Scalar::Bytes => {
                 return Err(format!(
@@ -306,13 +319,43 @@ fn is_nothing(value: &Value, ty: &Type) -> bool {
     }
 }
 
-fn read_time(value: &Value) -> Result<(), String> {
+/// Without a type, a number that is whole is shown as such, however it was written.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| {
+                number.is_f64() && float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0
+            });
+            if let Some(whole) = whole {
+                #[allow(clippy::cast_possible_truncation, reason = "whole, and within 53 bits")]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a scalar holds in Go when nobody set it.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// A time is kept in UTC, as precise as its type is.
+fn read_time(value: &mut Value, precision: Precision) -> Result<(), String> {
     match value {
         Value::Null => Ok(()),
-        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => Ok(()),
-        Value::String(text) => Err(format!(
-            "parsing time \"{text}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{text}\" as \"2006\""
-        )),
+        Value::String(text) => {
+            *text = timestamp::canonical(text, precision)?;
+            Ok(())
+        }
         other => Err(format!(
             "json: cannot unmarshal {} into Go value of type string",
             go::json_kind(other)

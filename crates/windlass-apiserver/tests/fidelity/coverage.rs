@@ -1,0 +1,69 @@
+//! Which cells (operation × kind × status code) the sequences have reached.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::case::Step;
+use crate::normalise::Normal;
+
+/// How often each status code was answered, by kind and operation.
+#[derive(Debug, Default)]
+pub(crate) struct Coverage(BTreeMap<(String, String), BTreeMap<u16, usize>>);
+
+impl Coverage {
+    pub(crate) fn add(&mut self, steps: &[Step], answers: &[Normal]) {
+        for (step, answer) in steps.iter().zip(answers) {
+            let mut words = step.name.split(' ').skip(1);
+            let (Some(operation), Some(plural)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let operation = match (
+                operation,
+                step.content_type.as_deref(),
+                step.method.as_str(),
+            ) {
+                ("status" | "scale", Some(patch), _) => format!("{operation} {}", short(patch)),
+                ("status" | "scale", None, method) => format!("{operation} {method}"),
+                _ => operation.to_owned(),
+            };
+            let cell = self.0.entry((operation, plural.to_owned())).or_default();
+            *cell.entry(answer.status).or_default() += 1;
+        }
+    }
+}
+
+fn short(patch: &str) -> &str {
+    match patch {
+        "application/merge-patch+json" => "merge",
+        "application/json-patch+json" => "json-patch",
+        "application/apply-patch+yaml" => "apply",
+        _ => "strategic",
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cells: usize = self.0.values().map(BTreeMap::len).sum();
+        writeln!(
+            out,
+            "coverage: {cells} cells of operation x kind x status code"
+        )?;
+        let mut operations: BTreeMap<&str, BTreeMap<u16, (usize, usize)>> = BTreeMap::new();
+        for ((operation, _), statuses) in &self.0 {
+            let row = operations.entry(operation).or_default();
+            for (status, count) in statuses {
+                let entry = row.entry(*status).or_default();
+                entry.0 += 1;
+                entry.1 += count;
+            }
+        }
+        for (operation, statuses) in operations {
+            write!(out, "  {operation:<18}")?;
+            for (status, (kinds, count)) in statuses {
+                write!(out, "  {status}: {count} ({kinds} kinds)")?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! One sequence on one server: what it needs beforehand, its steps, and what is cleared afterwards.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::case::{Identity, Step};
+use crate::generate;
+use crate::kinds::Kind;
+use crate::normalise::{Normal, normalise};
+use crate::run::run_steps;
+use crate::servers::Servers;
+
+/// Plays steps in a namespace of the given name, which must be new.
+pub(crate) async fn play(
+    servers: &Servers,
+    name: &str,
+    steps: &[Step],
+) -> Result<Vec<Normal>, String> {
+    let namespace = object("v1", "Namespace", name);
+    let made = send(servers, "POST", "/api/v1/namespaces", Some(&namespace), 201).await?;
+    let start = made["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let account = object("v1", "ServiceAccount", "default");
+    send(
+        servers,
+        "POST",
+        &format!("/api/v1/namespaces/{name}/serviceaccounts"),
+        Some(&account),
+        201,
+    )
+    .await?;
+    let mut variables: BTreeMap<String, String> = generate::unfilled(&start);
+    variables.insert("ns".into(), name.to_owned());
+    variables.insert("seq".into(), name.to_owned());
+    let answers = run_steps(steps, &mut variables, servers).await;
+    let mut normal = normalise(answers);
+    for answer in &mut normal {
+        unname(name, &mut answer.body);
+        ungenerate(&mut answer.body);
+        sort_managers(&mut answer.body);
+        for warning in &mut answer.warnings {
+            *warning = warning.replace(name, "<ns>");
+        }
+    }
+    Ok(normal)
+}
+
+/// Makes a definition and waits until its kind is served; one that is there already is kept.
+pub(crate) async fn define(
+    servers: &Servers,
+    definition: &Value,
+    kind: &Kind,
+) -> Result<(), String> {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (status, answer) = exchange(servers, "POST", path, Some(definition)).await?;
+    if status != 201 && status != 409 {
+        return Err(format!("the definition is refused: {answer}\n{definition}"));
+    }
+    let collection = kind.collection().replace("{ns}", "default");
+    for _ in 0..600 {
+        if exchange(servers, "GET", &collection, None).await?.0 == 200 {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Err(format!("{collection} is not served"))
+}
+
+/// Removes what would run out: node ports, and definitions no sequence needs any more.
+pub(crate) async fn clear(servers: &Servers, namespace: &str) -> Result<(), String> {
+    let path = format!("/api/v1/namespaces/{namespace}/services");
+    exchange(servers, "DELETE", &path, None).await.map(drop)
+}
+
+pub(crate) async fn undefine(servers: &Servers, definition: &Value) -> Result<(), String> {
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    exchange(servers, "DELETE", &path, None).await.map(drop)
+}
+
+fn object(api: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}})
+}
+
+async fn send(
+    servers: &Servers,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+    wanted: u16,
+) -> Result<Value, String> {
+    let (status, answer) = exchange(servers, method, path, body).await?;
+    if status == wanted {
+        Ok(answer)
+    } else {
+        Err(format!("{method} {path}: {status}: {answer}"))
+    }
+}
+
+async fn exchange(
+    servers: &Servers,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<(u16, Value), String> {
+    let bytes = body
+        .map(|body| body.to_string().into_bytes())
+        .unwrap_or_default();
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(Body::from(bytes))
+        .map_err(|error| error.to_string())?;
+    let response = servers
+        .send(Identity::Admin, request)
+        .await
+        .map_err(|error| format!("{method} {path}: {error}"))?;
+    let status = response.status().as_u16();
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .map_err(|error| error.to_string())?
+        .to_bytes();
+    Ok((
+        status,
+        serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+    ))
+}
+
+/// Managers come in the order of their times, which are not the same on a slow server.
+fn sort_managers(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
+                entries.sort_by_cached_key(Value::to_string);
+            }
+            map.values_mut().for_each(sort_managers);
+        }
+        Value::Array(list) => list.iter_mut().for_each(sort_managers),
+        _ => {}
+    }
+}
+
+/// A refused object shows the name that was generated for it, and nothing else does.
+fn ungenerate(body: &mut Value) {
+    let generated = regex::Regex::new("gen-[a-z0-9]{5}").expect("a pattern");
+    for text in [
+        body.pointer("/message").cloned(),
+        body.pointer("/details/name").cloned(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let Some(text) = text.as_str() else { continue };
+        let plain = generated.replace_all(text, "gen-<random>").into_owned();
+        for place in ["/message", "/details/name"] {
+            if let Some(found) = body.pointer_mut(place).filter(|found| **found == text) {
+                *found = plain.as_str().into();
+            }
+        }
+    }
+}
+
+/// A shrunk sequence runs in namespaces of other names, and must say the same.
+fn unname(name: &str, value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains(name) => *text = text.replace(name, "<ns>"),
+        Value::Array(list) => list.iter_mut().for_each(|value| unname(name, value)),
+        Value::Object(map) => {
+            for key in map
+                .keys()
+                .filter(|key| key.contains(name))
+                .cloned()
+                .collect::<Vec<_>>()
+            {
+                if let Some(value) = map.remove(&key) {
+                    map.insert(key.replace(name, "<ns>"), value);
+                }
+            }
+            map.values_mut().for_each(|value| unname(name, value));
+        }
+        _ => {}
+    }
+}
