@@ -311,7 +311,7 @@ pub(super) fn replica_status(
             causes.push(
                 status
                     .child(name)
-                    .invalid("cannot be greater than status.replicas"),
+                    .invalid_value(number(name), "cannot be greater than status.replicas"),
             );
         }
     }
