@@ -29,7 +29,7 @@ async fn send(server: &ApiServer, method: &str, path: &str, body: Option<Value>)
     let lines = String::from_utf8_lossy(&bytes);
     let body = lines
         .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     (code, body.collect())
 }
 

@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, their revisions,
+//! Deployments, `ReplicaSet`s, `ReplicationController`s, `StatefulSet`s, `DaemonSet`s, their revisions,
 //! and templates that stand alone.
 
 use serde_json::{Value, json};
