@@ -13,6 +13,7 @@
 mod admission;
 mod apply;
 mod auth;
+mod autoscaler;
 mod bootstrap;
 mod clock;
 mod crd;

@@ -16,7 +16,9 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// What is wrong with the metadata of a new object.
 pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
     let check = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces" | "services") if !resource.is_custom() => names::label_errors,
+        ("", "namespaces" | "services") | ("apps", "statefulsets") if !resource.is_custom() => {
+            names::label_errors
+        }
         ("networking.k8s.io", "ipaddresses") if !resource.is_custom() => {
             crate::validation::address_name_errors
         }

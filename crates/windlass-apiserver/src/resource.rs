@@ -157,6 +157,11 @@ impl Resource {
         self.plural == plural && self.group == group && !self.is_custom()
     }
 
+    /// Whether this is the version of autoscalers that is made from another.
+    pub(crate) fn is_old_autoscaler(&self) -> bool {
+        self.version == "v1" && self.is("autoscaling", "horizontalpodautoscalers")
+    }
+
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
     }

@@ -89,6 +89,8 @@ pub struct Config {
     pub nodes: Option<NodeClient>,
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
+    /// How long events are kept after they were written last.
+    pub event_ttl: Duration,
     /// How long a list of the past can be read, at least: the next pages of a list, and what asks
     /// for an exact version.
     pub compaction_interval: Duration,
@@ -106,6 +108,7 @@ impl Default for Config {
             service_range: ServiceRange::default(),
             nodes: None,
             service_account_key: None,
+            event_ttl: crate::event::TTL,
             compaction_interval: Duration::from_mins(5),
             min_request_timeout: Duration::from_mins(30),
             hooks: None,
@@ -116,6 +119,15 @@ impl Default for Config {
 /// An API server. Clones share everything.
 #[derive(Clone)]
 pub struct ApiServer(Arc<Inner>);
+
+/// A server that may be gone.
+pub(crate) struct WeakServer(std::sync::Weak<Inner>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<ApiServer> {
+        self.0.upgrade().map(ApiServer)
+    }
+}
 
 struct Inner {
     store: Store,
@@ -202,6 +214,15 @@ impl ApiServer {
 
     pub(crate) fn service_range(&self) -> ServiceRange {
         self.0.config.service_range
+    }
+
+    pub(crate) fn event_ttl(&self) -> std::time::Duration {
+        self.0.config.event_ttl
+    }
+
+    /// A way back to the server that does not keep it alive.
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn nodes(&self) -> Option<&NodeClient> {

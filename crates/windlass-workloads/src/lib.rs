@@ -12,6 +12,7 @@
 //! | `namespace` | empties namespaces that are going |
 //! | `serviceaccount` | gives every namespace its default account |
 //! | `rootca` | gives every namespace the API server's certificate |
+//! | `node` | taints nodes that are not ready |
 //! | `scheduler` | binds pods to nodes |
 //! | `protection` | keeps claims and volumes that are in use |
 
@@ -19,6 +20,7 @@ mod cause;
 mod deployment;
 mod garbage;
 mod namespace;
+mod node;
 mod owner;
 mod pending;
 mod pod;
@@ -45,6 +47,7 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         .controller(deployment::controller())
         .controller(replicaset::controller())
         .controller(namespace::controller())
+        .controller(node::controller())
         .controller(serviceaccount::controller())
         .controller(scheduler::controller());
     let operator = match config.root_ca {

@@ -17,7 +17,7 @@ pub(crate) use derived::TEMPLATE_GENERATION;
 pub(crate) use omitted::drop_zeros;
 
 use crate::facts;
-use crate::types::Type;
+use crate::types::{Scalar, Type};
 
 struct Default {
     field: String,
@@ -76,6 +76,11 @@ pub(crate) fn fill(value: &mut Value, ty: &Type) {
                         map.insert(name.clone(), default.clone());
                     }
                 }
+            }
+            if let Type::Map { value, .. } = ty.resolve()
+                && matches!(value.resolve(), Type::Scalar(Scalar::Quantity))
+            {
+                derived::round_up(map);
             }
             for (key, value) in map.iter_mut() {
                 fill(value, ty.member(key));
@@ -157,7 +162,10 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str) {
         "core.v1.LoadBalancerIngress" => derived::ip_mode(map),
         "core.v1.ServicePort" => derived::target_port(map),
         "core.v1.ServiceSpec" => derived::service(map),
-        "core.v1.Volume" => derived::empty_dir(map),
+        "core.v1.Volume" => derived::volume(map),
+        "core.v1.NodeSpec" => derived::node_ranges(map),
+        "core.v1.NodeStatus" => derived::allocatable(map),
+        "autoscaling.v2.HorizontalPodAutoscalerBehavior" => derived::scaling(map),
         "networking.v1.NetworkPolicySpec" => derived::policy_types(map),
         _ => {}
     }

@@ -147,6 +147,13 @@ fn field_text(value: &Value, field: &str) -> String {
         .split('.')
         .try_fold(value, |value, part| value.get(part));
     match found {
+        // Events are chosen by the component that tells of them, whichever way it says so.
+        Some(Value::Object(source)) if field == "source" => {
+            let component = source.get("component").and_then(Value::as_str);
+            let component = component.filter(|name| !name.is_empty());
+            let reporter = value["reportingComponent"].as_str();
+            component.or(reporter).unwrap_or_default().to_owned()
+        }
         Some(Value::String(text)) => text.clone(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{certificate, claim};
+use super::{certificate, claim, pod, workload};
 use crate::clock::Clock;
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::object::{meta, meta_mut, set_meta};
@@ -24,10 +24,14 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
                 json!({"phase": "Pending", "lastPhaseTransitionTime": clock.now_seconds()});
         }
         ("", "pods") => {
-            let class = qos_class(object);
-            object["status"] = json!({"phase": "Pending", "qosClass": class});
+            pod::prepare_create(object, clock);
         }
-        ("apps", "daemonsets") => set_template_generation(object, 1),
+        ("apps", "daemonsets") => {
+            let told = template_generation(object);
+            set_template_generation(object, told.max(1));
+        }
+        ("apps", "statefulsets") => workload::drop_stateful_set(object),
+        ("coordination.k8s.io", "leases") => workload::drop_lease(object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             let versions = object["spec"]["versions"].as_array().into_iter().flatten();
             let stored: Vec<Value> = versions
@@ -62,6 +66,12 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
         drop_topology(new);
     } else if resource.is("", "services") {
         services::drop_dependent(new, old);
+    } else if resource.is("", "pods") {
+        pod::drop_disabled(new);
+    } else if resource.is("apps", "statefulsets") {
+        workload::drop_stateful_set(new);
+    } else if resource.is("coordination.k8s.io", "leases") {
+        workload::drop_lease(new);
     } else if resource.is("apps", "daemonsets") {
         let generation = template_generation(old);
         let changed = new["spec"]["template"] != old["spec"]["template"];
@@ -155,7 +165,7 @@ fn select_own_pods(job: &mut Value) {
             ("batch.kubernetes.io/controller-uid", &uid),
             ("batch.kubernetes.io/job-name", &name),
         ] {
-            labels.insert(key.to_owned(), value.as_str().into());
+            labels.entry(key).or_insert_with(|| value.as_str().into());
         }
     }
     let selector = &mut job["spec"]["selector"];
@@ -167,29 +177,9 @@ fn select_own_pods(job: &mut Value) {
         if !labels.is_object() {
             *labels = json!({});
         }
-        labels["batch.kubernetes.io/controller-uid"] = uid.into();
-    }
-}
-
-/// `BestEffort`, Burstable or Guaranteed, from the containers' resources.
-pub(crate) fn qos_class(pod: &Value) -> &'static str {
-    let containers = ["containers", "initContainers"]
-        .iter()
-        .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten());
-    let (mut any, mut all) = (false, true);
-    for container in containers {
-        let (requests, limits) = (
-            &container["resources"]["requests"],
-            &container["resources"]["limits"],
-        );
-        for resource in ["cpu", "memory"] {
-            any |= requests.get(resource).is_some() || limits.get(resource).is_some();
-            all &= limits.get(resource).is_some() && requests.get(resource) == limits.get(resource);
+        let own = &mut labels["batch.kubernetes.io/controller-uid"];
+        if own.is_null() {
+            *own = uid.into();
         }
-    }
-    match (any, all) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
     }
 }

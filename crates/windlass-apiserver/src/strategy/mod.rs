@@ -4,11 +4,12 @@ mod certificate;
 mod claim;
 mod kinds;
 mod pod;
+mod workload;
 
 use serde_json::Value;
 
 pub(crate) use certificate::{set_requester, set_times as set_condition_times};
-pub(crate) use kinds::qos_class;
+pub(crate) use pod::qos_class;
 
 use crate::clock::Clock;
 use crate::object::{meta, set_meta};
@@ -48,6 +49,7 @@ fn has_generation(resource: &Resource) -> bool {
         || resource.is("", "podtemplates")
         || resource.is("discovery.k8s.io", "endpointslices")
         || resource.is("scheduling.k8s.io", "priorityclasses")
+        || resource.is("", "podtemplates")
 }
 
 /// Fields that a write through a path is not going to change, whatever it says about them.
@@ -61,6 +63,7 @@ pub(crate) fn reset_fields(
     match subresource {
         "status" if resource.is_custom() => &[&["metadata"], &["spec"]],
         "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
+        "status" if resource.is("", "pods") => &[&["spec"], &["metadata", "ownerReferences"]],
         "status" => &[&["spec"]],
         "" | "finalize" if resource.has_status() => &[&["status"]],
         _ => &[],
@@ -96,7 +99,8 @@ pub(crate) fn prepare_create(
     if has_generation(resource) {
         set_meta(object, "generation", Some(1.into()));
     }
-    if resource.has_status() {
+    // A node tells its status when it joins.
+    if resource.has_status() && !resource.is("", "nodes") {
         reset_status(object, None);
     }
     kinds::prepare_create(object, resource, clock);
@@ -139,7 +143,9 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             kinds::prepare_status_update(new, old, resource);
         }
         "binding" => {}
-        "ephemeralcontainers" | "resize" => pod::keep_all_but_part(new, old, subresource),
+        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
+            pod::keep_all_but(new, old, subresource);
+        }
         "approval" => certificate::keep_all_but_conditions(new, old),
         "finalize" => reset_status(new, old.get("status")),
         _ => {
@@ -181,6 +187,10 @@ fn reset_status(object: &mut Value, status: Option<&Value>) {
 }
 
 fn generation_changes(new: &Value, old: &Value, resource: &Resource) -> bool {
+    // What of a class may change asks for nothing new.
+    if resource.is("scheduling.k8s.io", "priorityclasses") {
+        return false;
+    }
     let address = (resource.group.as_str(), resource.plural.as_str());
     if resource.is_custom() || resource.ty.field("spec").is_none() {
         let rest = |object: &Value| -> serde_json::Map<String, Value> {

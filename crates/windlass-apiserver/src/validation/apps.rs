@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, their revisions,
+//! Deployments, `ReplicaSet`s, `ReplicationController`s, `StatefulSet`s, `DaemonSet`s, their revisions,
 //! and templates that stand alone.
 
 use serde_json::{Value, json};
@@ -311,7 +311,7 @@ pub(super) fn replica_status(
             causes.push(
                 status
                     .child(name)
-                    .invalid("cannot be greater than status.replicas"),
+                    .invalid_value(number(name), "cannot be greater than status.replicas"),
             );
         }
     }

@@ -141,12 +141,11 @@ pub(super) fn check_spec(spec: &At<'_, '_>, causes: &mut Causes) {
 fn restart_policy(spec: &At<'_, '_>, at: &At<'_, '_>, causes: &mut Causes) {
     match at.value.as_str().unwrap_or_default() {
         "" | "Always" => causes.push(at.required("valid values: \"OnFailure\", \"Never\"")),
-        "Never" => {}
         "OnFailure" if spec.has("podFailurePolicy") => {
             let why = "only \"Never\" is supported when podFailurePolicy is specified";
             causes.push(at.invalid(why));
         }
-        "OnFailure" => {}
+        "Never" | "OnFailure" => {}
         _ => causes.push(at.not_supported(&["OnFailure", "Never"])),
     }
 }
@@ -272,7 +271,7 @@ fn exit_codes(at: &At<'_, '_>, containers: &BTreeSet<&str>, causes: &mut Causes)
     let operator = at.child("operator");
     match at.text("operator") {
         "" => {
-            causes.push(operator.required(&format!("valid values: {}", go_list(&["In", "NotIn"]))))
+            causes.push(operator.required(&format!("valid values: {}", go_list(&["In", "NotIn"]))));
         }
         "In" | "NotIn" => {}
         _ => causes.push(operator.not_supported(&["In", "NotIn"])),
@@ -325,7 +324,7 @@ fn success_policy(spec: &At<'_, '_>, policy: &At<'_, '_>, causes: &mut Causes) {
             match indexes::count(text, completions) {
                 Ok(found) => total = found,
                 Err(why) => {
-                    causes.push(chosen.invalid(&format!("error parsing succeededIndexes: {why}")))
+                    causes.push(chosen.invalid(&format!("error parsing succeededIndexes: {why}")));
                 }
             }
         }

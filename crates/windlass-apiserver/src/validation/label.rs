@@ -74,7 +74,7 @@ pub(super) fn is_usable(selector: &Value) -> bool {
 }
 
 /// Whether a label selector matches; an absent one matches nothing.
-pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;
     }

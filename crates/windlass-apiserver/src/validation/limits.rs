@@ -226,8 +226,8 @@ fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, hard: &[&str], cause
             let shown = internal::show(selector.value, "core.ScopeSelector");
             causes.push(told.invalid_shown(&shown, "unsupported scope applied to resource"));
         }
-        let valued = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
-        if SCOPES.contains(&scope) && !valued && operator != "Exists" {
+        let takes_values = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
+        if SCOPES.contains(&scope) && !takes_values && operator != "Exists" {
             let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
             causes.push(told.child("operator").invalid_value(operator, why));
         }

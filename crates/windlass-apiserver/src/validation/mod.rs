@@ -33,6 +33,7 @@ mod namespace;
 mod network_policy;
 mod place;
 mod pod;
+mod pod_warnings;
 mod resources;
 mod role;
 mod schedule;
@@ -41,7 +42,6 @@ mod service;
 mod service_address;
 mod status;
 mod storage;
-mod subresource;
 mod template;
 mod update;
 mod volume;
@@ -54,6 +54,8 @@ use crate::resource::Resource;
 use crate::status::Cause;
 use at::At;
 
+pub(crate) use cluster::SYSTEM_PRIORITIES;
+pub(crate) use label::selects;
 pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
 pub(crate) use warnings::of as warnings;
@@ -99,8 +101,14 @@ pub(crate) fn check_subresource(
             Some(rules) => (rules.status)(new, old, &mut causes),
             None => causes.extend(status::check(new, old, resource)),
         },
-        "ephemeralcontainers" => subresource::check_ephemeral(new, old, &mut causes),
-        "resize" => subresource::check_resize(new, old, &mut causes),
+        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
+            pod::check(new, &mut causes);
+            if subresource == "resize" {
+                pod::check_resize(new, old, &mut causes);
+            } else {
+                pod::check_ephemeral_update(new, old, &mut causes);
+            }
+        }
         "approval" => certificate::check_approval(new, old, &mut causes),
         "finalize" => namespace::check_finalize(new, &mut causes),
         _ => {}

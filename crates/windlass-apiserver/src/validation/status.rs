@@ -7,7 +7,7 @@ use super::{apps, cluster, job_status, limits, pod};
 use crate::resource::Resource;
 
 /// Everything wrong with the status of `new`.
-pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Causes {
+pub(in crate::validation) fn check(new: &Value, old: &Value, resource: &Resource) -> Causes {
     let mut causes = Causes::new();
     if resource.is_custom() {
         return causes;

@@ -33,6 +33,10 @@ pub(crate) fn of(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<Str
     }
     let check: fn(&Value) -> Vec<String> = match (resource.group.as_str(), resource.plural.as_str())
     {
+        ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
+        | ("apps" | "batch", _) => {
+            return super::pod_warnings::of(resource, &object());
+        }
         ("", "services") => |object| service::warnings(&object["spec"]),
         ("", "secrets") => secret,
         ("", "persistentvolumes") => volume,

@@ -62,7 +62,8 @@ impl Call<'_> {
             resource,
             query: self.query.clone(),
             body: self.body.clone(),
-            wanted: self.wanted,
+            wanted: self.wanted.clone(),
+            warnings: std::sync::Mutex::default(),
             ..*self
         };
         call.bind_by(&binding)

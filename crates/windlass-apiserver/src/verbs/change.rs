@@ -77,6 +77,7 @@ impl Call<'_> {
         )?;
         self.record(&mut new, old, subresource, update.managers);
         let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
+        admission::admit_change(resource, subresource, &mut new, old);
         strategy::prepare_update(&mut new, old, resource, subresource);
         if matches!(subresource, "status" | "approval")
             && resource.is("certificates.k8s.io", "certificatesigningrequests")
@@ -147,19 +148,27 @@ impl Call<'_> {
         }
         let mut causes = metadata.clone();
         causes.extend(metadata);
+        if self.resource.is("", "pods") && subresource != "status" {
+            // A pod's are checked once more as those of a new one.
+            let again = metadata::common_causes(new);
+            causes.extend(again.iter().cloned());
+            causes.extend(again);
+        }
         if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old)));
         } else if matches!(subresource, "" | "scale") {
-            causes.extend(validation::check_change(new, old, &self.resource, || {
-                self.kind_causes(new, Some(old))
+            let kind_causes = || self.kind_causes(new, Some(old));
+            causes.extend(self.in_stored_form(new, |new| {
+                self.in_stored_form(old, |old| {
+                    validation::check_change(new, old, &self.resource, kind_causes)
+                })
             }));
         } else {
-            causes.extend(validation::check_subresource(
-                new,
-                old,
-                &self.resource,
-                subresource,
-            ));
+            causes.extend(self.in_stored_form(new, |new| {
+                self.in_stored_form(old, |old| {
+                    validation::check_subresource(new, old, &self.resource, subresource)
+                })
+            }));
         }
         causes
     }

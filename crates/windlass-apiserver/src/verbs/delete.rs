@@ -67,7 +67,8 @@ impl Options {
         };
         let asked = body["dryRun"].as_array().into_iter().flatten();
         let asked: Vec<&str> = asked.filter_map(Value::as_str).collect();
-        let dry_run = super::parse_dry_run(&asked, "DeleteOptions")?;
+        let dry_run = super::options::dry_run(&asked)
+            .map_err(|cause| super::options::invalid("DeleteOptions", &[cause]))?;
         Ok((options, dry_run))
     }
 
@@ -254,6 +255,7 @@ impl Call<'_> {
                 .get(&resource.table, key)
                 .ok_or_else(|| ApiError::not_found(resource.subject(), key.name()))?;
             self.check_preconditions(&found, options)?;
+            crate::admission::validate_delete(resource, key.name())?;
             if resource.is("", "namespaces") && IMMORTAL_NAMESPACES.contains(&key.name()) {
                 return Err(ApiError::forbidden(
                     resource.subject(),

@@ -14,8 +14,13 @@ use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, TableName, WriteError};
-use crate::{admission, crd, defaults, event, metadata, services, strategy, validation};
+use crate::types::Type;
+use crate::{
+    admission, autoscaler, crd, defaults, event, metadata, services, strategy, validation,
+};
 
+/// The form autoscalers are stored in.
+const AUTOSCALER: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler";
 /// How often a name that is taken is drawn again, the first time counted in.
 const GENERATE_TRIES: usize = 8;
 /// How much of `generateName` is used, so that the name stays a label.
@@ -78,6 +83,12 @@ impl Call<'_> {
     }
 
     pub(super) fn fill_defaults(&self, object: &mut Value) {
+        if self.resource.is_old_autoscaler() {
+            // What is filled in is decided in the form it is stored in.
+            autoscaler::to_new(object);
+            defaults::fill(object, &Type::Named(AUTOSCALER.into()));
+            autoscaler::to_old(object);
+        }
         if !self.resource.is_custom() {
             defaults::fill(object, &self.resource.ty);
         }
@@ -113,7 +124,9 @@ impl Call<'_> {
         {
             crd::validate(object)
         } else {
-            validation::check(object, old, &self.resource)
+            self.in_stored_form(object, |object| {
+                validation::check(object, old, &self.resource)
+            })
         }
     }
 
@@ -121,11 +134,21 @@ impl Call<'_> {
         if causes.is_empty() {
             return Ok(());
         }
-        Err(ApiError::invalid(
-            self.resource.kind_subject(),
-            meta(object, "name"),
-            causes,
-        ))
+        let mut subject = self.resource.kind_subject();
+        if self.resource.is("events.k8s.io", "events") {
+            // Known by the group it is stored in.
+            subject.group = "";
+        }
+        Err(ApiError::invalid(subject, meta(object, "name"), causes))
+    }
+
+    /// Looks at an object as it would be stored: some kinds are checked in that form only.
+    pub(super) fn in_stored_form<T>(&self, object: &Value, look: impl FnOnce(&Value) -> T) -> T {
+        if self.resource.is("events.k8s.io", "events") || self.resource.is_old_autoscaler() {
+            look(&self.to_stored(object.clone()))
+        } else {
+            look(object)
+        }
     }
 
     /// Makes a new object of a normalised one.
@@ -185,6 +208,7 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
+        admission::validate(self.server, resource, self.namespace(), &object)?;
         if !matches!(meta(&object, "resourceVersion"), "" | "0") {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",
@@ -259,6 +283,8 @@ impl Call<'_> {
     pub(super) fn to_stored(&self, mut object: Value) -> Value {
         if self.resource.is("events.k8s.io", "events") {
             event::to_core(&mut object);
+        } else if self.resource.is_old_autoscaler() {
+            autoscaler::to_new(&mut object);
         }
         if let Some(custom) = &self.resource.custom {
             object["apiVersion"] =
@@ -276,6 +302,10 @@ impl Call<'_> {
     pub(super) fn after_write(&self, stored: &Stored, deleted: bool) {
         crate::custom::after_write(self.server, &self.resource, stored, deleted);
         rbac::after_write(self.server, &self.resource, &stored.key);
+        let is_event = self.resource.plural == "events" && !self.resource.is_custom();
+        if is_event && !deleted {
+            event::expire_later(self.server, &self.resource, stored);
+        }
         if deleted && self.resource.is("", "services") {
             services::release(self.server, &stored.value());
             self.forget_endpoints(&stored.key);
@@ -320,6 +350,8 @@ impl Call<'_> {
 pub(super) fn to_requested(mut object: Value, resource: &Resource) -> Value {
     if resource.is("events.k8s.io", "events") {
         event::from_core(&mut object);
+    } else if resource.is_old_autoscaler() {
+        autoscaler::to_old(&mut object);
     }
     if resource.is_custom() {
         object["apiVersion"] = resource.api_version().into();

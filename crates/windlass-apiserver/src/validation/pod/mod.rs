@@ -9,6 +9,7 @@ mod handler;
 mod mount;
 mod os;
 mod projected;
+mod resize;
 mod security;
 mod spread;
 mod status;
@@ -26,6 +27,7 @@ use super::resources::{self, Of};
 use crate::names;
 
 pub(super) use claim::check_spec as check_claim_spec;
+pub(super) use resize::check as check_resize;
 pub(super) use status::{check as check_status, check_conditions};
 pub(super) use toleration::{check as check_tolerations, check_effect};
 pub(super) use update::{check as check_update, check_ephemeral as check_ephemeral_update};

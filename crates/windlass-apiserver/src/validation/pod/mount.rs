@@ -109,7 +109,7 @@ fn recursive(mount: &At<'_, '_>, list: &At<'_, '_>, causes: &mut Causes) {
             }
         }
         other => {
-            causes.push(told.not_supported_value(other, &["Disabled", "Enabled", "IfPossible"]))
+            causes.push(told.not_supported_value(other, &["Disabled", "Enabled", "IfPossible"]));
         }
     }
 }

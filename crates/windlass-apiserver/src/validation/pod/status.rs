@@ -22,6 +22,18 @@ pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes
             }
         }
     }
+    let nominated = status.child("nominatedNodeName");
+    let bound = old["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty());
+    let set = nominated
+        .value
+        .as_str()
+        .is_some_and(|node| !node.is_empty());
+    if bound && set && nominated.value != &old["status"]["nominatedNodeName"] {
+        let why = "may not be set on pods that are already bound to a node";
+        causes.push(nominated.forbidden(why));
+    }
     if new["status"]["qosClass"] != old["status"]["qosClass"] {
         causes.push(status.child("qosClass").invalid("field is immutable"));
     }
