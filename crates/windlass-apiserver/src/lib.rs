@@ -16,6 +16,7 @@ mod auth;
 mod bootstrap;
 mod clock;
 mod crd;
+mod cel;
 mod custom;
 mod decode;
 mod defaults;

@@ -97,11 +97,14 @@ impl Selector {
                 let found = match field.as_str() {
                     "metadata.name" => object.key.name(),
                     "metadata.namespace" => object.key.namespace(),
-                    _ => object
-                        .fields
-                        .iter()
-                        .find(|(known, _)| **known == **field)
-                        .map_or("", |(_, value)| value),
+                    _ => match object.fields.iter().find(|(known, _)| **known == **field) {
+                        Some((_, value)) => value,
+                        // It was stored before anybody could ask for this field.
+                        None => {
+                            let found = crate::store::field_text(&object.value(), field);
+                            return (found == *wanted) == *equal;
+                        }
+                    },
                 };
                 (found == wanted) == *equal
             })

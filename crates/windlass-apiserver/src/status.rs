@@ -62,6 +62,15 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is not shown at all.
+    pub(crate) fn invalid_without_value(field: impl Into<String>, detail: &str) -> Cause {
+        cause(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {detail}"),
+        )
+    }
+
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Cause {
         cause("FieldValueNotFound", field, format!("Not found: {value}"))
     }
@@ -111,11 +120,19 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is not shown.
+    pub(crate) fn duplicate_shown(field: impl Into<String>) -> Cause {
+        cause("FieldValueDuplicate", field, "Duplicate value".to_owned())
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
         cause(
             "FieldValueTooLong",
             field,
-            format!("Too long: may not be more than {max} bytes"),
+            format!(
+                "Too long: may not be more than {max} {}",
+                if max == 1 { "byte" } else { "bytes" }
+            ),
         )
     }
 

@@ -47,12 +47,31 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
                 }
             }
         }
+    } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        remember_storage_version(new);
     } else if resource.is("", "services") {
         keep_addresses(new, old);
     } else if resource.is("apps", "daemonsets") {
         let generation = template_generation(old);
         let changed = new["spec"]["template"] != old["spec"]["template"];
         set_template_generation(new, generation.saturating_add(i64::from(changed)));
+    }
+}
+
+/// A definition's status knows every version that objects were ever stored in.
+fn remember_storage_version(definition: &mut Value) {
+    let versions = definition["spec"]["versions"].as_array();
+    let stored = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .map(|version| version["name"].clone());
+    if let (Some(name), Some(known)) = (
+        stored,
+        definition["status"]["storedVersions"].as_array_mut(),
+    ) && !known.contains(&name)
+    {
+        known.push(name);
     }
 }
 

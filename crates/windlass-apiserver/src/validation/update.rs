@@ -47,28 +47,12 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
             immutable("spec.completionMode");
             immutable("spec.template");
         }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            immutable("spec.group");
-            immutable("spec.names.plural");
-            if is_established(old) {
-                immutable("spec.scope");
-                immutable("spec.names.kind");
-            }
-        }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             role_ref(&new["roleRef"], &old["roleRef"], &mut causes);
         }
         _ => {}
     }
     causes
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 /// An immutable `ConfigMap` or Secret stays so, with all it holds.

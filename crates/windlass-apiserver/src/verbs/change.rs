@@ -135,7 +135,7 @@ impl Call<'_> {
         let mut causes = metadata.clone();
         causes.extend(metadata);
         if self.resource.is_custom() || matches!(subresource, "" | "scale") {
-            causes.extend(self.kind_causes(new));
+            causes.extend(self.kind_causes(new, Some(old), subresource));
         }
         if matches!(subresource, "" | "scale") {
             causes.extend(validation::check_update(new, old, &self.resource));

@@ -327,10 +327,15 @@ impl Call<'_> {
     /// A definition stays until its objects are gone: see `custom`.
     fn fate_of_definition(&self, old: &Value) -> Fate {
         if object::is_terminating(old) {
+            let has_grace = old["metadata"].get("deletionGracePeriodSeconds").is_some();
             return if object::finalizers(old).is_empty() {
                 Fate::Gone
-            } else {
+            } else if has_grace {
                 Fate::Going
+            } else {
+                let mut marked = old.clone();
+                set_meta(&mut marked, "deletionGracePeriodSeconds", Some(0.into()));
+                Fate::Marked(marked)
             };
         }
         let mut marked = old.clone();

@@ -13,7 +13,7 @@ mod update;
 mod watch;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -40,6 +40,8 @@ pub(crate) struct Call<'a> {
     pub(crate) wanted: Wanted,
     dry_run: bool,
     field_validation: FieldValidation,
+    /// What the client is told besides the answer, whatever that is.
+    warnings: Mutex<Vec<String>>,
 }
 
 impl<'a> Call<'a> {
@@ -72,11 +74,39 @@ impl<'a> Call<'a> {
             wanted,
             dry_run,
             field_validation,
+            warnings: Mutex::default(),
         })
     }
 
-    /// Does what is asked.
+    /// Does what is asked, and tells what there is to warn about.
     pub(crate) async fn run(&self) -> Result<Answer> {
+        let custom = self.resource.custom.as_ref();
+        if let Some(deprecation) = custom.and_then(|custom| custom.deprecation.clone()) {
+            self.warn([deprecation]);
+        }
+        let result = self.answer().await;
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.is_empty() {
+            return result;
+        }
+        let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
+        let mut all = std::mem::take(&mut *warnings);
+        all.append(&mut answer.warnings);
+        answer.warnings = all;
+        Ok(answer)
+    }
+
+    /// Remembers something to warn about; the same is said once.
+    pub(crate) fn warn(&self, said: impl IntoIterator<Item = String>) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in said {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+
+    async fn answer(&self) -> Result<Answer> {
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }
