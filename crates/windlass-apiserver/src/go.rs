@@ -20,6 +20,7 @@ pub(crate) fn plus_v(value: &Value) -> String {
                 .collect();
             format!("map[{}]", entries.join(" "))
         }
+        Value::Number(number) if number.is_f64() => float(number.as_f64().unwrap_or_default()),
         other => other.to_string(),
     }
 }

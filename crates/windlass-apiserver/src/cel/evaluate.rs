@@ -229,7 +229,7 @@ impl Walk {
             Expr::Literal(LiteralValue::Boolean(value)) => Some(*value.inner()),
             _ => None,
         };
-        let mut run = || -> Result {
+        let run = || -> Result {
             let mut failed = None;
             for item in items {
                 match self.value(&comprehension.loop_cond)? {

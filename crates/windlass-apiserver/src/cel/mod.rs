@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use kube_cel::cel::IdedExpr;
 pub(crate) use kube_cel::cel::Value as CelValue;
 
-pub(crate) use cost::{Declared, Size};
+pub(crate) use cost::Declared;
 pub(crate) use evaluate::Failure;
 pub(crate) use types::{Object, Type};
 pub(crate) use values::{escape, of_json, optional};

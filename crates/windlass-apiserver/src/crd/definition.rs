@@ -43,15 +43,32 @@ pub(crate) fn fill_defaults(crd: &mut Value) {
     if let Some(spec) = crd["spec"].as_object_mut() {
         spec.entry("conversion")
             .or_insert_with(|| json!({"strategy": "None"}));
-        if let Some(webhook) = spec["conversion"]["webhook"].as_object_mut()
-            && let Some(service) = webhook
-                .get_mut("clientConfig")
-                .and_then(|config| config.get_mut("service"))
-                .and_then(Value::as_object_mut)
+        if let Some(service) = spec
+            .get_mut("conversion")
+            .and_then(|conversion| conversion.pointer_mut("/webhook/clientConfig/service"))
+            .and_then(Value::as_object_mut)
         {
             service.entry("port").or_insert_with(|| 443.into());
         }
+        if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
+            spec.remove("preserveUnknownFields");
+        }
     }
+    let stored = crd["status"]["storedVersions"].as_array();
+    if crd["status"].is_object()
+        && stored.is_none_or(Vec::is_empty)
+        && let Some(name) = storage_version(&crd["spec"])
+    {
+        crd["status"]["storedVersions"] = json!([name]);
+    }
+}
+
+/// The version that objects are stored in.
+fn storage_version(spec: &Value) -> Option<Value> {
+    let stored = versions(spec)
+        .iter()
+        .find(|version| version["storage"] == true)?;
+    Some(stored["name"].clone())
 }
 
 /// What is wrong with a new definition, or with one that changes `old`.
@@ -177,6 +194,13 @@ fn check_spec(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
             causes.push(field::required(at, ""));
         }
     }
+    if spec["preserveUnknownFields"] == true && has_defaults(spec) {
+        causes.push(field::invalid(
+            "spec.preserveUnknownFields",
+            &true.into(),
+            "must be false in order to use defaults in the schema",
+        ));
+    }
     let suppress_cost = |version: &Value| {
         old.is_some_and(|old| {
             let before = self::versions(old)
@@ -232,6 +256,14 @@ fn check_spec(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         }
     }
     super::conversion::check(&spec["conversion"], causes);
+}
+
+fn has_defaults(spec: &Value) -> bool {
+    versions(spec).iter().any(|version| {
+        let raw = version["schema"]["openAPIV3Schema"].clone();
+        serde_json::from_value::<Schema>(raw)
+            .is_ok_and(|schema| schema.any(&|schema| schema.default.is_some()))
+    })
 }
 
 fn check_schema(

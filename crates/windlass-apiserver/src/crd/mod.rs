@@ -121,7 +121,11 @@ impl CustomVersion {
     pub(crate) fn to_stored(&self, object: &mut Value, group: &str) {
         if self.version != self.storage_version {
             object["apiVersion"] = format!("{group}/{}", self.storage_version).into();
-            convert(object, self.schemas.get(&self.storage_version));
+            let schema = self.schemas.get(&self.storage_version);
+            convert(object, schema);
+            if let Some(schema) = schema {
+                schema.fill_defaults(object);
+            }
         }
     }
 

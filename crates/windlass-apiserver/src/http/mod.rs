@@ -84,7 +84,7 @@ impl ApiServer {
         }
         let known = self.registry().known();
         let Some(resource) = known.find(&asked) else {
-            return if known.is_path(&asked.group, &asked.version) {
+            return if known.is_path(&asked.group) {
                 Err(ApiError::resource_not_found())
             } else {
                 Ok(Answer::no_such_path())
@@ -109,7 +109,7 @@ impl ApiServer {
         let outcome = match &result {
             Ok(answer) => Outcome {
                 code: answer.code,
-                wrote: asked.verb.writes(),
+                wrote: asked.verb.writes() && answer.code.is_success(),
             },
             Err(error) => Outcome {
                 code: error.code,

@@ -28,6 +28,7 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
             let stored: Vec<Value> = versions
                 .filter(|version| version["storage"] == true)
                 .map(|version| version["name"].clone())
+                .take(1)
                 .collect();
             object["status"] = json!({"storedVersions": stored});
         }

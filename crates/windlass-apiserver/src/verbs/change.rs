@@ -88,7 +88,7 @@ impl Call<'_> {
         if resource.is("", "services") && subresource.is_empty() {
             self.allocate_node_ports(&mut new)?;
         }
-        if apply::equal_but_for_times(&new, old) {
+        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found) {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();
@@ -141,6 +141,14 @@ impl Call<'_> {
             causes.extend(validation::check_update(new, old, &self.resource));
         }
         causes
+    }
+
+    /// Whether an object is stored as it is now: one from before its definition changed may read as
+    /// it does only because of what was filled in or left out.
+    fn is_stored_as(&self, new: &Value, found: &Stored) -> bool {
+        let custom = self.resource.custom.as_ref();
+        custom.is_none_or(|custom| custom.as_stored)
+            || apply::equal_but_for_times(&self.to_stored(new.clone()), &found.value())
     }
 
     /// Where kube-apiserver keeps an object, which some of its messages tell.

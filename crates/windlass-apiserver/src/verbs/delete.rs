@@ -420,7 +420,10 @@ impl Call<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let metadata = json!({"resourceVersion": listing.revision.to_string()});
+        let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+        if self.resource.is_custom() && self.wanted.shape == Shape::Object {
+            metadata["continue"] = "".into();
+        }
         if self.wanted.shape == Shape::Table {
             return Ok(Answer::value(crate::table::of(
                 &self.resource,

@@ -28,6 +28,9 @@ impl Call<'_> {
                 // What could not be read is shown: the patched object, or the patch alone.
                 let shown = match &patch {
                     Patch::Strategic(patch) => go::plus_v(patch),
+                    Patch::Json(_) | Patch::Merge(_) if self.resource.is_custom() => {
+                        object.to_string()
+                    }
                     Patch::Json(_) | Patch::Merge(_) => go::object_json(&object),
                 };
                 move |why: String| unreadable(shown, &why)

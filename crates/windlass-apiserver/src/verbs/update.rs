@@ -44,7 +44,11 @@ impl Call<'_> {
             let written = self.create_object(object, None)?;
             return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
         }
-        if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
+        let needs_version = self.resource.is_custom()
+            || self
+                .resource
+                .is("apiextensions.k8s.io", "customresourcedefinitions");
+        if needs_version && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
             self.find()?;
             let cause = field::invalid(

@@ -67,7 +67,10 @@ impl Call<'_> {
                 "strict decoding error: {}",
                 strange.join(", ")
             ))),
-            FieldValidation::Strict | FieldValidation::Warn => Ok(strange),
+            FieldValidation::Strict | FieldValidation::Warn => {
+                self.warn(strange);
+                Ok(Vec::new())
+            }
         }
     }
 
