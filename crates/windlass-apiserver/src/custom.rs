@@ -97,17 +97,17 @@ fn serve(server: &ApiServer, definition: &Value) {
     }
     let (group, plural) = names(definition);
     let known = server.registry().known();
-    let served: Vec<_> = known
+    let before: Vec<_> = known
         .all()
         .filter(|resource| resource.group == group && resource.plural == plural)
         .filter_map(|resource| resource.custom.clone())
         .collect();
     let terminating = object::is_terminating(definition);
-    for custom in &served {
+    for custom in &before {
         custom.terminating.store(terminating, Ordering::Relaxed);
     }
     let as_said = |custom: &Arc<crd::CustomVersion>| custom.is_said_by(definition);
-    if !served.is_empty() && served.iter().all(as_said) {
+    if !before.is_empty() && before.iter().all(as_said) {
         return;
     }
     let table = TableName::new(&group, &plural);
@@ -115,7 +115,7 @@ fn serve(server: &ApiServer, definition: &Value) {
     server
         .registry()
         .set_custom(&group, &plural, crd::resources(definition, is_empty));
-    if served.is_empty() && is_empty {
+    if before.is_empty() && is_empty {
         // Watches of the new kind know nothing of what was before it.
         server.store().open(&table);
     }

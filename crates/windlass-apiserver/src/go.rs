@@ -53,11 +53,17 @@ pub(crate) fn regex_error(pattern: &str) -> Result<(), String> {
         format!("error parsing regexp: unexpected ): `{pattern}`")
     } else if count('[') > count(']') {
         let from = pattern.find('[').unwrap_or_default();
-        format!("error parsing regexp: missing closing ]: `{}`", &pattern[from..])
+        format!(
+            "error parsing regexp: missing closing ]: `{}`",
+            &pattern[from..]
+        )
     } else {
         let why = error.to_string();
         let why = why.lines().last().unwrap_or_default();
-        format!("error parsing regexp: {}", why.trim_start_matches("error: "))
+        format!(
+            "error parsing regexp: {}",
+            why.trim_start_matches("error: ")
+        )
     })
 }
 

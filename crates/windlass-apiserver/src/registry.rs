@@ -156,7 +156,7 @@ impl Known {
 
     /// Whether a path of a group leads anywhere: in a built-in group every one does, if only to a
     /// Status that says no; in others, those that are served.
-    pub(crate) fn is_path(&self, group: &str) -> bool {
+    pub(crate) fn is_path(group: &str) -> bool {
         facts::get().groups.iter().any(|known| known.name == group)
     }
 }

@@ -97,14 +97,15 @@ impl Selector {
                 let found = match field.as_str() {
                     "metadata.name" => object.key.name(),
                     "metadata.namespace" => object.key.namespace(),
-                    _ => match object.fields.iter().find(|(known, _)| **known == **field) {
-                        Some((_, value)) => value,
-                        // It was stored before anybody could ask for this field.
-                        None => {
+                    _ => {
+                        let known = object.fields.iter().find(|(known, _)| **known == **field);
+                        let Some((_, value)) = known else {
+                            // It was stored before anybody could ask for this field.
                             let found = crate::store::field_text(&object.value(), field);
                             return (found == *wanted) == *equal;
-                        }
-                    },
+                        };
+                        value
+                    }
                 };
                 (found == wanted) == *equal
             })

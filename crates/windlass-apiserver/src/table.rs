@@ -58,7 +58,6 @@ pub(crate) fn of(
 
 fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {
     match (value, ty) {
-        (None, _) => Value::Null,
         (Some(Value::Null), "string") => "<no value>".into(),
         (Some(Value::String(text)), "date") if text.parse::<Timestamp>().is_err() => {
             "<invalid>".into()
@@ -74,7 +73,7 @@ fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {
         (Some(Value::String(text)), "string") => text.as_str().into(),
         (Some(other), "string") => other.to_string().into(),
         // A cell of another type than its column is empty.
-        (Some(_), _) => Value::Null,
+        _ => Value::Null,
     }
 }
 

@@ -7,7 +7,7 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 
 use super::Environment;
-use super::cost::{self, Declared, Entries, LIST_COST, MAP_COST, Node, Size};
+use super::cost::{Declared, Entries, LIST_COST, MAP_COST, Node, Size, item_of, weigh};
 use super::functions::{self, Overload};
 use super::position::Places;
 use super::types::{Found, Type};
@@ -138,7 +138,10 @@ impl Checker<'_> {
             }
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
             Expr::Struct(made) => {
-                let message = format!("undeclared reference to '{}' (in container '')", made.type_name);
+                let message = format!(
+                    "undeclared reference to '{}' (in container '')",
+                    made.type_name
+                );
                 self.complain(tree.id, message)
             }
             Expr::Unspecified => self.complain(tree.id, "unspecified expression"),
@@ -168,7 +171,7 @@ impl Checker<'_> {
             };
         }
         if Type::named(name) {
-            return Node::new(Type::Type, 1);
+            return Node::new(Type::Kind, 1);
         }
         self.complain(
             id,
@@ -222,7 +225,7 @@ impl Checker<'_> {
             && let Some(full) = functions::in_namespace(prefix, name)
         {
             let arguments = self.nodes(&call.args);
-            return self.resolve(id, &full, None, arguments);
+            return self.resolve(id, &full, None, &arguments);
         }
         match (name, call.args.as_slice()) {
             ("_&&_" | "_||_", [left, right]) => {
@@ -251,7 +254,7 @@ impl Checker<'_> {
         let target = call.target.as_deref().map(|target| self.node(target));
         let arguments = self.nodes(&call.args);
         self.check_literals(call);
-        self.resolve(id, name, target, arguments)
+        self.resolve(id, name, target.as_ref(), &arguments)
     }
 
     fn nodes(&mut self, trees: &[IdedExpr]) -> Vec<Node> {
@@ -265,13 +268,7 @@ impl Checker<'_> {
     }
 
     /// Finds the ways to make a call that fit; it is of the type that all of them give.
-    fn resolve(
-        &mut self,
-        id: u64,
-        name: &str,
-        target: Option<Node>,
-        arguments: Vec<Node>,
-    ) -> Node {
+    fn resolve(&mut self, id: u64, name: &str, target: Option<&Node>, arguments: &[Node]) -> Node {
         let known = functions::find(name);
         if known.is_empty() {
             return self.complain(
@@ -284,7 +281,7 @@ impl Checker<'_> {
         for overload in known {
             self.found = before.clone();
             let overload = overload.instantiate(&mut self.found);
-            if self.fits(&overload, target.as_ref(), &arguments) {
+            if self.fits(&overload, target, arguments) {
                 fitting.push((overload, self.found.clone()));
             }
         }
@@ -294,7 +291,7 @@ impl Checker<'_> {
                 .iter()
                 .map(|node| self.found.resolve(&node.ty).to_string())
                 .collect();
-            let shown = match &target {
+            let shown = match target {
                 Some(target) => {
                     format!("{}.({})", self.found.resolve(&target.ty), shown.join(", "))
                 }
@@ -317,7 +314,7 @@ impl Checker<'_> {
                 result = Type::Dyn;
             }
         }
-        self.weigh(name, &fitting, result, target, arguments)
+        weigh(name, &fitting, result, target, arguments)
     }
 
     fn fits(&mut self, overload: &Overload, target: Option<&Node>, arguments: &[Node]) -> bool {
@@ -332,54 +329,6 @@ impl Checker<'_> {
                 .iter()
                 .zip(arguments)
                 .all(|(wanted, given)| self.found.unify(wanted, &given.ty))
-    }
-
-    fn weigh(
-        &self,
-        name: &str,
-        fitting: &[(Overload, Found)],
-        result: Type,
-        target: Option<Node>,
-        arguments: Vec<Node>,
-    ) -> Node {
-        let mut node = Node::new(result, 0);
-        if let ("_?_:_", [condition, left, right]) = (name, arguments.as_slice()) {
-            node.cost = condition.cost.saturating_add(left.cost.max(right.cost));
-            node.size = Some(left.size().or(right.size()));
-            node.entries = join_entries(left.entries, right.entries);
-            return node;
-        }
-        if name == "dyn"
-            && let [inner] = arguments.as_slice()
-        {
-            node.cost = inner.cost.saturating_add(1);
-            node.size = inner.known_size();
-            node.entries = inner.entries;
-            return node;
-        }
-        let mut own_cost = 0;
-        for (overload, _) in fitting {
-            // Sizes are told by what is declared, types by what is called.
-            let (cost, size) =
-                cost::of_call(name, target.as_ref(), &arguments, &overload.parameters);
-            own_cost = own_cost.max(cost);
-            node.size = match (node.size, size) {
-                (Some(one), Some(other)) => Some(one.or(other)),
-                (one, other) => one.or(other),
-            };
-        }
-        if let ("_[_]" | "_[?_]", [container, _]) = (name, arguments.as_slice()) {
-            node.declared = item_of(container);
-            node.size = container.entries.map(|entries| entries.values);
-        }
-        if name == "_+_"
-            && let [left, right] = arguments.as_slice()
-        {
-            node.entries = join_entries(left.entries, right.entries);
-        }
-        let costs = arguments.iter().chain(&target).map(|node| node.cost);
-        node.cost = costs.fold(own_cost, u64::saturating_add);
-        node
     }
 
     /// Literals that cannot be what a function takes are found before it is called.
@@ -467,26 +416,12 @@ impl Checker<'_> {
     }
 }
 
-/// What is declared of the items or values of a part of a variable.
-fn item_of(node: &Node) -> Option<Arc<Declared>> {
-    node.declared.as_ref().and_then(|declared| declared.item.clone())
-}
-
 fn key_declared() -> Arc<Declared> {
     Arc::new(Declared {
         ty: Type::String,
         max: 0,
         min_bytes: 2,
         item: None,
-    })
-}
-
-fn join_entries(left: Option<Entries>, right: Option<Entries>) -> Option<Entries> {
-    let (left, right) = (left?, right?);
-    Some(Entries {
-        is_list: left.is_list,
-        keys: left.keys.or(right.keys),
-        values: left.values.or(right.values),
     })
 }
 

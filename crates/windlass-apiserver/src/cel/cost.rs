@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::types::Type;
+use super::functions::Overload;
+use super::types::{Found, Type};
 
 /// What walking through a text costs per letter.
 const TRAVERSAL: f64 = 0.1;
@@ -153,19 +154,16 @@ impl Node {
 
 fn is_scalar(ty: &Type) -> bool {
     match ty {
-        Type::Bool
-        | Type::Int
-        | Type::Uint
-        | Type::Double
-        | Type::Duration
-        | Type::Timestamp => true,
+        Type::Bool | Type::Int | Type::Uint | Type::Double | Type::Duration | Type::Timestamp => {
+            true
+        }
         Type::Optional(inner) => is_scalar(inner),
         _ => false,
     }
 }
 
 /// What a call costs besides its arguments, and how long what it gives is.
-pub(super) fn of_call(
+fn of_call(
     name: &str,
     target: Option<&Node>,
     arguments: &[Node],
@@ -298,4 +296,67 @@ fn replaced(text: Size, what: Size, by: Size) -> Size {
         min: least.saturating_mul(by.min).saturating_add(kept_at_least),
         max: count.saturating_mul(by.max).saturating_add(kept),
     }
+}
+
+/// What a call costs, and how long what it gives is.
+pub(super) fn weigh(
+    name: &str,
+    fitting: &[(Overload, Found)],
+    result: Type,
+    target: Option<&Node>,
+    arguments: &[Node],
+) -> Node {
+    let mut node = Node::new(result, 0);
+    if let ("_?_:_", [condition, left, right]) = (name, arguments) {
+        node.cost = condition.cost.saturating_add(left.cost.max(right.cost));
+        node.size = Some(left.size().or(right.size()));
+        node.entries = join_entries(left.entries, right.entries);
+        return node;
+    }
+    if name == "dyn"
+        && let [inner] = arguments
+    {
+        node.cost = inner.cost.saturating_add(1);
+        node.size = inner.known_size();
+        node.entries = inner.entries;
+        return node;
+    }
+    let mut own_cost = 0;
+    for (overload, _) in fitting {
+        // Sizes are told by what is declared, types by what is called.
+        let (cost, size) = of_call(name, target, arguments, &overload.parameters);
+        own_cost = own_cost.max(cost);
+        node.size = match (node.size, size) {
+            (Some(one), Some(other)) => Some(one.or(other)),
+            (one, other) => one.or(other),
+        };
+    }
+    if let ("_[_]" | "_[?_]", [container, _]) = (name, arguments) {
+        node.declared = item_of(container);
+        node.size = container.entries.map(|entries| entries.values);
+    }
+    if name == "_+_"
+        && let [left, right] = arguments
+    {
+        node.entries = join_entries(left.entries, right.entries);
+    }
+    let costs = arguments.iter().chain(target).map(|node| node.cost);
+    node.cost = costs.fold(own_cost, u64::saturating_add);
+    node
+}
+
+/// What is declared of the items or values of a part of a variable.
+pub(super) fn item_of(node: &Node) -> Option<Arc<Declared>> {
+    node.declared
+        .as_ref()
+        .and_then(|declared| declared.item.clone())
+}
+
+fn join_entries(left: Option<Entries>, right: Option<Entries>) -> Option<Entries> {
+    let (left, right) = (left?, right?);
+    Some(Entries {
+        is_list: left.is_list,
+        keys: left.keys.or(right.keys),
+        values: left.values.or(right.values),
+    })
 }

@@ -10,11 +10,15 @@ use std::sync::Arc;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
-use kube_cel::cel::objects::{Key, Map, OptionalValue};
+use kube_cel::cel::objects::Map;
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
 use super::cost::{LIST_COST, MAP_COST, share};
 use super::functions;
+use super::operands::{
+    Optional, as_key, as_optional, before_call, has, index, is_operator, length, literal_value,
+    select_field, type_name, type_value, weight,
+};
 use super::types::Type;
 use super::values::optional;
 
@@ -28,15 +32,12 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    fn said(text: impl Into<String>) -> Self {
+    pub(super) fn said(text: impl Into<String>) -> Self {
         Self::Said(text.into())
     }
 }
 
-type Result<T = Value> = std::result::Result<T, Failure>;
-
-/// Types as values are texts that no object can hold.
-const TYPE_PREFIX: &str = "\u{0}type:";
+pub(super) type Result<T = Value> = std::result::Result<T, Failure>;
 
 thread_local! {
     /// The functions, which take long to gather.
@@ -100,7 +101,7 @@ fn said(error: &ExecutionError) -> Failure {
     })
 }
 
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Int(number) => number.to_string(),
         Value::UInt(number) => number.to_string(),
@@ -128,6 +129,11 @@ pub(super) fn run(tree: &IdedExpr, variables: &[(&str, Value)], limit: u64) -> (
         result
     };
     (result, walk.cost)
+}
+
+/// Whether this is what a loop is making.
+fn is_accumulator(tree: &IdedExpr) -> bool {
+    matches!(&tree.expr, Expr::Ident(name) if name == "@result")
 }
 
 struct Walk {
@@ -173,7 +179,8 @@ impl Walk {
                 for (at, element) in list.elements.iter().enumerate() {
                     let value = self.value(element)?;
                     match (list.optional_indices.contains(&at), as_optional(&value)) {
-                        (true, Some(inner)) => items.extend(inner),
+                        (true, Optional::Some(inner)) => items.push(inner),
+                        (true, Optional::None) => {}
                         _ => items.push(value),
                     }
                 }
@@ -190,8 +197,8 @@ impl Walk {
                     let key = as_key(&key).ok_or_else(|| Failure::said("unsupported key type"))?;
                     let value = self.value(&entry.value)?;
                     match (entry.optional, as_optional(&value)) {
-                        (true, Some(None)) => {}
-                        (true, Some(Some(inner))) => {
+                        (true, Optional::None) => {}
+                        (true, Optional::Some(inner)) => {
                             entries.insert(key, inner);
                         }
                         _ => {
@@ -282,7 +289,7 @@ impl Walk {
                 };
             }
             // A loop that makes a list grows the one it has, rather than copy it every time.
-            ("_+_", [grown, more]) if self.is_accumulator(grown) => {
+            ("_+_", [grown, more]) if is_accumulator(grown) => {
                 let more = self.value(more)?;
                 self.charge(2)?;
                 if let (Some((_, Value::List(list))), Value::List(more)) =
@@ -321,10 +328,6 @@ impl Walk {
 
     fn values(&mut self, trees: &[IdedExpr]) -> Result<Vec<Value>> {
         trees.iter().map(|tree| self.value(tree)).collect()
-    }
-
-    fn is_accumulator(&self, tree: &IdedExpr) -> bool {
-        matches!(&tree.expr, Expr::Ident(name) if name == "@result")
     }
 
     /// The innermost list that a loop is making.
@@ -387,24 +390,26 @@ impl Walk {
                 Value::List(items) => Ok(Value::Bool(items.contains(&left))),
                 Value::Map(map) => {
                     let key = as_key(&left);
-                    Ok(Value::Bool(key.is_some_and(|key| map.map.contains_key(&key))))
+                    Ok(Value::Bool(
+                        key.is_some_and(|key| map.map.contains_key(&key)),
+                    ))
                 }
                 _ => Err(Failure::said("no such overload")),
             },
             "_[_]" => index(&left, &right),
             "_[?_]" => Ok(optional(match as_optional(&left) {
-                Some(None) => None,
-                Some(Some(inner)) => index(&inner, &right).ok(),
-                None => index(&left, &right).ok(),
+                Optional::None => None,
+                Optional::Some(inner) => index(&inner, &right).ok(),
+                Optional::Plain => index(&left, &right).ok(),
             })),
             "_?._" => {
                 let Value::String(field) = &right else {
                     return Err(Failure::said("no such overload"));
                 };
                 Ok(optional(match as_optional(&left) {
-                    Some(None) => None,
-                    Some(Some(inner)) => select_field(&inner, field).ok(),
-                    None => select_field(&left, field).ok(),
+                    Optional::None => None,
+                    Optional::Some(inner) => select_field(&inner, field).ok(),
+                    Optional::Plain => select_field(&left, field).ok(),
                 }))
             }
             _ => Err(Failure::said("no such overload")),
@@ -422,7 +427,9 @@ impl Walk {
                 return match text.as_str() {
                     "true" | "True" | "TRUE" | "t" | "1" => Ok(Value::Bool(true)),
                     "false" | "False" | "FALSE" | "f" | "0" => Ok(Value::Bool(false)),
-                    _ => Err(Failure::said("type conversion error from 'string' to 'bool'")),
+                    _ => Err(Failure::said(
+                        "type conversion error from 'string' to 'bool'",
+                    )),
                 };
             }
             ("!_", None, [value]) => {
@@ -443,185 +450,12 @@ impl Walk {
             }
             ("value", Some(value), []) => {
                 return match as_optional(value) {
-                    Some(Some(inner)) => Ok(inner),
+                    Optional::Some(inner) => Ok(inner),
                     _ => Err(Failure::said("optional.none() dereference")),
                 };
             }
             _ => {}
         }
         call(name, target, arguments)
-    }
-}
-
-fn is_operator(name: &str) -> bool {
-    matches!(
-        name,
-        "_==_"
-            | "_!=_"
-            | "_<_"
-            | "_<=_"
-            | "_>_"
-            | "_>=_"
-            | "_+_"
-            | "_-_"
-            | "_*_"
-            | "_/_"
-            | "_%_"
-            | "@in"
-            | "_[_]"
-            | "_[?_]"
-            | "_?._"
-    )
-}
-
-/// What a call costs, told from what it is given.
-fn before_call(name: &str, all: &[&Value]) -> u64 {
-    let size = |at: usize| all.get(at).map_or(0, |value| length(value));
-    let walk = |size: u64| share(size, 0.1);
-    match name {
-        "matches" | "find" | "findAll" => {
-            walk(size(0).saturating_add(1)).saturating_mul(share(size(1), 0.25)).max(1)
-        }
-        "contains" => walk(size(0)).saturating_mul(walk(size(1))).max(1),
-        // What is put in may be put in between all letters.
-        "replace" => walk(size(0).saturating_add(size(0).saturating_add(1).saturating_mul(size(2))))
-            .max(1),
-        "join" => {
-            let texts = all.first().map_or(0, |list| weight(list));
-            walk(texts.saturating_add(size(0).saturating_mul(size(1)))).max(1)
-        }
-        "format" => walk(size(0).saturating_add(all.get(1).map_or(0, |list| weight(list)))).max(1),
-        "lists.range" => match all.first() {
-            Some(Value::Int(count)) => u64::try_from(*count).unwrap_or(0).max(1),
-            _ => 1,
-        },
-        "sets.contains" | "sets.equivalent" | "sets.intersects" | "distinct" => {
-            let other = size(usize::from(name != "distinct"));
-            size(0).saturating_mul(other).max(1)
-        }
-        "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf" | "sort" | "reverse"
-        | "slice" | "flatten" => all.first().map_or(1, |list| weight(list)).max(1),
-        "split" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "url" | "isURL" | "quantity"
-        | "isQuantity" | "ip" | "cidr" | "isIP" | "isCIDR" | "semver" | "isSemver" | "bytes"
-        | "string" | "startsWith" | "endsWith" | "validate" | "strings.quote" => walk(size(0)).max(1),
-        _ => 1,
-    }
-}
-
-/// Items, entries or letters.
-fn length(value: &Value) -> u64 {
-    let length = match value {
-        Value::String(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        Value::List(items) => items.len(),
-        Value::Map(map) => map.map.len(),
-        _ => 1,
-    };
-    length as u64
-}
-
-/// All there is in a value.
-fn weight(value: &Value) -> u64 {
-    match value {
-        Value::List(items) => items
-            .iter()
-            .fold(0, |sum: u64, item| sum.saturating_add(weight(item).max(1))),
-        Value::Map(map) => map
-            .map
-            .values()
-            .fold(0, |sum: u64, item| sum.saturating_add(weight(item).max(1))),
-        other => length(other),
-    }
-}
-
-fn literal_value(literal: &LiteralValue) -> Value {
-    match literal {
-        LiteralValue::Boolean(value) => Value::Bool(*value.inner()),
-        LiteralValue::Bytes(value) => Value::Bytes(Arc::new(value.inner().to_vec())),
-        LiteralValue::Double(value) => Value::Float(*value.inner()),
-        LiteralValue::Int(value) => Value::Int(*value.inner()),
-        LiteralValue::Null => Value::Null,
-        LiteralValue::String(value) => Value::String(Arc::new(value.inner().to_owned())),
-        LiteralValue::UInt(value) => Value::UInt(*value.inner()),
-    }
-}
-
-fn type_value(name: &str) -> Value {
-    Value::String(Arc::new(format!("{TYPE_PREFIX}{name}")))
-}
-
-fn type_name(value: &Value) -> &str {
-    match value {
-        Value::List(_) => "list",
-        Value::Map(_) => "map",
-        Value::Int(_) => "int",
-        Value::UInt(_) => "uint",
-        Value::Float(_) => "double",
-        Value::String(text) if text.starts_with(TYPE_PREFIX) => "type",
-        Value::String(_) => "string",
-        Value::Bytes(_) => "bytes",
-        Value::Bool(_) => "bool",
-        Value::Null => "null_type",
-        Value::Duration(_) => "google.protobuf.Duration",
-        Value::Timestamp(_) => "google.protobuf.Timestamp",
-        Value::Opaque(_) | Value::Function(..) => "opaque",
-    }
-}
-
-/// What is in an optional value, if it is one.
-fn as_optional(value: &Value) -> Option<Option<Value>> {
-    let found: &OptionalValue = value.try_into().ok()?;
-    Some(found.value().cloned())
-}
-
-fn as_key(value: &Value) -> Option<Key> {
-    Some(match value {
-        Value::Int(number) => Key::Int(*number),
-        Value::UInt(number) => Key::Uint(*number),
-        Value::Bool(value) => Key::Bool(*value),
-        Value::String(text) => Key::String(text.clone()),
-        _ => return None,
-    })
-}
-
-fn has(value: &Value, field: &str) -> bool {
-    match as_optional(value) {
-        Some(inner) => inner.is_some_and(|inner| has(&inner, field)),
-        None => select_field(value, field).is_ok(),
-    }
-}
-
-fn select_field(value: &Value, field: &str) -> Result {
-    if let Some(inner) = as_optional(value) {
-        return Ok(optional(
-            inner.and_then(|inner| select_field(&inner, field).ok()),
-        ));
-    }
-    match value {
-        Value::Map(map) => {
-            let key = Key::String(Arc::new(field.to_owned()));
-            let found = map.map.get(&key).cloned();
-            found.ok_or_else(|| Failure::said(format!("no such key: {field}")))
-        }
-        _ => Err(Failure::said("no such overload")),
-    }
-}
-
-fn index(value: &Value, at: &Value) -> Result {
-    if let Some(inner) = as_optional(value) {
-        return Ok(optional(inner.and_then(|inner| index(&inner, at).ok())));
-    }
-    match (value, at) {
-        (Value::List(items), Value::Int(place)) => {
-            let found = usize::try_from(*place).ok().and_then(|at| items.get(at));
-            found
-                .cloned()
-                .ok_or_else(|| Failure::said(format!("index out of bounds: {place}")))
-        }
-        (Value::Map(map), key) => {
-            let found = as_key(key).and_then(|key| map.map.get(&key).cloned());
-            found.ok_or_else(|| Failure::said(format!("no such key: {}", shown(key))))
-        }
-        _ => Err(Failure::said("no such overload")),
     }
 }

@@ -182,23 +182,22 @@ fn substitute(ty: &Type, fresh: &[Type; 2]) -> Type {
 /// Reads `target.name(parameters) result`.
 fn read(signature: &str) -> Option<(String, Overload)> {
     let (call, result) = signature.rsplit_once(") ")?;
-    let result = match read_type(result) {
-        Some(result) => result,
+    match read_type(result) {
+        Some(result) => finish(call, &result),
         // The result itself has brackets.
-        None => return read_bracketed(signature),
-    };
-    finish(call, result)
+        None => read_bracketed(signature),
+    }
 }
 
 fn read_bracketed(signature: &str) -> Option<(String, Overload)> {
     let at = signature.match_indices(") ").map(|(at, _)| at);
     at.into_iter().find_map(|at| {
         let result = read_type(&signature[at + 2..])?;
-        finish(&signature[..at], result)
+        finish(&signature[..at], &result)
     })
 }
 
-fn finish(call: &str, result: Type) -> Option<(String, Overload)> {
+fn finish(call: &str, result: &Type) -> Option<(String, Overload)> {
     // The parameters start at the bracket that is open last at the outermost level.
     let mut depth = 0_usize;
     let mut start = None;
@@ -263,7 +262,11 @@ fn split_types(text: &str) -> Vec<&str> {
 }
 
 fn read_type(text: &str) -> Option<Type> {
-    let inside = |name: &str| text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')');
+    let inside = |name: &str| {
+        text.strip_prefix(name)?
+            .strip_prefix('(')?
+            .strip_suffix(')')
+    };
     if let Some(item) = inside("list") {
         return Some(Type::List(Box::new(read_type(item)?)));
     }
@@ -290,7 +293,7 @@ fn read_type(text: &str) -> Option<Type> {
         "bytes" => Type::Bytes,
         "duration" => Type::Duration,
         "timestamp" => Type::Timestamp,
-        "type" => Type::Type,
+        "type" => Type::Kind,
         "url" => Type::Opaque("kubernetes.URL"),
         "quantity" => Type::Opaque("kubernetes.Quantity"),
         "ip" => Type::Opaque("net.IP"),
@@ -317,7 +320,10 @@ mod tests {
         assert_eq!(find("join").len(), 2);
         assert_eq!(find("sets.contains").len(), 1);
         assert!(find("contains").iter().all(|one| one.target.is_some()));
-        assert_eq!(in_namespace("ip", "isCanonical").as_deref(), Some("ip.isCanonical"));
+        assert_eq!(
+            in_namespace("ip", "isCanonical").as_deref(),
+            Some("ip.isCanonical")
+        );
         assert_eq!(find("family").len(), 1);
     }
 }

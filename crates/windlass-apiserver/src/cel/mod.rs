@@ -21,6 +21,7 @@ mod check;
 mod cost;
 mod evaluate;
 mod functions;
+mod operands;
 mod position;
 mod types;
 mod values;
@@ -107,5 +108,114 @@ impl Expression {
         limit: u64,
     ) -> (Result<CelValue, Failure>, u64) {
         evaluate::run(&self.tree, variables, limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn anything() -> Environment {
+        Environment::default().variable("self", Type::Dyn, None)
+    }
+
+    fn run(source: &str, value: CelValue) -> Result<CelValue, Failure> {
+        let expression = Expression::compile(source, &anything()).unwrap();
+        expression.evaluate(&[("self", value)], PER_CALL_LIMIT).0
+    }
+
+    fn numbers(count: i64) -> CelValue {
+        CelValue::List(Arc::new((0..count).map(CelValue::Int).collect()))
+    }
+
+    #[test]
+    fn a_hostile_rule_is_stopped() {
+        let started = Instant::now();
+        for rule in [
+            "self.all(a, self.all(b, self.all(c, self.all(d, a + b + c + d >= 0))))",
+            "self.map(a, self.map(b, self.map(c, a))).size() >= 0",
+            "self.exists(a, self.exists(b, self.exists(c, self.exists(d, a > 9999999)))) || true",
+            "lists.range(100000000).size() > 0",
+            "['a'.replace('', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')].map(x, x.replace('', x)).map(x, x.replace('', x)).map(x, x.replace('', x)).map(x, x.replace('', x)).size() > 0",
+            "self.map(x, self.map(y, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx').join('yyyyyyyyyyyyyyyyyyyy')).join('z').size() > 0",
+        ] {
+            assert_eq!(run(rule, numbers(2000)), Err(Failure::TooCostly), "{rule}");
+        }
+        // Far beyond what it takes; a rule that is not stopped takes hours.
+        assert!(started.elapsed() < Duration::from_mins(1));
+    }
+
+    #[test]
+    fn a_list_grows_without_being_copied() {
+        let rule = "self.map(x, x + 1).filter(x, x % 2 == 0).size() == 25000";
+        let expression = Expression::compile(rule, &anything()).unwrap();
+        let variables = [("self", numbers(50_000))];
+        let (result, _) = expression.evaluate(&variables, BUDGET);
+        assert_eq!(result, Ok(CelValue::Bool(true)));
+    }
+
+    #[test]
+    fn what_decides_is_enough() {
+        for (rule, result) in [
+            ("self[5] > 0 || true", Ok(CelValue::Bool(true))),
+            ("false && self[5] > 0", Ok(CelValue::Bool(false))),
+            (
+                "self.exists(x, self[5] > 0 || x == 1)",
+                Ok(CelValue::Bool(true)),
+            ),
+            (
+                "self.all(x, x == 1 || self[5] > 0)",
+                Err(Failure::Said("index out of bounds: 5".into())),
+            ),
+            (
+                "self.exists(x, x == 1 || self[5] > 0)",
+                Ok(CelValue::Bool(true)),
+            ),
+            ("type(self[0]) == int", Ok(CelValue::Bool(true))),
+            ("self[?5].hasValue()", Ok(CelValue::Bool(false))),
+            ("self[?1].orValue(7) == 1", Ok(CelValue::Bool(true))),
+        ] {
+            assert_eq!(run(rule, numbers(2)), result, "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        for rule in [
+            "self.all(i, v, v > i)",
+            "self.sortBy(x, x)",
+            "self.optMap(x, x)",
+            "self.transformList(i, v, v)",
+        ] {
+            let refused = Expression::compile(rule, &anything()).unwrap_err();
+            assert!(refused.contains("is not run by this version"), "{refused}");
+        }
+        assert!(Expression::compile("Foo{a: 1}", &anything()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_expression_panics(source in "[a-z0-9 .()\\[\\]{}\"'+*/<>=!&|?:,_-]{0,60}") {
+            if let Ok(expression) = Expression::compile(&source, &anything()) {
+                let _ = expression.evaluate(&[("self", numbers(3))], 10_000);
+            }
+        }
+
+        #[test]
+        fn no_rule_panics(parts in proptest::collection::vec(proptest::sample::select(&[
+            "self", ".a", "[0]", "[?0]", ".?a", "(", ")", "1", "'x'", "==", "+", "-", "&&", "||", "?", ":",
+            ".all(x, ", ".map(x, ", "has(", ".size()", "!", "in", "[", "]", "{", "}", ",", ".format([",
+            "duration('1s')", "null", "1.5", "b'x'", ".orValue(", "%", "/", "0",
+        ][..]), 0..12)) {
+            let source = parts.join(" ");
+            if let Ok(expression) = Expression::compile(&source, &anything()) {
+                let _ = expression.evaluate(&[("self", numbers(3))], 10_000);
+            }
+        }
     }
 }

@@ -41,10 +41,12 @@ impl Places {
     pub(super) fn of(source: &str) -> Self {
         // The bracket takes one number and one letter ahead of everything else.
         let broken = format!("[{source}\n, has(0)]");
-        let offsets = parser()
-            .parse(&broken)
-            .err()
-            .and_then(|errors| errors.errors.into_iter().find_map(|error| error.source_info));
+        let offsets = parser().parse(&broken).err().and_then(|errors| {
+            errors
+                .errors
+                .into_iter()
+                .find_map(|error| error.source_info)
+        });
         Self {
             source: source.to_owned(),
             offsets,
@@ -63,7 +65,13 @@ impl Places {
     pub(super) fn show(&self, offset: usize, message: &str) -> String {
         let before: String = self.source.chars().take(offset).collect();
         let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1;
         show(&self.source, line, column, message)
     }
 }

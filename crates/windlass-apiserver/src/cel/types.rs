@@ -31,7 +31,7 @@ pub(crate) enum Type {
     Object(Arc<Object>),
     Optional(Box<Type>),
     /// A type as a value: `type(x)`, `int`.
-    Type,
+    Kind,
     /// A value of a library: an address, a quantity.
     Opaque(&'static str),
     /// A type that is still to be found out.
@@ -53,7 +53,7 @@ impl Type {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Type::Dyn => "dyn",
+            Type::Dyn | Type::Unknown(_) => "dyn",
             Type::Null => "null",
             Type::Bool => "bool",
             Type::Int => "int",
@@ -63,11 +63,10 @@ impl fmt::Display for Type {
             Type::Bytes => "bytes",
             Type::Duration => "duration",
             Type::Timestamp => "timestamp",
-            Type::Type => "type",
+            Type::Kind => "type",
             Type::Object(_) => "object",
             Type::Opaque(name) => name,
             Type::Error => "!error!",
-            Type::Unknown(_) => "dyn",
             Type::List(item) => return write!(f, "list({item})"),
             Type::Map(key, value) => return write!(f, "map({key}, {value})"),
             Type::Optional(inner) => return write!(f, "optional_type({inner})"),
@@ -112,15 +111,16 @@ impl Found {
                 }
                 true
             }
-            (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
+            (Type::Dyn | Type::Error, _)
+            | (_, Type::Dyn | Type::Error)
+            | (Type::Null, Type::Object(_) | Type::Optional(_) | Type::Opaque(_))
+            | (Type::Object(_) | Type::Optional(_) | Type::Opaque(_), Type::Null) => true,
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
                 self.unify(a, b)
             }
             (Type::Map(a, b), Type::Map(c, d)) => self.unify(a, c) && self.unify(b, d),
             (Type::Object(a), Type::Object(b)) => Arc::ptr_eq(a, b),
             (Type::Opaque(a), Type::Opaque(b)) => a == b,
-            (Type::Null, Type::Object(_) | Type::Optional(_) | Type::Opaque(_))
-            | (Type::Object(_) | Type::Optional(_) | Type::Opaque(_), Type::Null) => true,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
     }

@@ -68,9 +68,7 @@ pub(crate) fn of_json(value: &Value, declared: Option<&Declared>) -> CelValue {
             (None, Some(whole)) => CelValue::UInt(whole),
             (None, None) => CelValue::Float(number.as_f64().unwrap_or_default()),
         },
-        (Value::String(text), Type::Timestamp) => {
-            timestamp(text).unwrap_or_else(|| string(text))
-        }
+        (Value::String(text), Type::Timestamp) => timestamp(text).unwrap_or_else(|| string(text)),
         (Value::String(text), Type::Duration) => duration(text).unwrap_or_else(|| string(text)),
         (Value::String(text), Type::Bytes) => base64::engine::general_purpose::STANDARD
             .decode(text)
@@ -81,13 +79,13 @@ pub(crate) fn of_json(value: &Value, declared: Option<&Declared>) -> CelValue {
             let items = items.iter().map(|value| of_json(value, item));
             CelValue::List(Arc::new(items.collect()))
         }
-        (Value::Object(map), Type::Object(object)) => entries(map.iter().filter_map(
-            |(name, value)| {
+        (Value::Object(map), Type::Object(object)) => {
+            entries(map.iter().filter_map(|(name, value)| {
                 let name = escape(name)?;
                 let declared = object.fields.get(&name)?;
                 Some((name, of_json(value, Some(declared))))
-            },
-        )),
+            }))
+        }
         (Value::Object(map), _) => {
             let item = declared.and_then(|declared| declared.item.as_deref());
             let of = |(name, value): (&String, &Value)| (name.clone(), of_json(value, item));

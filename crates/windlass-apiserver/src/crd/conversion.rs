@@ -117,7 +117,10 @@ fn check_reviews(versions: &[Value], at: &str, causes: &mut Vec<Cause>) {
     };
     if !versions.iter().any(known) {
         let shown = serde_json::json!(versions);
-        let why = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
+        let why = format!(
+            "must include at least one of {}",
+            REVIEW_VERSIONS.join(", ")
+        );
         causes.push(field::invalid(at, &shown, &why));
     }
 }

@@ -113,13 +113,17 @@ fn add_type_and_names(fields: &mut BTreeMap<String, Arc<Declared>>) {
             item: None,
         })
     };
-    let is_complete = ["kind", "apiVersion"].iter().all(|name| fields.contains_key(*name))
-        && fields.get("metadata").is_some_and(|metadata| match &metadata.ty {
-            Type::Object(object) => ["name", "generateName"]
-                .iter()
-                .all(|name| object.fields.contains_key(*name)),
-            _ => false,
-        });
+    let is_complete = ["kind", "apiVersion"]
+        .iter()
+        .all(|name| fields.contains_key(*name))
+        && fields
+            .get("metadata")
+            .is_some_and(|metadata| match &metadata.ty {
+                Type::Object(object) => ["name", "generateName"]
+                    .iter()
+                    .all(|name| object.fields.contains_key(*name)),
+                _ => false,
+            });
     if is_complete {
         return;
     }

@@ -13,13 +13,7 @@ pub(super) fn check(schema: &Schema, at: &str, causes: &mut Vec<Cause>) {
     visit(schema, true, false, at, causes);
 }
 
-fn visit(
-    schema: &Schema,
-    is_resource: bool,
-    in_metadata: bool,
-    at: &str,
-    causes: &mut Vec<Cause>,
-) {
+fn visit(schema: &Schema, is_resource: bool, in_metadata: bool, at: &str, causes: &mut Vec<Cause>) {
     let is_resource = is_resource || schema.embedded;
     if let Some(default) = &schema.default {
         let at = child(at, "default");

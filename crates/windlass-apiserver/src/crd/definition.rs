@@ -6,25 +6,13 @@
 
 use serde_json::{Value, json};
 
-use super::path::{child, index, key};
+use super::approval::check_approval;
+use super::path::{child, index};
 use super::schema::Schema;
-use super::{field_path, schema_check};
+use super::schema_check;
+use super::version::{check_columns, check_scale, check_selectable};
 use crate::names;
 use crate::status::{Cause, field};
-
-const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
-const COLUMN_FORMATS: &[&str] = &[
-    "byte",
-    "date",
-    "date-time",
-    "double",
-    "float",
-    "int32",
-    "int64",
-    "password",
-];
-const MAX_SELECTABLE: usize = 8;
-const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// Fills in what a CRD may leave out.
 pub(crate) fn fill_defaults(crd: &mut Value) {
@@ -77,7 +65,11 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &crd["spec"];
     if old.is_none() {
         let name = &crd["metadata"]["name"];
-        let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
+        let wanted = format!(
+            "{}.{}",
+            text(&spec["names"]["plural"]),
+            text(&spec["group"])
+        );
         if text(name) != wanted {
             let why = "must be spec.names.plural+\".\"+spec.group";
             causes.push(field::invalid("metadata.name", name, why));
@@ -100,7 +92,11 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
         let plural = |spec: &Value| spec["names"]["plural"].clone();
         immutable("spec.names.plural", &plural(spec), &plural(before));
     }
-    check_names(&crd["status"]["acceptedNames"], "status.acceptedNames", &mut causes);
+    check_names(
+        &crd["status"]["acceptedNames"],
+        "status.acceptedNames",
+        &mut causes,
+    );
     check_stored_versions(crd, &mut causes);
     check_approval(crd, old, &mut causes);
     if spec["preserveUnknownFields"] == true
@@ -148,7 +144,7 @@ fn versions(spec: &Value) -> &[Value] {
     spec["versions"].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -217,7 +213,13 @@ fn check_spec(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         check_deprecation(version, &at, causes);
         if !is_shared("schema") {
             let at = child(&at, "schema");
-            check_schema(version, status_of(version), suppress_cost(version), &at, causes);
+            check_schema(
+                version,
+                status_of(version),
+                suppress_cost(version),
+                &at,
+                causes,
+            );
         }
         if !is_shared("subresources") {
             check_scale(version, &child(&at, "subresources"), causes);
@@ -295,7 +297,11 @@ fn one_of(at: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
 
 fn label_1035(at: &str, value: &Value, prefix: &str, causes: &mut Vec<Cause>) {
     let lower = text(value).to_lowercase();
-    let checked = if prefix.is_empty() { text(value) } else { &lower };
+    let checked = if prefix.is_empty() {
+        text(value)
+    } else {
+        &lower
+    };
     let errors = names::label_1035_errors(checked);
     if !errors.is_empty() {
         let why = format!("{prefix}{}", errors.join(","));
@@ -316,8 +322,8 @@ fn check_names(names: &Value, at: &str, causes: &mut Vec<Cause>) {
         }
     }
     let list = |part: &str, causes: &mut Vec<Cause>| {
-        let named = names[part].as_array().into_iter().flatten();
-        for (place, name) in named.enumerate() {
+        let listed = names[part].as_array().into_iter().flatten();
+        for (place, name) in listed.enumerate() {
             label_1035(&index(&child(at, part), place), name, "", causes);
         }
     };
@@ -377,114 +383,6 @@ fn check_version_names(versions: &[Value], schema_shared: bool, causes: &mut Vec
     }
 }
 
-fn check_scale(version: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let scale = &version["subresources"]["scale"];
-    if !scale.is_object() {
-        return;
-    }
-    let mut check = |part: &str, under: &[&str], why: &str| {
-        let at = child(at, &format!("scale.{part}"));
-        let path = text(&scale[part]);
-        if path.is_empty() {
-            if part != "labelSelectorPath" {
-                causes.push(field::required(at, ""));
-            }
-        } else if !path.starts_with('.') {
-            let why = "must be a simple json path starting with .";
-            causes.push(field::invalid(at, &path.into(), why));
-        } else if !under.iter().any(|under| path.starts_with(under)) {
-            causes.push(field::invalid(at, &path.into(), why));
-        }
-    };
-    let (spec, status) = (".spec.", ".status.");
-    check("specReplicasPath", &[spec], "should be a json path under .spec");
-    check(
-        "statusReplicasPath",
-        &[status],
-        "should be a json path under .status",
-    );
-    check(
-        "labelSelectorPath",
-        &[spec, status],
-        "should be a json path under either .spec or .status",
-    );
-}
-
-fn check_columns(version: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let columns = version["additionalPrinterColumns"].as_array();
-    for (place, column) in columns.into_iter().flatten().enumerate() {
-        let at = index(at, place);
-        let part = |name: &str| text(&column[name]);
-        if part("name").is_empty() {
-            causes.push(field::required(child(&at, "name"), ""));
-        }
-        let why = format!("must be one of {}", COLUMN_TYPES.join(","));
-        if part("type").is_empty() {
-            causes.push(field::required(child(&at, "type"), &why));
-        } else if !COLUMN_TYPES.contains(&part("type")) {
-            causes.push(field::invalid(child(&at, "type"), &column["type"], &why));
-        }
-        if !part("format").is_empty() && !COLUMN_FORMATS.contains(&part("format")) {
-            let why = format!("must be one of {}", COLUMN_FORMATS.join(","));
-            causes.push(field::invalid(
-                child(&at, "format"),
-                &column["format"],
-                &why,
-            ));
-        }
-        let path = part("jsonPath");
-        if path.is_empty() {
-            causes.push(field::required(child(&at, "JSONPath"), ""));
-        } else if !path.starts_with('.') {
-            let why = "must be a simple json path starting with .";
-            causes.push(field::invalid(child(&at, "JSONPath"), &path.into(), why));
-        }
-    }
-}
-
-fn check_selectable(version: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let Some(fields) = version["selectableFields"].as_array() else {
-        return;
-    };
-    let raw = version["schema"]["openAPIV3Schema"].clone();
-    let Ok(schema) = serde_json::from_value::<Schema>(raw) else {
-        return;
-    };
-    let mut known: Vec<String> = Vec::new();
-    for (place, selectable) in fields.iter().enumerate() {
-        let at = child(&index(at, place), "jsonPath");
-        let path = text(&selectable["jsonPath"]);
-        if path.is_empty() {
-            causes.push(field::required(at, ""));
-            continue;
-        }
-        let mut wrong = |why: &str| causes.push(field::invalid(&at, &path.into(), why));
-        let (found, ty) = match field_path::find(path, &schema, false) {
-            Ok(found) => found,
-            Err(why) => {
-                wrong(&format!("is an invalid path: {why}"));
-                continue;
-            }
-        };
-        if found.split(['.', '[']).next() == Some("metadata") {
-            wrong("must not point to fields in metadata");
-        }
-        if !matches!(ty.ty.as_str(), "string" | "boolean" | "integer") {
-            wrong(
-                "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
-            );
-        }
-        if known.contains(&found) {
-            causes.push(field::duplicate(at, &path.into()));
-        } else {
-            known.push(found);
-        }
-    }
-    if known.len() > MAX_SELECTABLE {
-        causes.push(field::too_many(at, known.len(), MAX_SELECTABLE as u64));
-    }
-}
-
 fn check_stored_versions(crd: &Value, causes: &mut Vec<Cause>) {
     let at = "status.storedVersions";
     let stored = crd["status"]["storedVersions"].as_array();
@@ -508,66 +406,6 @@ fn check_stored_versions(crd: &Value, causes: &mut Vec<Cause>) {
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
             );
             causes.push(field::invalid(index(at, place), &name.into(), &why));
-        }
-    }
-}
-
-/// How the writer of a definition in a group of Kubernetes' own says that it may be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Approval {
-    Approved,
-    Bypassed,
-    Missing,
-    Invalid,
-}
-
-/// Whether a definition of a protected group is approved, and the sentence about it.
-pub(super) fn approval(crd: &Value) -> Option<(Approval, String)> {
-    let group = text(&crd["spec"]["group"]);
-    let is_protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|own| group == *own || group.ends_with(&format!(".{own}")));
-    if !is_protected {
-        return None;
-    }
-    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-    let said = text(&crd["metadata"]["annotations"][APPROVED]);
-    let is_url = said.split_once("://").is_some_and(|(scheme, rest)| {
-        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        !scheme.is_empty()
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
-            && !host.is_empty()
-            && !host.contains(' ')
-    });
-    Some(if said.is_empty() {
-        let why = format!("protected groups must have approval annotation \"{APPROVED}\", {see}");
-        (Approval::Missing, why)
-    } else if said.starts_with("unapproved") {
-        (Approval::Bypassed, format!("not approved: {said:?}"))
-    } else if is_url {
-        (Approval::Approved, format!("approved in {said}"))
-    } else {
-        let why = format!(
-            "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a reason starting with \"unapproved\", {see}"
-        );
-        (Approval::Invalid, why)
-    })
-}
-
-fn check_approval(crd: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let Some((approved, why)) = approval(crd) else {
-        return;
-    };
-    if old.and_then(approval).map(|(before, _)| before) == Some(approved) {
-        return;
-    }
-    let at = key("metadata.annotations", APPROVED);
-    match approved {
-        Approval::Approved | Approval::Bypassed => {}
-        Approval::Missing => causes.push(field::required(at, &why)),
-        Approval::Invalid => {
-            let said = &crd["metadata"]["annotations"][APPROVED];
-            causes.push(field::invalid(at, said, &why));
         }
     }
 }

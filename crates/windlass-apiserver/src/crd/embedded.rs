@@ -49,15 +49,13 @@ fn check_one(object: &Value, at: &str, causes: &mut Vec<Cause>) {
         causes.push(field::invalid(child(at, part), &object[part], why));
     };
     match object.get("apiVersion").map(Value::as_str) {
-        None => {}
         Some(None) => wrong("apiVersion", "must be a string"),
         Some(Some("")) => wrong("apiVersion", "must not be empty"),
-        Some(Some(version)) => {
-            if version.matches('/').count() > 1 {
-                let why = format!("unexpected GroupVersion string: {version}");
-                wrong("apiVersion", &why);
-            }
+        Some(Some(version)) if version.matches('/').count() > 1 => {
+            let why = format!("unexpected GroupVersion string: {version}");
+            wrong("apiVersion", &why);
         }
+        None | Some(Some(_)) => {}
     }
     match object.get("kind").map(Value::as_str) {
         None => {}

@@ -22,10 +22,7 @@ pub(super) fn find<'a>(
                     .and_then(|rest| rest.strip_suffix('\''))
                     .ok_or_else(|| format!("expected single quoted string but got {quoted}"))?;
                 let name = unescape(name)?;
-                let next = match tokens.next() {
-                    None => return Err("unexpected end of JSON path".into()),
-                    Some(next) => next,
-                };
+                let next = tokens.next().ok_or("unexpected end of JSON path")?;
                 if next != "]" {
                     return Err(format!("expected ] but got {next}"));
                 }
@@ -92,7 +89,9 @@ fn unescape(text: &str) -> Result<String, String> {
             Some(quoted @ ('\'' | '\\')) => quoted,
             other => {
                 let other = other.map(String::from).unwrap_or_default();
-                return Err(format!("invalid string literal: invalid escape char \\{other}"));
+                return Err(format!(
+                    "invalid string literal: invalid escape char \\{other}"
+                ));
             }
         });
     }

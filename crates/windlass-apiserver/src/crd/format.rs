@@ -170,9 +170,7 @@ fn is_hostname(text: &str) -> bool {
         };
         letter(*first) && letter(*last) && chars.iter().all(|c| *c == '-' || letter(*c))
     });
-    labels_fit
-        && (2..=63).contains(&top.chars().count())
-        && top.chars().all(char::is_alphabetic)
+    labels_fit && (2..=63).contains(&top.chars().count()) && top.chars().all(char::is_alphabetic)
 }
 
 /// Dotted, with leading zeroes tolerated; or an IPv6 address that ends in one.
@@ -194,7 +192,9 @@ fn is_ipv6(text: &str) -> bool {
 fn is_cidr(text: &str) -> bool {
     text.split_once('/').is_some_and(|(address, bits)| {
         let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
-        let most = if address.parse::<Ipv4Addr>().is_ok() || (is_ipv4(address) && !address.contains(':')) {
+        let most = if address.parse::<Ipv4Addr>().is_ok()
+            || (is_ipv4(address) && !address.contains(':'))
+        {
             32
         } else if is_ipv6(address) {
             128
@@ -208,9 +208,9 @@ fn is_cidr(text: &str) -> bool {
 fn is_mac(text: &str) -> bool {
     let groups = |separator: char, width: usize| {
         let parts: Vec<&str> = text.split(separator).collect();
-        let whole = parts.iter().all(|part| {
-            part.len() == width && part.bytes().all(|byte| byte.is_ascii_hexdigit())
-        });
+        let whole = parts
+            .iter()
+            .all(|part| part.len() == width && part.bytes().all(|byte| byte.is_ascii_hexdigit()));
         whole && matches!(parts.len() * width / 2, 6 | 8 | 20)
     };
     groups(':', 2) || groups('-', 2) || groups('.', 4)
@@ -297,9 +297,9 @@ fn is_date_time(text: &str) -> bool {
     };
     text.len() >= 4
         && is_date(date)
-        && TIME.captures(time).is_some_and(|found| {
-            &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59"
-        })
+        && TIME
+            .captures(time)
+            .is_some_and(|found| &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59")
 }
 
 /// As Go writes durations, or in words: `2 days 3 hours`.

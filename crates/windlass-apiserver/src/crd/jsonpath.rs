@@ -10,7 +10,10 @@ enum Step {
     /// From one place to another, each from the end if negative.
     Slice(Option<i64>, Option<i64>),
     All,
-    Where { path: Vec<String>, equals: Value },
+    Where {
+        path: Vec<String>,
+        equals: Value,
+    },
 }
 
 /// A path that picks cells out of an object; one that could not be read picks nothing.

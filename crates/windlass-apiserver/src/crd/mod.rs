@@ -2,12 +2,13 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `definition`, `conversion`, `schema_check`, `structural`, `default_check` | what is wrong with a definition |
+//! | `definition`, `version`, `conversion`, `approval`, `schema_check`, `list_check`, `structural`, `default_check` | what is wrong with a definition |
 //! | `names` | which of the names a definition asks for it gets, and what its status says |
 //! | `schema`, `prune` | what a schema makes of an object: unknown fields, nulls, defaults |
-//! | `validate`, `format`, `lists`, `embedded`, `rules`, `ratchet` | what is wrong with an object |
+//! | `validate`, `format`, `scale`, `lists`, `embedded`, `rules`, `ratchet` | what is wrong with an object |
 //! | `declare`, `field_path`, `jsonpath`, `shown` | parts of these |
 
+mod approval;
 mod conversion;
 mod declare;
 mod default_check;
@@ -16,17 +17,20 @@ mod embedded;
 mod field_path;
 mod format;
 mod jsonpath;
+mod list_check;
 mod lists;
 mod names;
 mod path;
 mod prune;
 mod ratchet;
 mod rules;
+mod scale;
 mod schema;
 mod schema_check;
 mod shown;
 mod structural;
 mod validate;
+mod version;
 
 #[cfg(test)]
 mod tests;
@@ -163,7 +167,7 @@ impl CustomVersion {
         };
         let mut causes = validate::check(object, schema, "", None);
         if let Some(scale) = &self.scale {
-            validate::check_scale(object, scale, true, &mut causes);
+            scale::check(object, scale, true, &mut causes);
         }
         causes.extend(embedded::check(object, schema, ""));
         causes.extend(lists::check(object, schema, ""));
@@ -197,7 +201,7 @@ impl CustomVersion {
             validate::check(new, schema, "", Some(before))
         };
         if let Some(scale) = &self.scale {
-            validate::check_scale(new, scale, !is_status, &mut causes);
+            scale::check(new, scale, !is_status, &mut causes);
         }
         causes.extend(embedded::check(new, schema, ""));
         if lists::check(old, schema, "").is_empty() {
@@ -247,8 +251,7 @@ pub(crate) fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String
     added.retain(|name| !before.contains(name));
     added.sort_unstable();
     added.dedup();
-    let is_standard =
-        |name: &str| matches!(name, "kubernetes" | "orphan" | "foregroundDeletion");
+    let is_standard = |name: &str| matches!(name, "kubernetes" | "orphan" | "foregroundDeletion");
     added
         .into_iter()
         .filter(|name| !name.contains('/') && !is_standard(name))
@@ -396,7 +399,7 @@ fn deprecation(spec: &Value, version: &Value, kind: &str) -> Option<String> {
     }
     let group = spec["group"].as_str().unwrap_or_default();
     let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
-    let mut warning = format!("{group}/{} {kind} is deprecated", name(version));
+    let warning = format!("{group}/{} {kind} is deprecated", name(version));
     let better = spec["versions"]
         .as_array()
         .into_iter()
@@ -405,10 +408,10 @@ fn deprecation(spec: &Value, version: &Value, kind: &str) -> Option<String> {
         .map(name)
         .filter(|other| compare_versions(other, &name(version)) == Ordering::Less)
         .min_by(|a, b| compare_versions(a, b));
-    if let Some(better) = better {
-        warning.push_str(&format!("; use {group}/{better} {kind}"));
-    }
-    Some(warning)
+    Some(match better {
+        Some(better) => format!("{warning}; use {group}/{better} {kind}"),
+        None => warning,
+    })
 }
 
 /// Name, then the columns the CRD asks for, or Age when it asks for none.

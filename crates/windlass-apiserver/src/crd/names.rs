@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::CLEANUP_FINALIZER;
-use super::definition::{Approval, approval, has_condition};
+use super::approval::{Approval, approval};
+use super::definition::has_condition;
 use crate::object::{finalizers, set_meta};
 
 fn text(value: &Value) -> &str {
@@ -91,11 +92,11 @@ fn accept(crd: &Value, others: &[Value]) -> (Value, Option<(&'static str, String
     one("kind", "KindConflict", &kinds);
     one("listKind", "ListKindConflict", &kinds);
     let last = conflict.take();
-    let list = |names: &Value| -> Vec<String> {
+    let texts = |names: &Value| -> Vec<String> {
         let names = names.as_array().into_iter().flatten();
         names.map(|name| text(name).to_owned()).collect()
     };
-    let (short, had) = (list(&wanted["shortNames"]), list(&has["shortNames"]));
+    let (short, had) = (texts(&wanted["shortNames"]), texts(&has["shortNames"]));
     let mut taken: Vec<String> = short
         .iter()
         .filter(|name| !had.contains(name) && resources.contains(name.as_str()))

@@ -38,7 +38,9 @@ impl Schema {
             }
             Value::Array(items) => {
                 if let Some(schema) = self.item() {
-                    items.iter_mut().for_each(|item| schema.drop_nulls(item));
+                    for item in items {
+                        schema.drop_nulls(item);
+                    }
                 }
             }
             _ => {}

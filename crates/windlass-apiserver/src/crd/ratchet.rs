@@ -42,8 +42,7 @@ impl<'a> Correlated<'a> {
                     return new == old;
                 }
                 new.len() == old.len()
-                    && (0..new.len())
-                        .all(|index| self.index(index).is_some_and(Self::is_unchanged))
+                    && (0..new.len()).all(|index| self.index(index).is_some_and(Self::is_unchanged))
             }
             (Value::Object(new), Value::Object(old)) => {
                 new.len() == old.len()

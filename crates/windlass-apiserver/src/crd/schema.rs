@@ -101,6 +101,10 @@ pub(crate) enum Items {
 /// A rule of `x-kubernetes-validations`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(
+    clippy::struct_field_names,
+    reason = "the fields are those of Kubernetes' rule"
+)]
 pub(crate) struct Rule {
     pub(crate) rule: String,
     pub(crate) message: String,
@@ -193,10 +197,7 @@ impl Schema {
             "number" => Type::Scalar(Scalar::Number),
             "boolean" => Type::Scalar(Scalar::Boolean),
             "array" => Type::List {
-                item: Box::new(
-                    self.item()
-                        .map_or(Type::Any, |items| items.to_type(false)),
-                ),
+                item: Box::new(self.item().map_or(Type::Any, |items| items.to_type(false))),
                 kind: match self.list_type.as_deref() {
                     Some("map") => ListKind::Map(self.list_map_keys.clone()),
                     Some("set") => ListKind::Set,

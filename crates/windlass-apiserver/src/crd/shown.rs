@@ -7,7 +7,8 @@ use super::schema::Rule;
 /// A rule.
 pub(super) fn rule(rule: &Rule) -> String {
     let text = |text: &str| html_safe(&Value::from(text).to_string());
-    let optional = |value: Option<Value>| value.map_or("null".to_owned(), |value| value.to_string());
+    let optional =
+        |value: Option<Value>| value.map_or("null".to_owned(), |value| value.to_string());
     format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
         text(&rule.rule),
@@ -109,7 +110,10 @@ pub(super) fn schema(raw: &Value) -> String {
                 (None | Some(Value::Null), _) => (*nothing).to_owned(),
                 (Some(inner), "not") => schema(inner),
                 (Some(Value::Object(inner)), "items") => {
-                    format!("{{\"Schema\":{},\"JSONSchemas\":null}}", schema(&Value::Object(inner.clone())))
+                    format!(
+                        "{{\"Schema\":{},\"JSONSchemas\":null}}",
+                        schema(&Value::Object(inner.clone()))
+                    )
                 }
                 (Some(Value::Bool(allows)), "additionalProperties") => {
                     format!("{{\"Allows\":{allows},\"Schema\":null}}")
@@ -121,9 +125,10 @@ pub(super) fn schema(raw: &Value) -> String {
                     let inner: Vec<String> = inner.iter().map(schema).collect();
                     format!("[{}]", inner.join(","))
                 }
-                (Some(Value::Object(inner)), "properties" | "definitions" | "patternProperties") => {
-                    named_schemas(inner)
-                }
+                (
+                    Some(Value::Object(inner)),
+                    "properties" | "definitions" | "patternProperties",
+                ) => named_schemas(inner),
                 (Some(Value::Array(rules)), "x-kubernetes-validations") => {
                     let rules: Vec<String> = rules
                         .iter()

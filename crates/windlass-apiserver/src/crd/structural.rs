@@ -297,7 +297,11 @@ fn nested(schema: &Schema, skip_any: bool, at: &str, causes: &mut Vec<Cause>) {
         "x-kubernetes-list-type",
         undefined,
     );
-    forbid(schema.map_type.is_some(), "x-kubernetes-map-type", undefined);
+    forbid(
+        schema.map_type.is_some(),
+        "x-kubernetes-map-type",
+        undefined,
+    );
     forbid(!schema.rules.is_empty(), "x-kubernetes-validations", empty);
     if schema.properties.contains_key("metadata") {
         causes.push(field::forbidden(

@@ -6,12 +6,11 @@
 
 use serde_json::{Map, Value};
 
+use super::format;
 use super::path::child;
 use super::ratchet::Correlated;
 use super::schema::{AdditionalProperties, Schema};
-use super::{ScalePaths, format};
 use crate::go;
-use crate::object::at as found_at;
 use crate::status::{Cause, field};
 
 /// Every way in which a value is not what its schema asks for. Its causes are told below `at`.
@@ -131,14 +130,7 @@ impl Check<'_> {
         outcome.add(said, cause);
     }
 
-    fn ty(
-        &self,
-        value: &Value,
-        schema: &Schema,
-        format: &str,
-        name: &str,
-        outcome: &mut Outcome,
-    ) {
+    fn ty(&self, value: &Value, schema: &Schema, format: &str, name: &str, outcome: &mut Outcome) {
         let wanted: &[&str] = match schema.ty.as_str() {
             _ if schema.int_or_string => &["integer", "string"],
             "" => &[],
@@ -199,8 +191,7 @@ impl Check<'_> {
                     0 => "Found none valid".to_owned(),
                     count => format!("Found {count} valid alternatives"),
                 };
-                let said =
-                    format!("{quoted} must validate one and only one schema (oneOf). {why}");
+                let said = format!("{quoted} must validate one and only one schema (oneOf). {why}");
                 self.composite(said, outcome);
                 if count == 0 {
                     outcome.merge(found.closest);
@@ -391,7 +382,10 @@ impl Check<'_> {
             })
             .collect();
         let cause = field::not_supported(self.field(name), value, &allowed);
-        outcome.add(format!("{name} in body should be one of {allowed:?}"), cause);
+        outcome.add(
+            format!("{name} in body should be one of {allowed:?}"),
+            cause,
+        );
     }
 
     fn object(
@@ -440,7 +434,11 @@ impl Check<'_> {
                 outcome.merge(self.value(value, property, &inner, pair(field)));
             }
         }
-        for missing in schema.required.iter().filter(|field| !map.contains_key(*field)) {
+        for missing in schema
+            .required
+            .iter()
+            .filter(|field| !map.contains_key(*field))
+        {
             let missing = format!("{name}.{missing}");
             let cause = field::required(self.field(&missing), "");
             outcome.add(format!("{missing} in body is required"), cause);
@@ -466,61 +464,6 @@ fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(_), Value::Number(_)) => a == b || a.as_f64() == b.as_f64(),
         _ => a == b,
-    }
-}
-
-/// The numbers that the scale subresource shows must be numbers, and none of them negative; its
-/// selector must be text.
-pub(super) fn check_scale(
-    object: &Value,
-    paths: &ScalePaths,
-    with_spec: bool,
-    causes: &mut Vec<Cause>,
-) {
-    let mut wrong = |path: &str, value: Value, why: &str| {
-        causes.push(field::invalid(path, &value, why));
-    };
-    let accessor = |path: &str, found: &Value, wanted: &str| {
-        format!(
-            "{path} accessor error: {} is of the type {}, expected {wanted}",
-            go::plus_v(found),
-            go_type(found)
-        )
-    };
-    let spec = with_spec.then_some(&paths.spec_replicas);
-    for path in spec.into_iter().chain([&paths.status_replicas]) {
-        let Some(found) = found_at(object, path) else {
-            continue;
-        };
-        match found.as_i64() {
-            Some(number) if number < 0 => {
-                wrong(path, number.into(), "should be a non-negative integer");
-            }
-            Some(number) if number > i64::from(i32::MAX) => {
-                let why = format!("should be less than or equal to {}", i32::MAX);
-                wrong(path, number.into(), &why);
-            }
-            Some(_) => {}
-            None => wrong(path, 0.into(), &accessor(path, found, "int64")),
-        }
-    }
-    if let Some(path) = &paths.label_selector
-        && let Some(found) = found_at(object, path)
-        && !found.is_string()
-    {
-        wrong(path, "".into(), &accessor(path, found, "string"));
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -84,7 +84,7 @@ impl ApiServer {
         }
         let known = self.registry().known();
         let Some(resource) = known.find(&asked) else {
-            return if known.is_path(&asked.group) {
+            return if crate::registry::Known::is_path(&asked.group) {
                 Err(ApiError::resource_not_found())
             } else {
                 Ok(Answer::no_such_path())

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 pub(crate) use changes::{Change, ChangeKind};
-pub(crate) use object::{field_text, Key, Stored};
+pub(crate) use object::{Key, Stored, field_text};
 
 /// How many changes a table remembers. A watch or a page that needs older ones is told to start over.
 const CHANGES_KEPT: usize = 8_192;

@@ -151,7 +151,9 @@ impl Call<'_> {
     ) -> Result<Written> {
         let resource = &self.resource;
         if let Some(custom) = &resource.custom
-            && custom.terminating.load(std::sync::atomic::Ordering::Relaxed)
+            && custom
+                .terminating
+                .load(std::sync::atomic::Ordering::Relaxed)
         {
             return Err(ApiError::forbidden(
                 resource.subject(),
