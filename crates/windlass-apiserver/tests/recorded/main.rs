@@ -40,6 +40,7 @@ cases!(
     authorization,
     configmap_life,
     crd_cel,
+    crd_cel_cost,
     crd_cel_rules,
     crd_columns,
     crd_definition,
