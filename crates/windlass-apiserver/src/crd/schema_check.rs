@@ -1,8 +1,7 @@
 //! What is wrong with the schema of a definition.
 //!
-//! Three looks at it, in this order: whether it is structural, whether its defaults fit it, and
-//! whether each part of it may be said and says something together with the others. Rules are
-//! compiled and weighed only where nothing else is wrong.
+//! Three looks: whether it is structural, whether its defaults fit it, and whether its parts may be
+//! said together. Rules are compiled and weighed only where nothing else is wrong.
 
 use super::list_check::{keys_of_items, map_items, not_among, set_items};
 use super::path::{child, index, key};
@@ -22,8 +21,7 @@ const REASONS: &[&str] = &[
 const RULE_LIMIT: u64 = 10_000_000;
 const TOTAL_LIMIT: u64 = 100_000_000;
 
-/// Everything that is wrong with a schema. With a status subresource its root may say less; what
-/// rules cost is not held against a version that has not changed.
+/// With a status subresource the root may say less; an unchanged version may cost what it did.
 pub(super) fn check(
     schema: &Schema,
     has_status: bool,
@@ -123,7 +121,6 @@ enum Cardinality {
     Unbounded,
 }
 
-/// A schema on its way to be looked at.
 #[derive(Clone)]
 struct Place {
     at: String,
