@@ -118,7 +118,7 @@ fn api_group(name: &str, versions: &[String]) -> Value {
 /// `/api/v1` and `/apis/<group>/<version>`.
 pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Answer> {
     let Some(resources) = known.of_version(group, version) else {
-        return if known.is_path(group, version) {
+        return if Known::is_path(group) {
             Err(ApiError::resource_not_found())
         } else {
             Ok(Answer::no_such_path())

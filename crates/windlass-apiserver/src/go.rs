@@ -20,6 +20,7 @@ pub(crate) fn plus_v(value: &Value) -> String {
                 .collect();
             format!("map[{}]", entries.join(" "))
         }
+        Value::Number(number) if number.is_f64() => float(number.as_f64().unwrap_or_default()),
         other => other.to_string(),
     }
 }
@@ -44,6 +45,48 @@ pub(crate) fn sharp_v(value: &Value) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// `fmt.Sprint(number)` of a float64.
+pub(crate) fn float(number: f64) -> String {
+    if number != 0.0 && !(1e-5..1e21).contains(&number.abs()) {
+        let text = format!("{number:e}");
+        // Go gives an exponent its sign and two digits.
+        if let Some((digits, exponent)) = text.split_once('e') {
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(rest) => ('-', rest),
+                None => ('+', exponent),
+            };
+            return format!("{digits}e{sign}{exponent:0>2}");
+        }
+    }
+    number.to_string()
+}
+
+/// Why Go would not take a regular expression.
+pub(crate) fn regex_error(pattern: &str) -> Result<(), String> {
+    let Err(error) = regex::Regex::new(pattern) else {
+        return Ok(());
+    };
+    let count = |c: char| pattern.matches(c).count();
+    Err(if count('(') > count(')') {
+        format!("error parsing regexp: missing closing ): `{pattern}`")
+    } else if count(')') > count('(') {
+        format!("error parsing regexp: unexpected ): `{pattern}`")
+    } else if count('[') > count(']') {
+        let from = pattern.find('[').unwrap_or_default();
+        format!(
+            "error parsing regexp: missing closing ]: `{}`",
+            &pattern[from..]
+        )
+    } else {
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or_default();
+        format!(
+            "error parsing regexp: {}",
+            why.trim_start_matches("error: ")
+        )
+    })
 }
 
 /// The name of a type in a decoding error: `int32`, `map[string]string`, `[]v1.Container`.

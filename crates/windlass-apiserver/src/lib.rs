@@ -15,6 +15,7 @@ mod apply;
 mod auth;
 mod autoscaler;
 mod bootstrap;
+mod cel;
 mod clock;
 mod crd;
 mod custom;

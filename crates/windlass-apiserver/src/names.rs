@@ -48,6 +48,14 @@ pub(crate) fn wildcard_errors(name: &str) -> Vec<String> {
 }
 
 /// A label that begins with a letter.
+/// The same where its length is counted in bytes: names of kinds, plurals and versions.
+pub(crate) fn label_1035_errors(name: &str) -> Vec<String> {
+    let errors = old_label_errors(name).into_iter();
+    errors
+        .map(|error| error.replace("63 characters", "63 bytes"))
+        .collect()
+}
+
 pub(crate) fn old_label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {

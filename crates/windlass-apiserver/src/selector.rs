@@ -105,11 +105,15 @@ impl Selector {
                 let found = match field.as_str() {
                     "metadata.name" => object.key.name(),
                     "metadata.namespace" => object.key.namespace(),
-                    _ => object
-                        .fields
-                        .iter()
-                        .find(|(known, _)| **known == **field)
-                        .map_or("", |(_, value)| value),
+                    _ => {
+                        let known = object.fields.iter().find(|(known, _)| **known == **field);
+                        let Some((_, value)) = known else {
+                            // It was stored before anybody could ask for this field.
+                            let found = crate::store::field_text(&object.value(), field);
+                            return (found == *wanted) == *equal;
+                        };
+                        value
+                    }
                 };
                 (found == wanted) == *equal
             })

@@ -129,11 +129,19 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is not shown at all.
+    pub(crate) fn duplicate_hidden(field: impl Into<String>) -> Cause {
+        cause("FieldValueDuplicate", field, "Duplicate value".to_owned())
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
         cause(
             "FieldValueTooLong",
             field,
-            format!("Too long: may not be more than {max} bytes"),
+            format!(
+                "Too long: may not be more than {max} {}",
+                if max == 1 { "byte" } else { "bytes" }
+            ),
         )
     }
 

@@ -82,15 +82,22 @@ fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
 
 fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {
     match (value, ty) {
-        (None | Some(Value::Null), _) => Value::Null,
-        (Some(value), "date") => value
-            .as_str()
-            .map_or(Value::Null, |text| age(text, now).into()),
-        (Some(value @ (Value::Number(_) | Value::Bool(_))), "integer" | "number" | "boolean") => {
-            value.clone()
+        (Some(Value::Null), "string") => "<no value>".into(),
+        (Some(Value::String(text)), "date") if text.parse::<Timestamp>().is_err() => {
+            "<invalid>".into()
         }
-        (Some(Value::String(text)), _) => text.as_str().into(),
-        (Some(other), _) => other.to_string().into(),
+        (Some(Value::String(text)), "date") => age(text, now).into(),
+        (Some(Value::Number(number)), "integer") if number.is_f64() => {
+            #[allow(clippy::cast_possible_truncation, reason = "as Go does it")]
+            let whole = number.as_f64().unwrap_or_default() as i64;
+            whole.into()
+        }
+        (Some(value @ Value::Number(_)), "integer" | "number")
+        | (Some(value @ Value::Bool(_)), "boolean") => value.clone(),
+        (Some(Value::String(text)), "string") => text.as_str().into(),
+        (Some(other), "string") => other.to_string().into(),
+        // A cell of another type than its column is empty.
+        _ => Value::Null,
     }
 }
 

@@ -120,11 +120,20 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
             whole_numbers(object);
-            let mut pruned = custom.prune_and_default(object);
-            pruned.sort();
-            reader.unknown.extend(pruned);
+            reader.unknown.extend(custom.read(object)?);
         }
     }
+    Ok(reader.unknown)
+}
+
+/// Reads the metadata of an object inside of another; its unknown fields come back.
+pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
+    let mut reader = Reader {
+        structure: "ObjectMeta".into(),
+        unknown: Vec::new(),
+    };
+    let ty = Type::Named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".into());
+    reader.read(metadata, &ty, &Place::default())?;
     Ok(reader.unknown)
 }
 

@@ -86,7 +86,7 @@ impl ApiServer {
         }
         let known = self.registry().known();
         let Some(resource) = known.find(&asked) else {
-            return if known.is_path(&asked.group, &asked.version) {
+            return if crate::registry::Known::is_path(&asked.group) {
                 Err(ApiError::resource_not_found())
             } else {
                 Ok(Answer::no_such_path())

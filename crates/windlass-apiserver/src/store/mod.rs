@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 pub(crate) use changes::{Change, ChangeKind};
-pub(crate) use object::{Key, Stored};
+pub(crate) use object::{Key, Stored, field_text};
 
 /// How many changes a table remembers. A watch or a page that needs older ones is told to start over.
 const CHANGES_KEPT: usize = 8_192;
@@ -150,6 +150,14 @@ impl Store {
 
     pub(crate) fn get(&self, table: &TableName, key: &Key) -> Option<Arc<Stored>> {
         self.lock().tables.get(table)?.objects.get(key).cloned()
+    }
+
+    /// Whether the table has an object for which `wanted` holds.
+    pub(crate) fn any(&self, table: &TableName, wanted: impl Fn(&Stored) -> bool) -> bool {
+        self.lock()
+            .tables
+            .get(table)
+            .is_some_and(|table| table.objects.values().any(|object| wanted(object)))
     }
 
     /// Objects of `namespace` (all when none) after `after`, in key order, at `revision` (the

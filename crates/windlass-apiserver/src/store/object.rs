@@ -142,7 +142,7 @@ fn labels_of(labels: &Map<String, Value>) -> BTreeMap<String, String> {
 }
 
 /// The value of a dotted field as selectors compare it: text as it is, absent as empty.
-fn field_text(value: &Value, field: &str) -> String {
+pub(crate) fn field_text(value: &Value, field: &str) -> String {
     let found = field
         .split('.')
         .try_fold(value, |value, part| value.get(part));

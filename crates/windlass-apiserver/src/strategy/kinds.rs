@@ -37,6 +37,7 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
             let stored: Vec<Value> = versions
                 .filter(|version| version["storage"] == true)
                 .map(|version| version["name"].clone())
+                .take(1)
                 .collect();
             object["status"] = json!({"storedVersions": stored});
         }
@@ -64,6 +65,8 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
         new["spec"] = old["spec"].clone();
     } else if resource.is("discovery.k8s.io", "endpointslices") {
         drop_topology(new);
+    } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        remember_storage_version(new);
     } else if resource.is("", "services") {
         services::drop_dependent(new, old);
     } else if resource.is("", "pods") {
@@ -106,6 +109,23 @@ fn drop_topology(slice: &mut Value) {
         if let Some(endpoint) = endpoint.as_object_mut() {
             endpoint.remove("deprecatedTopology");
         }
+    }
+}
+
+/// A definition's status knows every version that objects were ever stored in.
+fn remember_storage_version(definition: &mut Value) {
+    let versions = definition["spec"]["versions"].as_array();
+    let stored = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .map(|version| version["name"].clone());
+    if let (Some(name), Some(known)) = (
+        stored,
+        definition["status"]["storedVersions"].as_array_mut(),
+    ) && !known.contains(&name)
+    {
+        known.push(name);
     }
 }
 

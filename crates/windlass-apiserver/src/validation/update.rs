@@ -15,38 +15,13 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
     }
     let mut causes = Vec::new();
     workload(new, old, resource, &mut causes);
-    let mut immutable = |path: &str| {
-        let at = |object: &Value| {
-            path.split('.')
-                .fold(object.clone(), |value, part| value[part].clone())
-        };
-        if at(new) != at(old) {
-            causes.push(field::invalid(path, &at(new), IMMUTABLE));
-        }
-    };
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            immutable("spec.group");
-            immutable("spec.names.plural");
-            if is_established(old) {
-                immutable("spec.scope");
-                immutable("spec.names.kind");
-            }
-        }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             role_ref(&new["roleRef"], &old["roleRef"], &mut causes);
         }
         _ => {}
     }
     causes
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 /// Workloads and what they need.

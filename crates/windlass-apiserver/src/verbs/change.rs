@@ -95,7 +95,7 @@ impl Call<'_> {
         if subresource.is_empty() {
             admission::validate_change(self.server, resource, &new, old)?;
         }
-        if apply::equal_but_for_times(&new, old) {
+        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found) {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();
@@ -155,9 +155,9 @@ impl Call<'_> {
             causes.extend(again);
         }
         if self.resource.is_custom() {
-            causes.extend(self.kind_causes(new, Some(old)));
+            causes.extend(self.kind_causes(new, Some(old), subresource));
         } else if matches!(subresource, "" | "scale") {
-            let kind_causes = || self.kind_causes(new, Some(old));
+            let kind_causes = || self.kind_causes(new, Some(old), subresource);
             causes.extend(self.in_stored_form(new, |new| {
                 self.in_stored_form(old, |old| {
                     validation::check_change(new, old, &self.resource, kind_causes)
@@ -171,6 +171,14 @@ impl Call<'_> {
             }));
         }
         causes
+    }
+
+    /// Whether an object is stored as it is now: one from before its definition changed may read as
+    /// it does only because of what was filled in or left out.
+    fn is_stored_as(&self, new: &Value, found: &Stored) -> bool {
+        let custom = self.resource.custom.as_ref();
+        custom.is_none_or(|custom| custom.as_stored)
+            || apply::equal_but_for_times(&self.to_stored(new.clone()), &found.value())
     }
 
     /// Where kube-apiserver keeps an object, which some of its messages tell.

@@ -235,10 +235,10 @@ impl Call<'_> {
     fn warn_of_orphans(&self, options: &Options) {
         let silent = options.propagation.is_none() && options.orphan_dependents.is_none();
         if silent && self.resource.is("batch", "jobs") {
-            self.warn(
+            self.warn([
                 "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
                     .to_owned(),
-            );
+            ]);
         }
     }
 
@@ -384,10 +384,15 @@ impl Call<'_> {
     /// A definition stays until its objects are gone: see `custom`.
     fn fate_of_definition(&self, old: &Value) -> Fate {
         if object::is_terminating(old) {
+            let has_grace = old["metadata"].get("deletionGracePeriodSeconds").is_some();
             return if object::finalizers(old).is_empty() {
                 Fate::Gone
-            } else {
+            } else if has_grace {
                 Fate::Going
+            } else {
+                let mut marked = old.clone();
+                set_meta(&mut marked, "deletionGracePeriodSeconds", Some(0.into()));
+                Fate::Marked(marked)
             };
         }
         let mut marked = old.clone();
@@ -474,7 +479,7 @@ impl Call<'_> {
             }
         }
         let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
-        if self.resource.is_custom() {
+        if self.resource.is_custom() && self.wanted.shape == Shape::Object {
             metadata["continue"] = "".into();
         }
         if self.wanted.shape == Shape::Table {

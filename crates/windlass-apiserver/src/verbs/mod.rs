@@ -79,11 +79,13 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Tells the client something besides the answer, once.
-    pub(crate) fn warn(&self, sentence: String) {
+    /// Tells the client something besides the answer, the same once.
+    pub(crate) fn warn(&self, said: impl IntoIterator<Item = String>) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        if !warnings.contains(&sentence) {
-            warnings.push(sentence);
+        for sentence in said {
+            if !warnings.contains(&sentence) {
+                warnings.push(sentence);
+            }
         }
     }
 
@@ -96,11 +98,13 @@ impl<'a> Call<'a> {
 
     /// Does what is asked.
     pub(crate) async fn run(&self) -> Result<Answer> {
+        let custom = self.resource.custom.as_ref();
+        self.warn(custom.and_then(|custom| custom.deprecation.clone()));
         if self.resource.is("", "endpoints") {
-            self.warn(
+            self.warn([
                 "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
                     .to_owned(),
-            );
+            ]);
         }
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;

@@ -34,6 +34,9 @@ impl Call<'_> {
                         }
                         go::plus_v(patch)
                     }
+                    Patch::Json(_) | Patch::Merge(_) if self.resource.is_custom() => {
+                        object.to_string()
+                    }
                     Patch::Json(_) | Patch::Merge(_) => go::object_json(&object),
                 };
                 move |why: String| unreadable(shown, &why)

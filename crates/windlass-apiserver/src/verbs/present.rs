@@ -53,7 +53,7 @@ impl Call<'_> {
 pub(super) fn is_stored_form(resource: &Resource) -> bool {
     match &resource.custom {
         None => !resource.is("events.k8s.io", "events") && !resource.is_old_autoscaler(),
-        Some(custom) => custom.storage_version == resource.version,
+        Some(custom) => custom.reads_as_stored(),
     }
 }
 

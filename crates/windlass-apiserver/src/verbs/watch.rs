@@ -166,6 +166,9 @@ impl Cursor {
             if !self.ready.is_empty() {
                 continue;
             }
+            if self.is_superseded() {
+                return None;
+            }
             let bookmark = self.bookmark.unwrap_or(self.ends);
             tokio::select! {
                 biased;
@@ -179,6 +182,17 @@ impl Cursor {
                 }
             }
         }
+    }
+
+    /// Whether the definition of the kind has changed or gone: the watch ends, to be started anew.
+    fn is_superseded(&self) -> bool {
+        let resource = &self.resource;
+        let served = || {
+            self.server
+                .registry()
+                .find(&resource.group, &resource.version, &resource.plural)
+        };
+        resource.is_custom() && served().is_none_or(|served| !Arc::ptr_eq(&served, resource))
     }
 
     fn has_changes(&self) -> bool {

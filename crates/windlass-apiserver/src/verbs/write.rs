@@ -76,7 +76,7 @@ impl Call<'_> {
                 strange.join(", ")
             ))),
             FieldValidation::Strict | FieldValidation::Warn => {
-                strange.into_iter().for_each(|sentence| self.warn(sentence));
+                self.warn(strange);
                 Ok(())
             }
         }
@@ -110,19 +110,37 @@ impl Call<'_> {
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let mut causes = metadata::create_causes(object, &self.resource);
-        causes.extend(self.kind_causes(object, None));
+        causes.extend(self.kind_causes(object, None, ""));
         self.refuse(object, &causes)
     }
 
-    /// What is wrong by the rules of its kind with an object that is new, or that was `old`.
-    pub(super) fn kind_causes(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    /// What is wrong with an object by the rules of its kind.
+    pub(super) fn kind_causes(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        subresource: &str,
+    ) -> Vec<Cause> {
         if let Some(custom) = &self.resource.custom {
-            custom.validate(object)
+            self.warn(crd::finalizer_warnings(object, old));
+            let Some(old) = old else {
+                return custom.check_create(object);
+            };
+            let (causes, warnings) = custom.check_update(object, old, subresource);
+            self.warn(warnings);
+            causes
         } else if self
             .resource
             .is("apiextensions.k8s.io", "customresourcedefinitions")
         {
-            crd::validate(object)
+            let known = old.map(crd::unknown_formats).unwrap_or_default();
+            let strange = crd::unknown_formats(object).into_iter();
+            self.warn(
+                strange
+                    .filter(|format| !known.contains(format))
+                    .map(|format| format!("unrecognized format \"{format}\"")),
+            );
+            crd::validate(object, old)
         } else {
             self.in_stored_form(object, |object| {
                 validation::check(object, old, &self.resource)
@@ -158,6 +176,17 @@ impl Call<'_> {
         decided: Option<Managers>,
     ) -> Result<Written> {
         let resource = &self.resource;
+        if let Some(custom) = &resource.custom
+            && custom
+                .terminating
+                .load(std::sync::atomic::Ordering::Relaxed)
+        {
+            return Err(ApiError::forbidden(
+                resource.subject(),
+                meta(&object, "name"),
+                "create not allowed while custom resource definition is terminating",
+            ));
+        }
         self.place(&mut object)?;
         escalation::check(
             self.server,
@@ -287,8 +316,7 @@ impl Call<'_> {
             autoscaler::to_new(&mut object);
         }
         if let Some(custom) = &self.resource.custom {
-            object["apiVersion"] =
-                format!("{}/{}", self.resource.group, custom.storage_version).into();
+            custom.to_stored(&mut object, &self.resource.group);
         }
         object
     }
@@ -335,7 +363,7 @@ impl Call<'_> {
                 Written::Value(object) => object.clone(),
             };
             for sentence in validation::warnings(&self.resource, object) {
-                self.warn(sentence);
+                self.warn([sentence]);
             }
         }
         match written {
@@ -353,8 +381,8 @@ pub(super) fn to_requested(mut object: Value, resource: &Resource) -> Value {
     } else if resource.is_old_autoscaler() {
         autoscaler::to_old(&mut object);
     }
-    if resource.is_custom() {
-        object["apiVersion"] = resource.api_version().into();
+    if let Some(custom) = &resource.custom {
+        custom.to_requested(&mut object, &resource.api_version());
     }
     object
 }
