@@ -73,6 +73,8 @@ mod finalizer;
 mod handle;
 mod key;
 mod kind;
+mod leader;
+mod metrics;
 mod operator;
 mod program;
 mod queue;
@@ -95,6 +97,8 @@ pub use self::{
     handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},
-    operator::{Operator, Running, TaskContext},
+    leader::LeaderElection,
+    metrics::Metrics,
+    operator::{Debug, Launch, Operator, Running, TaskContext},
     program::main,
 };

@@ -98,6 +98,10 @@ impl Watches {
             let users: Arc<Mutex<BTreeSet<Key>>> = Arc::default();
             let (woken, queue) = (Arc::clone(&users), Arc::clone(queue));
             let subscription = store.subscribe(move |change| {
+                // Whoever starts it waits for the first list.
+                if change.initial {
+                    return;
+                }
                 let users = woken.lock().unwrap_or_else(PoisonError::into_inner);
                 wake(&queue, change, users.iter().cloned());
             });

@@ -5,7 +5,13 @@ use proptest::prelude::*;
 use super::*;
 
 fn core() -> Core {
-    Core::new("test", Activity::default(), Rate::default())
+    awake(Activity::default())
+}
+
+fn awake(activity: Activity) -> Core {
+    let mut core = Core::new("test", activity, Rate::default());
+    core.set_dormant(false);
+    core
 }
 
 fn key(name: &str) -> Key {
@@ -17,11 +23,11 @@ fn start() -> Instant {
 }
 
 fn taken(core: &mut Core, now: Instant) -> Option<String> {
-    core.next(now).map(|(key, _)| key.to_string())
+    core.next(now).map(|taken| taken.key.to_string())
 }
 
 fn add(core: &mut Core, name: &str, priority: Priority) {
-    core.add(key(name), priority, Cause::Timer);
+    core.add(key(name), priority, Cause::Timer, start());
 }
 
 #[test]
@@ -91,7 +97,7 @@ fn a_change_does_not_wait_for_the_backoff() {
 #[test]
 fn only_work_that_a_settled_cluster_would_do_is_activity() {
     let activity = Activity::default();
-    let mut core = Core::new("test", activity.clone(), Rate::default());
+    let mut core = awake(activity.clone());
     let now = start();
     add(&mut core, "a", Priority::High);
     assert!(activity.is_busy());
@@ -132,7 +138,7 @@ proptest! {
     #[test]
     fn every_add_is_followed_by_a_run(ops in prop::collection::vec(op(), 0..120)) {
         let activity = Activity::default();
-        let mut core = Core::new("test", activity.clone(), Rate::default());
+        let mut core = awake(activity.clone());
         let mut now = start();
         let mut running: BTreeSet<Key> = BTreeSet::new();
         // Keys that were added, or woken, after they last started.
@@ -142,11 +148,11 @@ proptest! {
                 Op::Add(name, high) => {
                     let key = key(&name.to_string());
                     let priority = if high { Priority::High } else { Priority::Low };
-                    core.add(key.clone(), priority, Cause::Timer);
+                    core.add(key.clone(), priority, Cause::Timer, now);
                     owed.insert(key);
                 }
                 Op::Take => {
-                    if let Some((key, _)) = core.next(now) {
+                    if let Some(Taken { key, .. }) = core.next(now) {
                         owed.remove(&key);
                         prop_assert!(running.insert(key), "one key runs twice at once");
                     } else {
@@ -178,7 +184,7 @@ proptest! {
         loop {
             let taken = core.next(now);
             match (taken, core.next_wake()) {
-                (Some((key, _)), _) => {
+                (Some(Taken { key, .. }), _) => {
                     owed.remove(&key);
                     core.finish(&key, Outcome::Settled, now);
                 }

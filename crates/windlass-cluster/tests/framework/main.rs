@@ -1,0 +1,8 @@
+//! What the framework promises, shown on a cluster.
+
+mod cache;
+mod controller;
+mod failure;
+mod needless_writes;
+mod own_writes;
+mod stage;
