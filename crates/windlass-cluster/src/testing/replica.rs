@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use windlass::manifests::leader;
-use windlass::{Clock, Environment, LeaderElection, Launch, Operator, Running};
+use windlass::{Clock, Environment, Launch, LeaderElection, Operator, Running};
 
 use super::cluster::{TestCluster, identity_of};
 use crate::operators::{self, Account};

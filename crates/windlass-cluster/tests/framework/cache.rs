@@ -1,6 +1,5 @@
 //! The cache: what is watched, how often, and what survives which interruption.
 
-
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
 use kube::api::PostParams;
 use kube::core::{DynamicObject, PartialObjectMeta};
@@ -28,7 +27,11 @@ impl<K: windlass::Kind> Reconciler for Reader<K> {
         let maps = self.maps.list(ctx, Select::all()).await?;
         let names: Vec<String> = maps.iter().map(ResourceExt::name_any).collect();
         let kind = K::kind(&());
-        self.log.push(format!("{kind} {} sees {}", object.name_any(), names.join(" ")));
+        self.log.push(format!(
+            "{kind} {} sees {}",
+            object.name_any(),
+            names.join(" ")
+        ));
         Ok(Next::settled())
     }
 }
@@ -57,7 +60,10 @@ async fn one_watch_serves_every_controller(cluster: TestCluster) {
     assert_eq!(count(&cluster, "readers", Verb::Watch, "configmaps"), 1);
     assert_eq!(count(&cluster, "readers", Verb::List, "configmaps"), 0);
     let last = log.take();
-    assert!(last.contains(&"Secret one sees a kube-root-ca.crt".to_owned()), "{last:?}");
+    assert!(
+        last.contains(&"Secret one sees a kube-root-ca.crt".to_owned()),
+        "{last:?}"
+    );
 }
 
 #[windlass_cluster::test]
@@ -94,7 +100,9 @@ async fn a_scope_of_two_namespaces_sees_these_and_no_third(cluster: TestCluster)
     log.take();
     for name in ["left", "right", "other", "default"] {
         let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), name);
-        maps.create(&PostParams::default(), &map("m", &[])).await.unwrap();
+        maps.create(&PostParams::default(), &map("m", &[]))
+            .await
+            .unwrap();
     }
     cluster.settle().await;
     assert_eq!(log.take(), ["left/m", "right/m"]);
@@ -140,7 +148,9 @@ fn witness(log: &Log) -> Operator {
 /// Three things happen that the witness does not see, and one that undoes itself.
 async fn happenings(cluster: &TestCluster) {
     cluster.delete::<ConfigMap>("gone").await;
-    cluster.patch::<ConfigMap>("changed", json!({"data": {"value": "2"}})).await;
+    cluster
+        .patch::<ConfigMap>("changed", json!({"data": {"value": "2"}}))
+        .await;
     cluster.create(map("new", &[("value", "1")])).await;
     cluster.delete::<ConfigMap>("again").await;
     cluster.create(map("again", &[("value", "2")])).await;
@@ -161,7 +171,13 @@ fn sorted(log: &Log) -> Vec<String> {
     lines
 }
 
-const EXPECTED: [&str; 5] = ["+again 2", "+new 1", "-again 1", "-gone 1", "changed 1 to 2"];
+const EXPECTED: [&str; 5] = [
+    "+again 2",
+    "+new 1",
+    "-again 1",
+    "-gone 1",
+    "changed 1 to 2",
+];
 
 #[windlass_cluster::test]
 async fn a_lost_connection_loses_and_repeats_nothing(cluster: TestCluster) {
@@ -204,7 +220,9 @@ async fn a_watch_that_is_too_old_starts_over_without_losing_or_repeating(cluster
 #[windlass_cluster::test]
 async fn a_server_that_does_not_stream_lists_is_asked_for_pages(cluster: TestCluster) {
     for number in 0..3 {
-        cluster.create(map(&format!("m{number}"), &[("value", "1")])).await;
+        cluster
+            .create(map(&format!("m{number}"), &[("value", "1")]))
+            .await;
     }
     cluster.fail(Failure::with(422).by("witness").on("configmaps").times(1));
     let log = Log::default();
@@ -235,7 +253,8 @@ impl Reconciler for Counter {
             .iter()
             .map(|gadget| gadget.data["spec"]["size"].to_string())
             .collect();
-        self.log.push(format!("{} sees {}", secret.name_any(), sizes.join(" ")));
+        self.log
+            .push(format!("{} sees {}", secret.name_any(), sizes.join(" ")));
         Ok(Next::settled())
     }
 }
@@ -255,7 +274,11 @@ async fn a_kind_may_come_and_go_and_come_back(cluster: TestCluster) {
     cluster.start(counter(&log)).await;
     cluster.create(secret("one")).await;
     cluster.advance(minutes(1)).await;
-    assert_eq!(log.take(), [""; 0], "it waits for the kind, and the cluster settles");
+    assert_eq!(
+        log.take(),
+        [""; 0],
+        "it waits for the kind, and the cluster settles"
+    );
     let polls = count(&cluster, "counter", Verb::Watch, "gadgets.example.com");
     assert!(polls <= 15, "{polls} requests in a minute");
     for round in 1..=2 {
@@ -264,7 +287,14 @@ async fn a_kind_may_come_and_go_and_come_back(cluster: TestCluster) {
         cluster.advance(seconds(20)).await;
         assert_eq!(log.take().last().unwrap(), &format!("one sees {round}"));
         let api = gadgets(cluster.client());
-        assert_eq!(api.list(&kube::api::ListParams::default()).await.unwrap().items.len(), 1);
+        assert_eq!(
+            api.list(&kube::api::ListParams::default())
+                .await
+                .unwrap()
+                .items
+                .len(),
+            1
+        );
         uninstall(&cluster).await;
         cluster.advance(minutes(6)).await;
         assert_eq!(log.take(), ["one sees "]);
@@ -297,7 +327,8 @@ impl Reconciler for Curious {
         if secret.labels().contains_key("curious") {
             let gadgets = self.watches.start(ctx, &kind, &Scope::all()).await?;
             let gadgets = gadgets.list(ctx, Select::all()).await?;
-            self.log.push(format!("{} sees {}", secret.name_any(), gadgets.len()));
+            self.log
+                .push(format!("{} sees {}", secret.name_any(), gadgets.len()));
         } else {
             self.watches.stop(ctx, &kind, &Scope::all());
         }
@@ -315,7 +346,8 @@ async fn watches_start_and_stop_at_run_time(cluster: TestCluster) {
         watches: declare.watches([Grant::new("example.com", "gadgets", Right::READ)]),
         log: told.clone(),
     };
-    let operator = Operator::new("curious").controller(Controller::of_existing().reconciler(declare));
+    let operator =
+        Operator::new("curious").controller(Controller::of_existing().reconciler(declare));
     cluster.start(operator).await;
     cluster.create(secret("one")).await;
     cluster.create(secret("two")).await;
@@ -361,7 +393,8 @@ impl Reconciler for Finder {
         let names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
         let secret = self.secrets.get(ctx, "hidden").await?;
         let labels = secret.map(|secret| secret.labels().len());
-        self.log.push(format!("{} {labels:?} {}", map.name_any(), names.join(" ")));
+        self.log
+            .push(format!("{} {labels:?} {}", map.name_any(), names.join(" ")));
         let nowhere = self.by_node.find(ctx, "nowhere").await?;
         assert!(nowhere.is_empty());
         Ok(Next::settled())
@@ -372,21 +405,26 @@ impl Reconciler for Finder {
 async fn an_index_finds_and_metadata_is_enough(cluster: TestCluster) {
     let log = Log::default();
     let told = log.clone();
-    let scope = Scope::all().namespace("default").labels(&[("app", "x")].into_iter().collect());
+    let scope = Scope::all()
+        .namespace("default")
+        .labels(&[("app", "x")].into_iter().collect());
     let declare = move |declare: &mut Declare<ConfigMap>| {
         let pods = declare.reads(Pod::waking_everyone().scoped(scope.clone()));
         let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         Finder {
             by_node: declare.index(&pods, node),
             secrets: declare.reads(
-                PartialObjectMeta::<Secret>::referenced_by(|_: &ConfigMap| "hidden").metadata_only(),
+                PartialObjectMeta::<Secret>::referenced_by(|_: &ConfigMap| "hidden")
+                    .metadata_only(),
             ),
             log: told.clone(),
         }
     };
     let only = Scope::all().field("metadata.name", "look");
     let finder = Controller::of_existing().scoped(only).reconciler(declare);
-    cluster.start(Operator::new("finder").controller(finder)).await;
+    cluster
+        .start(Operator::new("finder").controller(finder))
+        .await;
     cluster.create(map("look", &[])).await;
     let mut hidden = secret("hidden");
     hidden.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
@@ -397,7 +435,9 @@ async fn an_index_finds_and_metadata_is_enough(cluster: TestCluster) {
             "metadata": {"name": name, "labels": {"app": app}},
             "spec": {"containers": [{"name": "main", "image": "a"}]},
         });
-        cluster.create::<Pod>(serde_json::from_value(pod).unwrap()).await;
+        cluster
+            .create::<Pod>(serde_json::from_value(pod).unwrap())
+            .await;
     }
     cluster.settle().await;
     let lines = log.take();
@@ -410,10 +450,14 @@ async fn a_transform_reduces_what_is_kept(cluster: TestCluster) {
     let operator = Operator::new("reduced")
         .controller(reader::<ConfigMap>(&log, Scope::all()))
         .transform::<ConfigMap>(|map| {
-            map["metadata"]["name"] = format!("{}!", map["metadata"]["name"].as_str().unwrap()).into();
+            map["metadata"]["name"] =
+                format!("{}!", map["metadata"]["name"].as_str().unwrap()).into();
         });
     cluster.start(operator).await;
-    assert_eq!(log.take().last().unwrap(), "ConfigMap kube-root-ca.crt! sees kube-root-ca.crt!");
+    assert_eq!(
+        log.take().last().unwrap(),
+        "ConfigMap kube-root-ca.crt! sees kube-root-ca.crt!"
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@ use windlass::{
 };
 use windlass_cluster::{TestCluster, hours, minutes, seconds};
 
-use crate::stage::{Log, gadget, install, map, secret, Gadget};
+use crate::stage::{Gadget, Log, gadget, install, map, secret};
 
 /// Says why it was called.
 struct Listener<K> {
@@ -24,7 +24,8 @@ impl<K: Kind> Reconciler for Listener<K> {
     type Object = K;
 
     async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Next> {
-        self.log.push(format!("{}: {}", object.name_any(), ctx.cause()));
+        self.log
+            .push(format!("{}: {}", object.name_any(), ctx.cause()));
         Ok((self.next)(ctx))
     }
 }
@@ -49,7 +50,9 @@ async fn predicates_choose_what_wakes(cluster: TestCluster) {
     let controller = Controller::of_existing::<Gadget>()
         .only(Predicate::generation_changed())
         .reconciler(declare);
-    cluster.start(Operator::new("choosy").controller(controller)).await;
+    cluster
+        .start(Operator::new("choosy").controller(controller))
+        .await;
     cluster.create(gadget("g", 1)).await;
     cluster.create(map("m", &[("a", "1")])).await;
     cluster.settle().await;
@@ -58,10 +61,14 @@ async fn predicates_choose_what_wakes(cluster: TestCluster) {
     cluster.patch::<Gadget>("g", label.clone()).await;
     cluster.settle().await;
     assert_eq!(log.take(), [""; 0], "its labels are not its generation");
-    cluster.patch::<Gadget>("g", json!({"spec": {"size": 2}})).await;
+    cluster
+        .patch::<Gadget>("g", json!({"spec": {"size": 2}}))
+        .await;
     cluster.settle().await;
     assert_eq!(log.take(), ["g: gadgets.example.com default/g changed"]);
-    cluster.patch::<ConfigMap>("m", json!({"data": {"a": "2"}})).await;
+    cluster
+        .patch::<ConfigMap>("m", json!({"data": {"a": "2"}}))
+        .await;
     cluster.settle().await;
     assert_eq!(log.take(), [""; 0]);
     cluster.patch::<ConfigMap>("m", label).await;
@@ -86,7 +93,9 @@ async fn something_outside_the_cluster_wakes_too(cluster: TestCluster) {
             log: told.clone(),
             next: settled,
         });
-    cluster.start(Operator::new("called").controller(controller)).await;
+    cluster
+        .start(Operator::new("called").controller(controller))
+        .await;
     cluster.create(secret("one")).await;
     cluster.settle().await;
     log.take();
@@ -109,7 +118,9 @@ async fn a_resync_looks_at_everything_again(cluster: TestCluster) {
             log: told.clone(),
             next: settled,
         });
-    cluster.start(Operator::new("again").controller(controller)).await;
+    cluster
+        .start(Operator::new("again").controller(controller))
+        .await;
     cluster.create(secret("one")).await;
     cluster.create(secret("two")).await;
     cluster.settle().await;
@@ -133,13 +144,14 @@ async fn a_reconcile_can_be_due_at_a_time(cluster: TestCluster) {
     }
     let log = Log::default();
     let told = log.clone();
-    let controller = Controller::of_existing::<Secret>().reconciler(
-        move |_: &mut Declare<Secret>| Listener {
+    let controller =
+        Controller::of_existing::<Secret>().reconciler(move |_: &mut Declare<Secret>| Listener {
             log: told.clone(),
             next: at_three,
-        },
-    );
-    cluster.start(Operator::new("punctual").controller(controller)).await;
+        });
+    cluster
+        .start(Operator::new("punctual").controller(controller))
+        .await;
     cluster.create(secret("one")).await;
     cluster.settle().await;
     assert_eq!(log.take().len(), 1);

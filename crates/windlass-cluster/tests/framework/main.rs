@@ -3,6 +3,7 @@
 mod cache;
 mod controller;
 mod failure;
+mod leader;
 mod needless_writes;
 mod own_writes;
 mod stage;

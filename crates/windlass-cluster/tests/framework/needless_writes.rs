@@ -74,7 +74,11 @@ fn service(secret: &Secret) -> Service {
 
 fn credentials(secret: &Secret) -> Secret {
     let mut made = Secret::default();
-    made.metadata.name = secret.metadata.name.as_ref().map(|name| format!("{name}-made"));
+    made.metadata.name = secret
+        .metadata
+        .name
+        .as_ref()
+        .map(|name| format!("{name}-made"));
     made.string_data = Some([("user".to_owned(), "admin".to_owned())].into());
     made
 }
@@ -100,7 +104,9 @@ fn operator() -> Operator {
             if secret.metadata.owner_references.is_some() {
                 return Ok(Next::settled());
             }
-            self.deployments.apply(ctx, wanted(deployment).wanted(secret).unwrap()).await?;
+            self.deployments
+                .apply(ctx, wanted(deployment).wanted(secret).unwrap())
+                .await?;
             self.services.apply(ctx, service(secret)).await?;
             self.secrets.apply(ctx, credentials(secret)).await?;
             Ok(Next::settled())
@@ -151,7 +157,11 @@ async fn what_the_server_rewrites_is_written_once_and_not_after_a_restart(cluste
     assert_eq!(active(&cluster, settled), [""; 0]);
     cluster.restart_operators().await;
     cluster.advance(hours(1)).await;
-    assert_eq!(active(&cluster, settled), [""; 0], "nor does a new process send anything");
+    assert_eq!(
+        active(&cluster, settled),
+        [""; 0],
+        "nor does a new process send anything"
+    );
 }
 
 #[windlass_cluster::test]
@@ -163,7 +173,9 @@ async fn a_field_no_longer_wanted_is_removed_by_one_request(cluster: TestCluster
     cluster.settle().await;
     let directory = || async {
         let spec = cluster.get::<Deployment>("one").await.spec.unwrap();
-        spec.template.spec.unwrap().containers[0].working_dir.clone()
+        spec.template.spec.unwrap().containers[0]
+            .working_dir
+            .clone()
     };
     assert_eq!(directory().await.as_deref(), Some("/"));
     for restart in [false, true] {
@@ -176,7 +188,10 @@ async fn a_field_no_longer_wanted_is_removed_by_one_request(cluster: TestCluster
         cluster.patch::<Secret>("one", label(Value::Null)).await;
         cluster.advance(minutes(10)).await;
         assert_eq!(directory().await, None);
-        assert_eq!(active(&cluster, before), ["patch deployments.apps one in default"]);
+        assert_eq!(
+            active(&cluster, before),
+            ["patch deployments.apps one in default"]
+        );
     }
 }
 
@@ -212,10 +227,15 @@ async fn an_object_the_cache_does_not_know_yet_is_not_taken_over(cluster: TestCl
     assert_eq!(map.data.unwrap()["by"], "them");
     assert_eq!(map.metadata.owner_references, None);
     let applied = writes(&cluster, "greedy");
-    let applied = applied.iter().filter(|one| one.starts_with("patch configmaps"));
+    let applied = applied
+        .iter()
+        .filter(|one| one.starts_with("patch configmaps"));
     assert_eq!(applied.count(), 1, "refused once, and known from then on");
     // It goes, and the name is free.
     cluster.delete::<ConfigMap>("wanted").await;
     cluster.advance(minutes(2)).await;
-    assert_eq!(cluster.get::<ConfigMap>("wanted").await.data.unwrap()["by"], "greedy");
+    assert_eq!(
+        cluster.get::<ConfigMap>("wanted").await.data.unwrap()["by"],
+        "greedy"
+    );
 }

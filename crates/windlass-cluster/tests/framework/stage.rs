@@ -25,6 +25,14 @@ impl Log {
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
+
+    /// The lines since the last call, each once: what is made wakes its maker again.
+    pub(crate) fn distinct(&self) -> Vec<String> {
+        let mut lines = self.take();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
 }
 
 pub(crate) fn named(name: &str) -> ObjectMeta {
@@ -42,7 +50,9 @@ pub(crate) fn secret(name: &str) -> Secret {
 }
 
 pub(crate) fn map(name: &str, data: &[(&str, &str)]) -> ConfigMap {
-    let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let data = data
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     ConfigMap {
         metadata: named(name),
         data: Some(data.collect()),

@@ -114,11 +114,8 @@ impl Service<Request<Body>> for Guard {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (client, gate, metrics) = (
-            self.client.clone(),
-            self.gate.clone(),
-            self.metrics.clone(),
-        );
+        let (client, gate, metrics) =
+            (self.client.clone(), self.gate.clone(), self.metrics.clone());
         let host = Arc::clone(&self.host);
         Box::pin(async move {
             let method = request.method().clone();

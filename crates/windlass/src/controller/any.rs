@@ -167,7 +167,9 @@ fn bind<K: Kind>(
     };
     shared.metrics.live().add_queue(&info.name, &wires.queue);
     let metrics = shared.metrics.controller(&settings.name);
-    metrics.workers.set(i64::try_from(settings.concurrency).unwrap_or(i64::MAX));
+    metrics
+        .workers
+        .set(i64::try_from(settings.concurrency).unwrap_or(i64::MAX));
     // Indexes follow the reconciled objects before these are enqueued.
     for wiring in declare.wiring {
         wiring(&wires);

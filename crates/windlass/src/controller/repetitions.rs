@@ -124,7 +124,9 @@ mod tests {
             })
         };
         let note = |version, value| repetitions.note(&writer, &kind, &key, &answer(version, value));
-        let told: Vec<u32> = (0..20).filter_map(|version| note(version, "same")).collect();
+        let told: Vec<u32> = (0..20)
+            .filter_map(|version| note(version, "same"))
+            .collect();
         assert_eq!(told, [5, 10, 20]);
         for version in 0..20 {
             let value = version.to_string();

@@ -119,7 +119,10 @@ impl Elector {
                 Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {}
                 answer => {
                     let since = Instant::now();
-                    *seen = Some(Seen { lease: answer?, since });
+                    *seen = Some(Seen {
+                        lease: answer?,
+                        since,
+                    });
                     return Ok(true);
                 }
             }
@@ -177,7 +180,9 @@ impl Elector {
     /// Writes the lease as ours; a conflict if it has changed.
     async fn write(&self, lease: &Lease) -> kube::Result<Lease> {
         let (name, params) = (&self.election.name, PostParams::default());
-        self.leases().replace(name, &params, &self.ours(lease)).await
+        self.leases()
+            .replace(name, &params, &self.ours(lease))
+            .await
     }
 
     fn ours(&self, lease: &Lease) -> Lease {

@@ -110,7 +110,11 @@ impl Collector for Live {
                 longest,
             ),
             ("windlass_cache_objects", "Objects in the cache", objects),
-            ("windlass_cache_bytes", "Memory the cache takes, roughly", bytes),
+            (
+                "windlass_cache_bytes",
+                "Memory the cache takes, roughly",
+                bytes,
+            ),
             (
                 "windlass_cache_staleness_seconds",
                 "How long the server has said nothing on a watch",

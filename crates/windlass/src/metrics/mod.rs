@@ -269,7 +269,10 @@ impl Metrics {
     }
 
     pub(crate) fn leads(&self, lease: &str, leads: bool) {
-        let gauge = self.0.master.get_or_create_owned(&owned(&[("name", lease)]));
+        let gauge = self
+            .0
+            .master
+            .get_or_create_owned(&owned(&[("name", lease)]));
         gauge.set(i64::from(leads));
     }
 
@@ -286,7 +289,9 @@ impl Metrics {
 }
 
 fn owned(labels: &[(&'static str, &str)]) -> Labels {
-    let owned = labels.iter().map(|(name, value)| (*name, (*value).to_owned()));
+    let owned = labels
+        .iter()
+        .map(|(name, value)| (*name, (*value).to_owned()));
     owned.collect()
 }
 

@@ -34,7 +34,11 @@ impl Debug {
         let stores = caches.iter().flat_map(|caches| caches.all());
         let missing = stores.filter(|store| !store.is_synced());
         let named = missing.map(|store| {
-            let why = if store.is_missing() { " (not served)" } else { "" };
+            let why = if store.is_missing() {
+                " (not served)"
+            } else {
+                ""
+            };
             format!("{}{why}", store.kind)
         });
         named.collect()
@@ -46,9 +50,10 @@ impl Debug {
         let queues = live.queues();
         let queues = queues.iter().map(|(controller, queue)| {
             let snapshot = queue.snapshot();
-            let failing = snapshot.failing.iter().map(
-                |(key, failures)| json!({"object": key.to_string(), "failures": failures}),
-            );
+            let failing = snapshot
+                .failing
+                .iter()
+                .map(|(key, failures)| json!({"object": key.to_string(), "failures": failures}));
             json!({
                 "controller": &**controller,
                 "changed": snapshot.high,

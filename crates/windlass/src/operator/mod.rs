@@ -19,16 +19,14 @@ use kube::ResourceExt;
 use tracing::warn;
 use windlass_manifests::{Description, Part};
 
-use self::task::Task;
 pub(crate) use self::running::Signals;
+use self::task::Task;
 pub use self::{
     debug::Debug,
     running::{Launch, Running},
     task::TaskContext,
 };
-use crate::{
-    AnyController, Environment, Grant, Kind, KindInfo, Metrics, Result, cache::Transform,
-};
+use crate::{AnyController, Environment, Grant, Kind, KindInfo, Metrics, Result, cache::Transform};
 
 /// An operator: its controllers and background tasks under one name.
 ///
@@ -108,7 +106,11 @@ impl Operator {
     /// What somebody who runs the operator should know: watches that keep more in memory than
     /// they should.
     pub fn warnings(&self) -> Vec<String> {
-        let parts: Vec<Part> = self.controllers.iter().map(AnyController::describe).collect();
+        let parts: Vec<Part> = self
+            .controllers
+            .iter()
+            .map(AnyController::describe)
+            .collect();
         let watched = parts.iter().flat_map(|part| {
             let unlimited = part.watches.iter().filter(|watch| watch.scope.is_none());
             unlimited.map(|watch| (part.name.as_str(), watch.resource.as_str()))

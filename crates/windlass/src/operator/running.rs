@@ -101,8 +101,7 @@ impl Running {
             stopping: CancellationToken::new(),
         };
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
-        let (mut work, mut events, mut election) =
-            (JoinSet::new(), JoinSet::new(), JoinSet::new());
+        let (mut work, mut events, mut election) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         // Every controller has subscribed before the first watch starts.
         let runs: Vec<_> = operator
             .controllers
