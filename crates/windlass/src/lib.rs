@@ -78,6 +78,7 @@ mod metrics;
 mod operator;
 mod program;
 mod queue;
+mod serve;
 
 pub use kube::core::{Expression, Selector};
 pub use windlass_manifests as manifests;
@@ -101,4 +102,5 @@ pub use self::{
     metrics::Metrics,
     operator::{Debug, Launch, Operator, Running, TaskContext},
     program::main,
+    serve::{Endpoint, Readers},
 };

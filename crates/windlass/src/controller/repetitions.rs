@@ -123,7 +123,9 @@ mod tests {
                 "data": {"k": value},
             })
         };
-        let note = |version, value| repetitions.note(&writer, &kind, &key, &answer(version, value));
+        let note = |version: u32, value: &str| {
+            repetitions.note(&writer, &kind, &key, &answer(version, value))
+        };
         let told: Vec<u32> = (0..20)
             .filter_map(|version| note(version, "same"))
             .collect();

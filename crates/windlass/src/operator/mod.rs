@@ -4,6 +4,7 @@
 //! resource definitions, the role, and the manifests.
 
 mod debug;
+mod rights;
 mod running;
 mod task;
 
