@@ -5,5 +5,6 @@ mod controller;
 mod failure;
 mod leader;
 mod needless_writes;
+mod observability;
 mod own_writes;
 mod stage;
