@@ -25,7 +25,7 @@ use windlass_apiserver::{ApiServer, Config as ServerConfig, Hooks, Identity, Out
 /// How many objects a replica works on at once.
 const WORKERS: usize = 4;
 const OBJECTS: usize = 150;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Writes its name on every secret, whoever wrote before.
 struct Signer {

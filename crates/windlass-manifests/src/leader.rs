@@ -22,7 +22,7 @@ pub fn role(description: &Description, namespace: &str) -> (Role, RoleBinding) {
         verbs: verbs.iter().map(ToString::to_string).collect(),
         ..PolicyRule::default()
     };
-    let role = Role {
+    let allowed = Role {
         metadata: metadata.clone(),
         rules: Some(vec![
             // A name does not limit who may create: the object is not there yet.
@@ -44,5 +44,5 @@ pub fn role(description: &Description, namespace: &str) -> (Role, RoleBinding) {
             ..Subject::default()
         }]),
     };
-    (role, binding)
+    (allowed, binding)
 }

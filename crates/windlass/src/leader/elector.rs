@@ -205,7 +205,6 @@ impl Elector {
                 lease_transitions: Some(transitions + i32::from(changes && lease.spec.is_some())),
                 ..spec
             }),
-            ..Lease::default()
         }
     }
 

@@ -38,13 +38,13 @@ impl Access {
     }
 
     /// Lets the request pass, or says why not.
-    pub(super) async fn check<B>(&self, request: &Request<B>) -> Result<(), Answer> {
+    pub(super) async fn check<B>(&self, request: &Request<B>) -> Result<(), Box<Answer>> {
         let header = request.headers().get(header::AUTHORIZATION);
         let token = header
             .and_then(|value| value.to_str().ok())
             .and_then(|value| value.strip_prefix("Bearer "));
         let Some(token) = token else {
-            return Err(text(StatusCode::UNAUTHORIZED, "Unauthorized\n"));
+            return refuse(StatusCode::UNAUTHORIZED, "Unauthorized\n");
         };
         let path = request.uri().path();
         let question = (token.to_owned(), path.to_owned());
@@ -53,7 +53,7 @@ impl Access {
         }
         let answer = self.review(token, path).await;
         match answer {
-            Ok(None) => Err(text(StatusCode::UNAUTHORIZED, "Unauthorized\n")),
+            Ok(None) => refuse(StatusCode::UNAUTHORIZED, "Unauthorized\n"),
             Ok(Some(allowed)) => {
                 self.remember(question, allowed);
                 verdict(allowed)
@@ -61,7 +61,7 @@ impl Access {
             Err(error) => {
                 warn!(%error, "cannot ask the API server who may read this");
                 let why = "cannot tell whether you may\n";
-                Err(text(StatusCode::INTERNAL_SERVER_ERROR, why))
+                refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
             }
         }
     }
@@ -116,10 +116,14 @@ impl Access {
     }
 }
 
-fn verdict(allowed: bool) -> Result<(), Answer> {
+fn refuse(code: StatusCode, why: &'static str) -> Result<(), Box<Answer>> {
+    Err(Box::new(text(code, why)))
+}
+
+fn verdict(allowed: bool) -> Result<(), Box<Answer>> {
     if allowed {
         Ok(())
     } else {
-        Err(text(StatusCode::FORBIDDEN, "Forbidden\n"))
+        refuse(StatusCode::FORBIDDEN, "Forbidden\n")
     }
 }

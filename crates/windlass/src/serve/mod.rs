@@ -69,7 +69,7 @@ impl Endpoint {
                 if let Some(access) = access
                     && let Err(refusal) = access.check(&request).await
                 {
-                    return refusal;
+                    return *refusal;
                 }
                 page(&debug, request.uri().path())
             }
