@@ -73,9 +73,12 @@ mod finalizer;
 mod handle;
 mod key;
 mod kind;
+mod leader;
+mod metrics;
 mod operator;
 mod program;
 mod queue;
+mod serve;
 
 pub use kube::core::{Expression, Selector};
 pub use windlass_manifests as manifests;
@@ -95,6 +98,9 @@ pub use self::{
     handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},
-    operator::{Operator, Running, TaskContext},
+    leader::LeaderElection,
+    metrics::Metrics,
+    operator::{Debug, Launch, Operator, Running, TaskContext},
     program::main,
+    serve::{Endpoint, Readers},
 };

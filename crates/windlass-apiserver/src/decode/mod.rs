@@ -119,7 +119,6 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
                 "ObjectMeta".clone_into(&mut reader.structure);
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
-            whole_numbers(object);
             reader.unknown.extend(custom.read(object)?);
         }
     }
@@ -254,11 +253,7 @@ impl Reader {
                     {
                         true
                     }
-                    Some(field) => {
-                        let zero = is_zero(value)
-                            && matches!(ty, Type::Named(ty) if protobuf::is_by_value(ty, name));
-                        !zero && !is_nothing(value, &field.ty)
-                    }
+                    Some(field) => !is_nothing(value, &field.ty),
                 });
                 self.structure = outer;
                 Ok(())
@@ -329,7 +324,7 @@ fn is_nothing(value: &Value, ty: &Type) -> bool {
 }
 
 /// Without a type, a number that is whole is shown as such, however it was written.
-fn whole_numbers(value: &mut Value) {
+pub(crate) fn whole_numbers(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
         Value::Object(map) => map.values_mut().for_each(whole_numbers),
@@ -344,16 +339,6 @@ fn whole_numbers(value: &mut Value) {
             }
         }
         _ => {}
-    }
-}
-
-/// What a scalar holds in Go when nobody set it.
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Bool(value) => !value,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        _ => false,
     }
 }
 

@@ -7,7 +7,6 @@ use super::{apps, cluster, event, job, limits, pod, template};
 use crate::resource::Resource;
 use crate::status::{Cause, field};
 
-const IMMUTABLE: &str = "field is immutable";
 /// Everything that `new` changes and may not.
 pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
     if resource.is_custom() {

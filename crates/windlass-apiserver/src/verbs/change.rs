@@ -12,7 +12,7 @@ use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Stored, WriteError};
-use crate::{admission, metadata, strategy, validation};
+use crate::{admission, decode, metadata, strategy, validation};
 
 /// How often a patch that lost a race is tried again.
 const RACE_RETRIES: usize = 64;
@@ -92,6 +92,9 @@ impl Call<'_> {
         self.fill_defaults(&mut new);
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
+        if resource.is_custom() {
+            decode::whole_numbers(&mut new);
+        }
         if subresource.is_empty() {
             admission::validate_change(self.server, resource, &new, old)?;
         }

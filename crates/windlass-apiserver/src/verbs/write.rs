@@ -237,6 +237,9 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
+        if resource.is_custom() {
+            decode::whole_numbers(&mut object);
+        }
         admission::validate(self.server, resource, self.namespace(), &object)?;
         if !matches!(meta(&object, "resourceVersion"), "" | "0") {
             return Err(WriteOr::Refused(ApiError::without_reason(

@@ -3,6 +3,8 @@
 //! From it come the running process ([`Operator::start`], [`main`](crate::main)), the custom
 //! resource definitions, the role, and the manifests.
 
+mod debug;
+mod rights;
 mod running;
 mod task;
 
@@ -18,9 +20,14 @@ use kube::ResourceExt;
 use tracing::warn;
 use windlass_manifests::{Description, Part};
 
+pub(crate) use self::running::Signals;
 use self::task::Task;
-pub use self::{running::Running, task::TaskContext};
-use crate::{AnyController, Environment, Grant, Kind, KindInfo, Result, cache::Transform};
+pub use self::{
+    debug::Debug,
+    running::{Launch, Running},
+    task::TaskContext,
+};
+use crate::{AnyController, Environment, Grant, Kind, KindInfo, Metrics, Result, cache::Transform};
 
 /// An operator: its controllers and background tasks under one name.
 ///
@@ -32,6 +39,7 @@ pub struct Operator {
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
     transforms: BTreeMap<KindInfo, Transform>,
+    metrics: Metrics,
 }
 
 impl Operator {
@@ -43,6 +51,7 @@ impl Operator {
             controllers: Vec::new(),
             tasks: Vec::new(),
             transforms: BTreeMap::new(),
+            metrics: Metrics::default(),
         }
     }
 
@@ -113,7 +122,8 @@ impl Operator {
             .into_iter()
             .map(|name| {
                 format!(
-                    "{name} watches every secret of the cluster: the cache holds them all, and                      the role may read them all; give the watch a scope"
+                    "{name} watches every secret of the cluster: the cache holds them all, and \
+                     the role may read them all; give the watch a scope"
                 )
             })
             .collect()
@@ -157,20 +167,29 @@ impl Operator {
         }
     }
 
-    /// Starts caches, queues, controllers and tasks on the current tokio runtime.
+    /// What it counts, over all its starts in this process.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Starts caches, queues, controllers and tasks on the current tokio runtime, alone: without
+    /// an election.
     ///
     /// May be called again, for a second start after the first was stopped or dropped.
     pub fn start(&self, client: kube::Client, environment: Environment) -> Running {
+        self.launch(client, environment, Launch::default())
+    }
+
+    /// As [`start`](Self::start), with a say in how.
+    pub fn launch(
+        &self,
+        client: kube::Client,
+        environment: Environment,
+        launch: Launch,
+    ) -> Running {
         for warning in self.warnings() {
             warn!(operator = %self.name, "{warning}");
         }
-        Running::start(
-            &self.name,
-            &self.controllers,
-            &self.tasks,
-            &self.transforms,
-            client,
-            environment,
-        )
+        Running::start(self, client, environment, launch)
     }
 }

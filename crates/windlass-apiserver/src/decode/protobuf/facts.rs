@@ -23,8 +23,6 @@ pub(super) struct Table {
     kinds: HashMap<String, usize>,
     by_name: HashMap<String, usize>,
     types: Vec<Message>,
-    /// Per type, the scalars by their JSON names whose zero is the same as their absence.
-    by_value: HashMap<String, HashSet<String>>,
 }
 
 impl Table {
@@ -38,13 +36,6 @@ impl Table {
     /// The type of that `OpenAPI` name.
     pub(super) fn named(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
-    }
-
-    /// Whether Go keeps this field of a type by value: it cannot tell zero from absence then.
-    pub(super) fn is_by_value(&self, ty: &str, field: &str) -> bool {
-        self.by_value
-            .get(ty)
-            .is_some_and(|fields| fields.contains(field))
     }
 
     /// A type, by the number that fields refer to it by.
@@ -151,14 +142,6 @@ impl Table {
             .iter()
             .map(|(name, value)| Message::from_raw(name, value, &by_name))
             .collect();
-        let by_value = by_name
-            .iter()
-            .filter_map(|(name, id)| {
-                let mut fields = HashSet::new();
-                scalars(types.get(*id)?, &types, &mut fields);
-                Some((name.clone(), fields))
-            })
-            .collect();
         let kinds = raw
             .kinds
             .iter()
@@ -168,25 +151,6 @@ impl Table {
             kinds,
             by_name,
             types,
-            by_value,
-        }
-    }
-}
-
-/// The scalars that are by value, those of embedded structs included.
-fn scalars(message: &Message, types: &[Message], out: &mut HashSet<String>) {
-    for field in message.fields.iter().filter(|field| !field.pointer) {
-        match field.kind {
-            Kind::Message(id) if field.shown == Shown::Inline => {
-                if let Some(inner) = types.get(id) {
-                    scalars(inner, types, out);
-                }
-            }
-            Kind::Message(_) | Kind::Bytes => {}
-            _ if field.many == Many::One => {
-                out.insert(field.json.clone());
-            }
-            _ => {}
         }
     }
 }

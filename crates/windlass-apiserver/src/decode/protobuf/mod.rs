@@ -78,11 +78,6 @@ pub(crate) fn decode(body: &[u8], expected: &Expected<'_>) -> Result<Value, Fail
     Ok(object)
 }
 
-/// Whether a scalar that is zero is the same as one that is not there, in this field of a type.
-pub(crate) fn is_by_value(ty: &str, field: &str) -> bool {
-    facts::get().is_by_value(ty, field)
-}
-
 /// Reads one message as JSON.
 fn read(message: &'static Message, data: &[u8]) -> Result<Value, WireError> {
     let parsed = Parsed::read(message, data)?;
