@@ -62,6 +62,40 @@ fn establish(server: &ApiServer, key: &Key, definition: &Value) {
     server.store().open(&TableName::new(&group, &plural));
 }
 
+/// Serves what the stored definitions define, and nothing else; goes on where a server that ended
+/// was interrupted.
+pub(crate) fn restore(server: &ApiServer) {
+    let Ok(listing) = server.store().list(&definitions(), None, None, None) else {
+        return;
+    };
+    let stored: Vec<_> = listing
+        .objects
+        .iter()
+        .map(|object| (object.key.clone(), object.value()))
+        .collect();
+    let known = server.registry().known();
+    for resource in known.all().filter(|resource| resource.is_custom()) {
+        let defined = |(_, definition): &(Key, Value)| {
+            names(definition) == (resource.group.clone(), resource.plural.clone())
+        };
+        if !stored.iter().any(defined) {
+            server
+                .registry()
+                .set_custom(&resource.group, &resource.plural, Vec::new());
+        }
+    }
+    for (key, definition) in &stored {
+        if object::is_terminating(definition) {
+            let (group, plural) = names(definition);
+            let versions = crd::resources(definition);
+            server.registry().set_custom(&group, &plural, versions);
+            clean_up(server, definition);
+        } else {
+            establish(server, key, definition);
+        }
+    }
+}
+
 fn withdraw(server: &ApiServer, definition: &Value) {
     let (group, plural) = names(definition);
     server.registry().set_custom(&group, &plural, Vec::new());

@@ -1,6 +1,7 @@
 //! The server as a value: what it holds, how it is made, and how it is reached without a socket.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,7 +18,7 @@ use crate::random::Random;
 use crate::registry::Registry;
 use crate::services::ServiceRange;
 use crate::status::ApiError;
-use crate::store::Store;
+use crate::store::{StorageError, Store};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
@@ -112,17 +113,34 @@ struct Inner {
 }
 
 impl ApiServer {
-    /// A server with nothing stored but the namespaces and roles every cluster has.
+    /// A server with nothing stored but the namespaces and roles every cluster has, in memory.
     pub fn new(config: Config) -> Self {
-        let server = Self(Arc::new(Inner {
-            store: Store::new(),
+        let server = Self::with_store(config, Store::new());
+        crate::bootstrap::run(&server);
+        server
+    }
+
+    /// A server that keeps what it stores in `folder`, and has what was kept there. Whatever it
+    /// acknowledges is durable. The folder must be used by one server at a time.
+    pub fn open(config: Config, folder: &Path) -> Result<Self, StorageError> {
+        let server = Self::with_store(config, Store::kept_in(folder)?);
+        crate::bootstrap::run(&server);
+        crate::restore::run(&server);
+        server
+            .store()
+            .flush()
+            .map_err(|lost| StorageError::not_written(folder, &lost.0))?;
+        Ok(server)
+    }
+
+    fn with_store(config: Config, store: Store) -> Self {
+        Self(Arc::new(Inner {
+            store,
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
             config,
-        }));
-        crate::bootstrap::run(&server);
-        server
+        }))
     }
 
     /// The server without a socket, as seen by `identity`: a [`tower::Service`] for `kube::Client::new`.

@@ -60,6 +60,9 @@ impl ApiServer {
         B: http_body::Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if self.store().was_taken_back() {
+            crate::restore::run(self);
+        }
         let (parts, body) = request.into_parts();
         let identity = self.authenticate(&parts.headers, connection)?;
         let path = parts.uri.path();
@@ -105,7 +108,12 @@ impl ApiServer {
             body,
             wanted,
         )?;
-        let result = call.run().await;
+        let result = if asked.verb.writes() {
+            let written = self.store().durably(call.run()).await;
+            written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
+        } else {
+            call.run().await
+        };
         let outcome = match &result {
             Ok(answer) => Outcome {
                 code: answer.code,

@@ -150,7 +150,7 @@ impl Call<'_> {
                 At::Now | At::NotOlderThan(_) => (None, None),
             },
         };
-        let listing = store.list(&self.resource.table, namespace, after.as_ref(), revision).map_err(|error| match error {
+        let listing = store.published().list(&self.resource.table, namespace, after.as_ref(), revision).map_err(|error| match error {
             RevisionError::Future => too_large(revision.unwrap_or_default(), store.revision()),
             RevisionError::Compacted(_) if after.is_some() => ApiError::expired(
                 "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",

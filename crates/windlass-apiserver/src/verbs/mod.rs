@@ -131,7 +131,10 @@ impl<'a> Call<'a> {
     }
 
     fn get(&self) -> Result<Answer> {
-        let found = self.find()?;
+        let stored = self.server.store().published();
+        let found = stored
+            .get(&self.resource.table, &self.key())
+            .ok_or_else(|| self.not_found())?;
         Ok(self.present(&found))
     }
 

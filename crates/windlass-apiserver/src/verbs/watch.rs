@@ -173,6 +173,7 @@ impl Cursor {
     fn send_present(&mut self, end_mark: bool) -> Result<()> {
         let store = self.server.store();
         let listing = store
+            .published()
             .list(
                 &self.resource.table,
                 self.request.namespace.as_deref(),
