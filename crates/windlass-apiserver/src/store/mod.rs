@@ -293,7 +293,11 @@ impl Store {
         table: &TableName,
         revision: u64,
     ) -> Result<Vec<Arc<Change>>, RevisionError> {
-        match self.lock().tables.get(table) {
+        let inner = self.lock();
+        match inner.tables.get(table) {
+            None if revision < inner.history_from => {
+                Err(RevisionError::Compacted(inner.history_from))
+            }
             None => Ok(Vec::new()),
             Some(table) => Ok(table
                 .changes
@@ -343,6 +347,9 @@ impl Published<'_> {
         }
         let answered = revision.unwrap_or(inner.revision);
         let objects = match (inner.tables.get(table), revision) {
+            (None, _) if answered < inner.history_from => {
+                return Err(RevisionError::Compacted(inner.history_from));
+            }
             (None, _) => Vec::new(),
             (Some(table), Some(revision)) if revision < table.changes.latest() => {
                 let past = table.at(revision)?;

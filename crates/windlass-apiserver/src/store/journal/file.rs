@@ -5,8 +5,8 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// One folder.
@@ -31,6 +31,8 @@ pub(crate) trait Files: Send + Sync + fmt::Debug {
 pub(crate) trait Growing: Send + fmt::Debug {
     /// Writes at the end. After an error part of it may be there.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Writes what is there already once more, so that the next sync is sure to write it.
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes durable what was written.
     fn sync(&mut self) -> io::Result<()>;
     /// Cuts the file off after `length` bytes.
@@ -77,7 +79,8 @@ impl Files for Disk {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn Growing>> {
-        let file = OpenOptions::new().append(true).open(self.0.join(name))?;
+        let mut file = OpenOptions::new().write(true).open(self.0.join(name))?;
+        file.seek(SeekFrom::End(0))?;
         Ok(Box::new(OnDisk(file)))
     }
 
@@ -106,7 +109,12 @@ impl Growing for OnDisk {
         self.0.sync_data()
     }
 
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
     fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
+        self.0.set_len(length)?;
+        self.0.seek(SeekFrom::Start(length)).map(|_| ())
     }
 }

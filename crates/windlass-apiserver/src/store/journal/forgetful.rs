@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::file::{Files, Growing};
@@ -36,7 +37,9 @@ struct Content {
     written: Vec<u8>,
     durable: Vec<u8>,
     /// What a failed sync left behind: it is thought to be written, and never will be.
-    poisoned: Vec<std::ops::Range<usize>>,
+    poisoned: Vec<Range<usize>>,
+    /// What was written once more since the last sync.
+    rewritten: Vec<Range<usize>>,
 }
 
 /// What a power cut leaves of a write that was not synced.
@@ -131,7 +134,7 @@ impl Content {
         Self {
             written: left.clone(),
             durable: left,
-            poisoned: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -261,8 +264,24 @@ impl Growing for OnDisk {
         }
         if !no_sync {
             content.durable = content.written.clone();
+            let rewritten = std::mem::take(&mut content.rewritten);
+            let mended = |lost: &Range<usize>| {
+                let covers = |range: &Range<usize>| range.start <= lost.start && lost.end <= range.end;
+                rewritten.iter().any(covers)
+            };
+            content.poisoned.retain(|lost| !mended(lost));
         }
         disk.note();
+        Ok(())
+    }
+
+    fn rewrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let start = usize::try_from(offset).map_err(io::Error::other)?;
+        let mut disk = self.0.disk();
+        let content = disk.content(self.1);
+        let range = start..start + bytes.len();
+        assert_eq!(&content.written[range.clone()], bytes, "it is there already");
+        content.rewritten.push(range);
         Ok(())
     }
 
@@ -272,6 +291,10 @@ impl Growing for OnDisk {
         let content = disk.content(self.1);
         let freed = content.written.len().saturating_sub(length);
         content.written.truncate(length);
+        for range in &mut content.poisoned {
+            range.end = range.end.min(length).max(range.start);
+        }
+        content.poisoned.retain(|range| !range.is_empty());
         disk.room = disk.room.map(|room| room + freed);
         disk.note();
         Ok(())

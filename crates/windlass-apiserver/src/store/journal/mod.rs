@@ -48,6 +48,8 @@ use frame::{FileKind, HEADER_LENGTH, Header};
 const SNAPSHOT_AFTER: u64 = 16 * 1024 * 1024;
 /// Or when there are this many of them: each failure starts a log.
 const LOGS_KEPT: u64 = 32;
+/// How much room there must be for a new log.
+const ROOM: usize = 16 * 1024;
 /// After a frame's payload reached this size the rest waits for the next frame.
 const FRAME_TARGET: usize = 4 * 1024 * 1024;
 
@@ -105,7 +107,9 @@ impl Journal {
                 );
                 log.truncate(found.length)?;
             }
-            // What a killed server had written but not synced is shown from now on: make it last.
+            // What a killed server had written but not synced is shown from now on: make it last. It
+            // is written again, because its own sync may have failed, and the kernel forgets that.
+            log.rewrite(found.last_frame.0, &found.last_frame.1)?;
             log.sync()?;
             journal.files.sync_folder()?;
             Ok(log)
@@ -151,7 +155,10 @@ impl Journal {
         if let Ok(mut old) = self.files.open(&file_name(FileKind::Log, self.number)) {
             let _ = old.truncate(self.length).and_then(|()| old.sync());
         }
-        self.start_log(self.number + 1, revision)
+        // A log that never got anything is made anew: a disk that stays full leaves no trail of them.
+        let unused = self.length == HEADER_LENGTH as u64;
+        let number = self.number + u64::from(!unused);
+        self.start_log(number, revision)
     }
 
     /// Whether it is time for a snapshot.
@@ -196,7 +203,13 @@ impl Journal {
         let kind = FileKind::Log;
         let header = Header { kind, number, base }.encode();
         let name = file_name(kind, number);
-        let log = create_durably(&*self.files, &name, |file| file.append(&header))?;
+        let log = create_durably(&*self.files, &name, |file| {
+            // No use in a log that has no room for anything.
+            file.append(&header)?;
+            file.append(&[0; ROOM])?;
+            file.sync()?;
+            file.truncate(HEADER_LENGTH as u64)
+        })?;
         self.log = Some(log);
         self.number = number;
         self.logs.insert(number);

@@ -1,6 +1,7 @@
 //! Reading everything back.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::error::JournalError;
 use super::file::Files;
@@ -25,6 +26,8 @@ pub(super) struct Found {
     /// The last log, and how much of it is good.
     pub(super) number: u64,
     pub(super) length: u64,
+    /// Where the last good frame of that log is, and its bytes; none when there is no frame.
+    pub(super) last_frame: (u64, Vec<u8>),
     /// How many bytes after that are not.
     pub(super) torn: Option<usize>,
     pub(super) logs: BTreeSet<u64>,
@@ -66,6 +69,7 @@ pub(super) fn recover(
     }
     let latest = snapshots.last().copied().unwrap_or(start);
     let (mut earlier, mut length, mut torn) = (0, 0, None);
+    let mut last_frame = (0, Vec::new());
     let mut next = Some(Log::read(files, start)?);
     for number in start..=last {
         let Some(log) = next.take() else { break };
@@ -85,8 +89,9 @@ pub(super) fn recover(
                 earlier += log.bytes.len() as u64;
             }
         } else {
-            let good;
-            (_, good) = log.replay(revision, u64::MAX, sink)?;
+            let ends;
+            (_, ends) = log.replay(revision, u64::MAX, sink)?;
+            let good = ends.end;
             if let Some(offset) = frame::frame_after(&log.bytes, good) {
                 tracing::error!(file = log.name, offset, "a whole frame follows a damaged one");
                 return Err(JournalError::Damaged {
@@ -95,12 +100,14 @@ pub(super) fn recover(
                 });
             }
             length = good as u64;
+            last_frame = (ends.start as u64, log.bytes[ends].to_vec());
             torn = Some(log.bytes.len() - good).filter(|torn| *torn > 0);
         }
     }
     Ok(Some(Found {
         number: last,
         length,
+        last_frame,
         torn,
         logs,
         snapshots,
@@ -202,20 +209,20 @@ impl Log {
     }
 
     /// Tells the changes after `revision` up to `limit`; returns the last one's revision, and where
-    /// good frames end.
+    /// the last good frame is.
     fn replay(
         &self,
         mut revision: u64,
         limit: u64,
         sink: &mut dyn FnMut(Recovered),
-    ) -> Result<(u64, usize), JournalError> {
-        let mut at = HEADER_LENGTH;
+    ) -> Result<(u64, Range<usize>), JournalError> {
+        let (mut start, mut at) = (HEADER_LENGTH, HEADER_LENGTH);
         while let Some((payload, end)) = frame::frame_at(&self.bytes, at) {
             for record in Records::of(payload) {
                 match record {
                     Ok(Record::Change(table, kind, object)) if object.revision > revision => {
                         if object.revision > limit {
-                            return Ok((revision, at));
+                            return Ok((revision, start..at));
                         }
                         revision = object.revision;
                         sink(Recovered::Record(Record::Change(table, kind, object)));
@@ -228,8 +235,8 @@ impl Log {
                     }
                 }
             }
-            at = end;
+            (start, at) = (at, end);
         }
-        Ok((revision, at))
+        Ok((revision, start..at))
     }
 }

@@ -50,6 +50,11 @@ impl Writer {
             })
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_failing(&self) -> bool {
+        self.state.is_failing()
+    }
+
     fn patience(&self) -> Option<Duration> {
         if self.state.is_failing() {
             Some(RETRY_INTERVAL)

@@ -21,8 +21,12 @@ struct Scene {
     store: Store,
     writer: Writer,
     /// Every change that was made: its revision, its table and name, and the value it left.
-    made: Vec<(u64, Place, Option<Value>)>,
+    made: Vec<Made>,
+    /// Those whose sync failed, until the journal was mended: the disk may have them all the same.
+    failed: Vec<Made>,
 }
+
+type Made = (u64, Place, Option<Value>);
 
 type Place = (usize, usize);
 
@@ -50,6 +54,7 @@ impl Scene {
             store,
             writer,
             made: Vec::new(),
+            failed: Vec::new(),
         })
     }
 
@@ -79,13 +84,20 @@ impl Scene {
     fn write(&mut self) {
         self.writer.step(Some(Duration::ZERO));
         self.writer.finish_snapshot(true);
-        self.files.disk().acknowledged = self.store.revision();
+        let revision = self.store.revision();
+        self.files.disk().acknowledged = revision;
+        if self.store.was_taken_back() {
+            let taken_back = self.made.iter().position(|(at, ..)| *at > revision);
+            self.failed = taken_back.map_or_else(Vec::new, |first| self.made.split_off(first));
+        } else if !self.writer.is_failing() {
+            self.failed.clear();
+        }
     }
 
-    /// What the changes up to `revision` left.
+    /// What the changes up to `revision` left, failed ones of those revisions included.
     fn expected(&self, revision: u64) -> BTreeMap<Place, Value> {
         let mut objects = BTreeMap::new();
-        for (at, place, left) in &self.made {
+        for (at, place, left) in self.made.iter().chain(&self.failed) {
             if *at <= revision {
                 match left {
                     Some(value) => objects.insert(*place, value.clone()),
