@@ -26,8 +26,9 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// Start the embedded cluster: an API server, controllers and a node on this machine.
 ///
-/// It is for developing and testing operators, not for production. Objects are kept in memory:
-/// they go with the cluster.
+/// It is for developing and testing operators, not for production. What is stored in it outlives
+/// it: the next `windlass up` with the same data folder goes on from there. `windlass down --purge`
+/// removes it.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  windlass up\n  windlass up --with memcached --sample --detach"
@@ -36,7 +37,7 @@ pub(crate) struct Up {
     /// Where the API server listens; port 0 is any free one. Default: the port of last time, or a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Where certificates, logs and the node's state are kept
+    /// Where objects, certificates, logs and the node's state are kept; one cluster at a time can use it
     #[arg(long, default_value = ".windlass")]
     data_dir: PathBuf,
     /// Where the kubeconfig is written. Default: `kubeconfig` in the data folder
@@ -256,7 +257,10 @@ impl Up {
         };
         println!("  node        {node}");
         println!("  operators   {operators}");
-        println!("  objects     in memory: they go with the cluster");
+        println!(
+            "  objects     kept in {} until `windlass down --purge`",
+            self.data_dir.display()
+        );
         println!("  kubeconfig  {}\n", state.kubeconfig.display());
         if self.sample {
             print!("{}", status::tables(&client).await?);

@@ -47,7 +47,7 @@ pub(super) struct Header {
 
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(super) enum HeaderError {
+pub(crate) enum HeaderError {
     #[error("it is not a {0} of windlass")]
     Foreign(&'static str),
     #[error("its format is version {0}; this windlass reads version {VERSION}")]
