@@ -12,7 +12,7 @@ use http::{Request, Response, StatusCode};
 use crate::auth::rbac::Rbac;
 use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
-use crate::http::{Body, ResourceRequest};
+use crate::http::{Body, ResourceRequest, Room};
 use crate::node::NodeClient;
 use crate::random::Random;
 use crate::registry::Registry;
@@ -85,6 +85,12 @@ pub struct Config {
     pub service_account_key: Option<SigningKey>,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
+    /// How many requests that only read are served at a time; 0 is any number.
+    pub max_requests_in_flight: usize,
+    /// How many that write.
+    pub max_mutating_requests_in_flight: usize,
+    /// How many connections are open at a time; `None` leaves the process some of its files.
+    pub max_connections: Option<usize>,
 }
 
 impl Default for Config {
@@ -96,6 +102,9 @@ impl Default for Config {
             nodes: None,
             service_account_key: None,
             hooks: None,
+            max_requests_in_flight: 400,
+            max_mutating_requests_in_flight: 200,
+            max_connections: None,
         }
     }
 }
@@ -109,6 +118,7 @@ struct Inner {
     registry: Registry,
     accounts: Accounts,
     rbac: Rbac,
+    room: Room,
     config: Config,
 }
 
@@ -139,6 +149,10 @@ impl ApiServer {
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
+            room: Room::new(
+                config.max_requests_in_flight,
+                config.max_mutating_requests_in_flight,
+            ),
             config,
         }))
     }
@@ -178,6 +192,14 @@ impl ApiServer {
 
     pub(crate) fn rbac(&self) -> &Rbac {
         &self.0.rbac
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    pub(crate) fn max_connections(&self) -> Option<usize> {
+        self.0.config.max_connections
     }
 
     pub(crate) fn clock(&self) -> &Clock {

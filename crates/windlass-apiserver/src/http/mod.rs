@@ -3,18 +3,22 @@
 mod answer;
 mod body;
 mod negotiate;
+mod overload;
 mod request;
 mod serve;
+mod stall;
 
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
 pub(crate) use negotiate::{Encoding, Shape, Wanted, decode_object, decode_yaml, media_type};
+pub(crate) use overload::Room;
 pub(crate) use request::{Query, parse, percent_decode};
 pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -27,6 +31,8 @@ use crate::{discovery, openapi, verbs};
 
 /// The largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// How long a client may take to send it.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl ApiServer {
     /// Answers one request. `connection` is who the connection belongs to, known from its certificate.
@@ -77,6 +83,9 @@ impl ApiServer {
         let selected = selected_name(&asked, &query);
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
         let identity = self.impersonate(identity, &parts.headers, &action)?;
+        let Ok(_room) = self.make_room(&identity, &asked) else {
+            return Ok(Answer::too_many_requests());
+        };
         if let Err(refusal) = self.authorize(&identity, &action) {
             let outcome = Outcome {
                 code: refusal.code,
@@ -154,7 +163,13 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, BODY_LIMIT).collect().await {
+    let read = Limited::new(body, BODY_LIMIT).collect();
+    let Ok(read) = tokio::time::timeout(BODY_TIMEOUT, read).await else {
+        return Err(ApiError::timeout(
+            "request did not complete within the allotted timeout",
+        ));
+    };
+    match read {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -670,6 +670,8 @@ fn request(name: String, method: &str, path: String) -> Step {
         content_type: None,
         body: None,
         raw_body: None,
+        long_body: None,
+        hex_body: None,
         identity: Identity::Admin,
         capture: BTreeMap::new(),
         watch: None,

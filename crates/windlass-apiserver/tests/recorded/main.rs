@@ -38,6 +38,7 @@ cases!(
     apply_deployment,
     authentication,
     authorization,
+    bad_input,
     configmap_life,
     custom_resource,
     custom_resource_schema,

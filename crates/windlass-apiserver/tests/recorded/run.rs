@@ -196,9 +196,13 @@ fn request(
         request = request.header(name, filled(value, variables)?);
     }
     let body = match (&step.body, &step.raw_body) {
-        (Some(body), _) => filled(&body.to_string(), variables)?,
-        (None, Some(raw)) => filled(raw, variables)?,
-        (None, None) => String::new(),
+        (Some(body), _) => filled(&body.to_string(), variables)?.into_bytes(),
+        (None, Some(raw)) => filled(raw, variables)?.into_bytes(),
+        (None, None) => match (&step.long_body, &step.hex_body) {
+            (Some(long), _) => long.text().into_bytes(),
+            (None, Some(digits)) => bytes_of(digits)?,
+            (None, None) => Vec::new(),
+        },
     };
     if !body.is_empty() {
         request = request.header(
@@ -207,8 +211,17 @@ fn request(
         );
     }
     request
-        .body(Body::from(body.into_bytes()))
+        .body(Body::from(body))
         .map_err(|error| error.to_string())
+}
+
+/// The bytes that hexadecimal digits stand for; spaces are left out.
+fn bytes_of(digits: &str) -> Result<Vec<u8>, String> {
+    digits
+        .split_whitespace()
+        .flat_map(|word| (0..word.len() / 2).map(move |at| &word[2 * at..2 * at + 2]))
+        .map(|pair| u8::from_str_radix(pair, 16).map_err(|error| format!("{pair}: {error}")))
+        .collect()
 }
 
 /// Replaces `{name}` where a variable of that name could be meant: other braces are JSON's own.
