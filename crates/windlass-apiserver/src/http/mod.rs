@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use crate::auth::{Action, Identity, ResourceAction, selected_name};
@@ -50,10 +50,16 @@ impl ApiServer {
         let told_in = wanted
             .as_ref()
             .map_or(Encoding::Json, |wanted| wanted.encoding);
-        self.answer(request, connection, wanted)
+        let only_head = request.method() == Method::HEAD;
+        let response = self
+            .answer(request, connection, wanted)
             .await
             .unwrap_or_else(|error| Answer::error(&error))
-            .into_response(told_in)
+            .into_response(told_in);
+        if only_head {
+            return response.map(|_| Body::pieces([]));
+        }
+        response
     }
 
     async fn answer<B>(
@@ -71,14 +77,21 @@ impl ApiServer {
         }
         let (parts, body) = request.into_parts();
         let identity = self.authenticate(&parts.headers, connection)?;
-        let path = parts.uri.path();
+        let Some(path) = percent_decode(parts.uri.path(), false) else {
+            return Ok(Answer::text(StatusCode::BAD_REQUEST, "400 Bad Request"));
+        };
+        let path = path.as_str();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let Some(asked) = parse(&parts.method, path, &query) else {
             let verb = parts.method.as_str().to_ascii_lowercase();
             let action = Action::Path { verb: &verb, path };
             let identity = self.impersonate(identity, &parts.headers, &action)?;
             self.authorize(&identity, &action)?;
-            return self.answer_path(path, &parts.headers);
+            return if parts.method == Method::GET || !self.is_served(path) {
+                self.answer_path(path, &parts.headers)
+            } else {
+                Err(ApiError::method_not_allowed())
+            };
         };
         let selected = selected_name(&asked, &query);
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
@@ -103,6 +116,11 @@ impl ApiServer {
             };
         };
         let wanted = wanted?;
+        if let Some(why) = asked.name.as_deref().and_then(crate::names::not_in_a_path) {
+            let name = asked.name.as_deref().unwrap_or_default();
+            let message = format!("Name parameter invalid: {name:?}: {why}");
+            return Err(ApiError::bad_request(message));
+        }
         let body = read_body(body).await?;
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
@@ -135,6 +153,22 @@ impl ApiServer {
         };
         self.after(&identity, &asked, outcome).await;
         result
+    }
+
+    /// Whether a path is one that can be read and nothing else: discovery, or a resource that was
+    /// asked for in a way nobody knows.
+    fn is_served(&self, path: &str) -> bool {
+        let known = self.registry().known();
+        if let Some(asked) = parse(&Method::GET, path, &Query::default()) {
+            return known.find(&asked).is_some();
+        }
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match parts.as_slice() {
+            ["version" | "api" | "apis"] => true,
+            ["api", version] => known.of_version("", version).is_some(),
+            ["apis", group, version] => known.of_version(group, version).is_some(),
+            _ => false,
+        }
     }
 
     /// Paths that are not resources.
