@@ -10,7 +10,7 @@ use tower::ServiceExt;
 use windlass_apiserver::InProcess;
 
 /// Where they are sent.
-pub const PLURALS: &[&str] = &[
+pub(crate) const PLURALS: &[&str] = &[
     "api/v1/namespaces/default/pods",
     "api/v1/namespaces/default/services",
     "api/v1/namespaces/default/configmaps",
@@ -29,11 +29,11 @@ pub const PLURALS: &[&str] = &[
 
 /// One request, as text.
 #[derive(Clone, Debug)]
-pub struct Sent {
-    pub method: &'static str,
-    pub path: String,
-    pub content_type: &'static str,
-    pub body: String,
+pub(crate) struct Sent {
+    pub(crate) method: &'static str,
+    pub(crate) path: String,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: String,
 }
 
 fn any_tree() -> impl Strategy<Value = Value> {
@@ -106,7 +106,7 @@ fn any_tree() -> impl Strategy<Value = Value> {
 }
 
 /// Any request.
-pub fn any_request() -> impl Strategy<Value = Sent> {
+pub(crate) fn any_request() -> impl Strategy<Value = Sent> {
     let method = proptest::sample::select(vec![
         "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD",
     ]);
@@ -158,7 +158,7 @@ pub fn any_request() -> impl Strategy<Value = Sent> {
 }
 
 /// The status of the answer; 0 when the request could not even be made.
-pub async fn send(client: &InProcess, sent: &Sent) -> u16 {
+pub(crate) async fn send(client: &InProcess, sent: &Sent) -> u16 {
     let request = Request::builder()
         .method(sent.method)
         .uri(&sent.path)
@@ -174,7 +174,7 @@ pub async fn send(client: &InProcess, sent: &Sent) -> u16 {
 }
 
 /// Objects for requests to change.
-pub async fn furnish(client: &InProcess) {
+pub(crate) async fn furnish(client: &InProcess) {
     let things = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
