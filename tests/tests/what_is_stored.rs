@@ -50,7 +50,10 @@ fn a_data_folder_that_is_in_use_is_refused() {
         let refused = folder.windlass(command);
         assert_eq!(refused.status.code(), Some(1));
         let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(said.contains(".windlass is in use by another windlass"), "{said}");
+        assert!(
+            said.contains(".windlass is in use by another windlass"),
+            "{said}"
+        );
     }
 }
 
@@ -64,6 +67,9 @@ fn a_store_that_cannot_be_read_is_refused_and_left_as_it_is() {
     let refused = folder.windlass(&["up", "--no-node", "--detach"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("00000001.log cannot be read: it is not a log of windlass"), "{said}");
+    assert!(
+        said.contains("00000001.log cannot be read: it is not a log of windlass"),
+        "{said}"
+    );
     assert_eq!(std::fs::read(&log).expect("it is there"), b"not a log");
 }

@@ -52,7 +52,12 @@ async fn send(
     };
     let answer = client.clone().oneshot(request).await.expect("infallible");
     let code = answer.status().as_u16();
-    let body = answer.into_body().collect().await.expect("whole").to_bytes();
+    let body = answer
+        .into_body()
+        .collect()
+        .await
+        .expect("whole")
+        .to_bytes();
     (code, body)
 }
 
@@ -73,7 +78,10 @@ fn escaped(text: &str) -> String {
         .fold(String::new(), |out, byte| format!("{out}%{byte:02X}"))
 }
 
-fn any_value(keys: &'static [&'static str], words: &'static [&'static str]) -> BoxedStrategy<Value> {
+fn any_value(
+    keys: &'static [&'static str],
+    words: &'static [&'static str],
+) -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -95,25 +103,98 @@ fn any_value(keys: &'static [&'static str], words: &'static [&'static str]) -> B
 }
 
 const SCHEMA_KEYS: &[&str] = &[
-    "type", "properties", "items", "default", "pattern", "enum", "format", "required", "nullable",
-    "additionalProperties", "minimum", "maximum", "maxLength", "maxItems", "multipleOf", "allOf",
-    "anyOf", "oneOf", "not", "a", "spec", "status", "metadata", "x-kubernetes-int-or-string",
-    "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource",
-    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type",
+    "type",
+    "properties",
+    "items",
+    "default",
+    "pattern",
+    "enum",
+    "format",
+    "required",
+    "nullable",
+    "additionalProperties",
+    "minimum",
+    "maximum",
+    "maxLength",
+    "maxItems",
+    "multipleOf",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "a",
+    "spec",
+    "status",
+    "metadata",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
 ];
 const SCHEMA_WORDS: &[&str] = &[
-    "object", "array", "string", "integer", "number", "boolean", "", "a", "[", "(a+)+$", "set",
-    "map", "atomic", "granular", "date-time", "int32",
+    "object",
+    "array",
+    "string",
+    "integer",
+    "number",
+    "boolean",
+    "",
+    "a",
+    "[",
+    "(a+)+$",
+    "set",
+    "map",
+    "atomic",
+    "granular",
+    "date-time",
+    "int32",
 ];
 const PATCH_KEYS: &[&str] = &[
-    "op", "path", "value", "from", "metadata", "name", "spec", "template", "containers", "ports",
-    "labels", "finalizers", "replicas", "$patch", "$retainKeys", "$setElementOrder/containers",
-    "$deleteFromPrimitiveList/finalizers", "managedFields", "ownerReferences", "apiVersion", "kind",
+    "op",
+    "path",
+    "value",
+    "from",
+    "metadata",
+    "name",
+    "spec",
+    "template",
+    "containers",
+    "ports",
+    "labels",
+    "finalizers",
+    "replicas",
+    "$patch",
+    "$retainKeys",
+    "$setElementOrder/containers",
+    "$deleteFromPrimitiveList/finalizers",
+    "managedFields",
+    "ownerReferences",
+    "apiVersion",
+    "kind",
 ];
 const PATCH_WORDS: &[&str] = &[
-    "add", "remove", "replace", "move", "copy", "test", "/spec", "/spec/replicas", "/metadata/labels/a",
-    "/spec/template/spec/containers/0", "/spec/template/spec/containers/-", "/", "", "~", "/~2", "delete",
-    "merge", "a", "apps/v1", "Deployment",
+    "add",
+    "remove",
+    "replace",
+    "move",
+    "copy",
+    "test",
+    "/spec",
+    "/spec/replicas",
+    "/metadata/labels/a",
+    "/spec/template/spec/containers/0",
+    "/spec/template/spec/containers/-",
+    "/",
+    "",
+    "~",
+    "/~2",
+    "delete",
+    "merge",
+    "a",
+    "apps/v1",
+    "Deployment",
 ];
 
 proptest! {

@@ -18,7 +18,12 @@ const WATCHERS: usize = 1_000;
 const WRITES: usize = 200;
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
-async fn send(client: &InProcess, method: &str, path: &str, body: &Value) -> http::Response<windlass_apiserver::http::Body> {
+async fn send(
+    client: &InProcess,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> http::Response<windlass_apiserver::http::Body> {
     let request = Request::builder()
         .method(method)
         .uri(path)

@@ -32,7 +32,12 @@ async fn send(client: &InProcess, method: &str, path: &str, body: Value) -> (u16
         .expect("a request");
     let answer = client.clone().oneshot(request).await.expect("infallible");
     let code = answer.status().as_u16();
-    let body = answer.into_body().collect().await.expect("whole").to_bytes();
+    let body = answer
+        .into_body()
+        .collect()
+        .await
+        .expect("whole")
+        .to_bytes();
     (code, serde_json::from_slice(&body).unwrap_or_default())
 }
 
@@ -72,7 +77,9 @@ async fn counts(server: &ApiServer) -> BTreeMap<usize, u64> {
     assert_eq!(code, 200);
     let items = list["items"].as_array().expect("a list").iter();
     let count = |item: &Value| {
-        let writer = item["metadata"]["name"].as_str()?.strip_prefix("counter-")?;
+        let writer = item["metadata"]["name"]
+            .as_str()?
+            .strip_prefix("counter-")?;
         let count = item["data"]["count"].as_str()?;
         Some((writer.parse().ok()?, count.parse().ok()?))
     };
@@ -104,7 +111,11 @@ fn serve(folder: &Path) {
 /// Kills a server after a while; tells what it acknowledged.
 fn round(folder: &Path, after: Duration) -> BTreeMap<usize, u64> {
     let mut server = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "killed_in_the_middle_nothing_acknowledged_is_lost", "--nocapture"])
+        .args([
+            "--exact",
+            "killed_in_the_middle_nothing_acknowledged_is_lost",
+            "--nocapture",
+        ])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()

@@ -57,7 +57,7 @@ async fn everybody(server: &ApiServer) -> InProcess {
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     assert_eq!(send(&admin, "POST", path, &binding).await.status(), 201);
     let mut somebody = Identity::admin();
-    somebody.user = "somebody".to_owned();
+    "somebody".clone_into(&mut somebody.user);
     somebody.groups = vec!["system:authenticated".to_owned()];
     server.in_process(somebody)
 }
@@ -88,14 +88,25 @@ async fn who_comes_on_top_is_told_to_come_again() {
         let refused = send(&client, method, PATH, &body).await;
         assert_eq!(refused.status(), 429);
         assert_eq!(refused.headers()["retry-after"], "1");
-        assert_eq!(refused.headers()["content-type"], "text/plain; charset=utf-8");
-        let text = refused.into_body().collect().await.expect("whole").to_bytes();
+        assert_eq!(
+            refused.headers()["content-type"],
+            "text/plain; charset=utf-8"
+        );
+        let text = refused
+            .into_body()
+            .collect()
+            .await
+            .expect("whole")
+            .to_bytes();
         assert_eq!(&text[..], b"Too many requests, please try again later.\n");
     }
     // A watch lasts, so it does not count; and what is not a resource is always answered.
     let watch = send(&client, "GET", &format!("{PATH}?watch=1"), &Value::Null).await;
     assert_eq!(watch.status(), 200);
-    assert_eq!(send(&client, "GET", "/readyz", &Value::Null).await.status(), 200);
+    assert_eq!(
+        send(&client, "GET", "/readyz", &Value::Null).await.status(),
+        200
+    );
     // An administrator is served whatever happens.
     let admin = server.in_process(Identity::admin());
     let nodes = send(&admin, "GET", "/api/v1/nodes", &Value::Null).await;
@@ -183,6 +194,40 @@ async fn five_thousand_idle_watches_cost_little_and_all_hear_of_a_write() {
         let event = next_event(watch).await.expect("an event");
         assert_eq!(event["object"]["metadata"]["name"], "a");
     }
+}
+
+/// A body of which the end never comes.
+struct Endless;
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        std::task::Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_waited_for_a_minute() {
+    let server = ApiServer::new(Config::default());
+    let client = server.in_process(Identity::admin());
+    let request = Request::post(PATH).body(Endless).expect("a request");
+    let started = tokio::time::Instant::now();
+    let answer = client.oneshot(request).await.expect("infallible");
+    assert_eq!(answer.status(), 504);
+    assert_eq!(started.elapsed(), Duration::from_mins(1));
+    let body = answer
+        .into_body()
+        .collect()
+        .await
+        .expect("whole")
+        .to_bytes();
+    let status: Value = serde_json::from_slice(&body).expect("a Status");
+    assert_eq!(status["reason"], "Timeout");
 }
 
 /// Bytes of memory this process has.

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use windlass_cluster::{Cluster, ClusterConfig};
@@ -99,6 +100,7 @@ impl Up {
         let mut terminate =
             signal(SignalKind::terminate()).map_err(|error| Error::Other(error.to_string()))?;
         start_log();
+        raise_file_limit();
         let step = Step::start("starting the cluster");
         let mut cluster = Cluster::start(ClusterConfig {
             data_dir: self.data_dir.clone(),
@@ -296,6 +298,15 @@ fn last_address(data_dir: &Path) -> SocketAddr {
         .and_then(|state| state.address.strip_prefix("https://")?.parse().ok());
     last.filter(|address| std::net::TcpListener::bind(address).is_ok())
         .unwrap_or(any)
+}
+
+/// A cluster has many connections: it may have as many files open as this user is allowed to.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Logs go to stderr; `RUST_LOG` chooses what is said.

@@ -11,18 +11,18 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use rustix::process::{Resource, getrlimit};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::stall::Stalling;
+use super::stall::{Stalling, UnderWay};
 use crate::auth;
 use crate::pki::KeyedCertificate;
 use crate::server::ApiServer;
@@ -96,12 +96,8 @@ impl ApiServer {
                 };
                 match accepted {
                     Ok(((stream, _), place)) => {
-                        let connection = connection(
-                            server.clone(),
-                            acceptor.clone(),
-                            stream,
-                            stopped.clone(),
-                        );
+                        let connection =
+                            connection(server.clone(), acceptor.clone(), stream, stopped.clone());
                         tracker.spawn(async move {
                             connection.await;
                             drop(place);
@@ -139,9 +135,14 @@ async fn connection(
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
-    let stream = Stalling::new(stream, STALL_LIMIT);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await
-    else {
+    let stream = Stalling::new(stream, STALL_LIMIT, UnderWay::default());
+    let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream));
+    let shaken = tokio::select! {
+        biased;
+        () = stop.cancelled() => return,
+        shaken = handshake => shaken,
+    };
+    let Ok(Ok(stream)) = shaken else {
         return;
     };
     let certificate = stream
@@ -151,9 +152,17 @@ async fn connection(
         .and_then(|chain| chain.first());
     let identity = certificate.and_then(|certificate| auth::identity_of(certificate));
     let identity = identity.map(Arc::new);
+    // Above TLS, which reads ahead: there the end comes after the request.
+    let under_way = UnderWay::default();
+    let stream = Stalling::new(stream, STALL_LIMIT, under_way.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, identity) = (server.clone(), identity.clone());
-        async move { Ok::<_, Infallible>(server.handle(request, identity.as_ref()).await) }
+        let counted = under_way.count();
+        async move {
+            let answer = server.handle(request, identity.as_ref()).await;
+            drop(counted);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

@@ -1,16 +1,47 @@
-//! A connection whose client must go on reading.
+//! A connection whose client must go on reading, and may stop sending.
 //!
 //! A client that stops reading fills the buffers between it and the server; from then on it is only
 //! waited for so long. Nobody else waits for it at all: a watch holds no events of its own, only the
 //! place up to which it has sent.
 
+//!
+//! A client that closes its half after a request is still answered; hyper would take it for gone.
+//! So the end of what it sends is not told while a request is being answered. A watch that has
+//! begun counts as answered: it ends when its client goes.
+
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
+
+/// How many requests of a connection are being answered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnderWay(Arc<AtomicUsize>);
+
+/// Counts one request for as long as it lives.
+pub(super) struct Counted(UnderWay);
+
+impl UnderWay {
+    pub(super) fn count(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        Counted(self.clone())
+    }
+
+    fn any(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// A stream that fails when nothing could be written for too long.
 #[derive(Debug)]
@@ -19,14 +50,19 @@ pub(super) struct Stalling<S> {
     limit: Duration,
     /// When a write that waits has waited too long.
     overdue: Option<Pin<Box<Sleep>>>,
+    under_way: UnderWay,
+    /// The client sends no more; when that is told at the latest.
+    ended: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalling<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
+    pub(super) fn new(stream: S, limit: Duration, under_way: UnderWay) -> Self {
         Self {
             stream,
             limit,
             overdue: None,
+            under_way,
+            ended: None,
         }
     }
 
@@ -54,7 +90,26 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
         cx: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, to)
+        if self.ended.is_none() {
+            let before = to.filled().len();
+            let room = to.remaining() > 0;
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, to)) {
+                Ok(()) => {}
+                // TLS calls it an error when a client that closes does not say so first.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            if to.filled().len() > before || !room {
+                return Poll::Ready(Ok(()));
+            }
+            let limit = self.limit;
+            self.ended = Some(Box::pin(sleep(limit)));
+        }
+        let answering = self.under_way.any();
+        match &mut self.ended {
+            Some(limit) if answering => limit.as_mut().poll(cx).map(Ok),
+            _ => Poll::Ready(Ok(())),
+        }
     }
 }
 
@@ -101,7 +156,7 @@ mod tests {
     async fn who_stops_reading_is_cut_off_and_who_reads_slowly_is_not() {
         let limit = Duration::from_secs(30);
         let (mut client, server) = tokio::io::duplex(16);
-        let mut server = Stalling::new(server, limit);
+        let mut server = Stalling::new(server, limit, UnderWay::default());
         let reading = async {
             let mut byte = [0; 16];
             for _ in 0..10 {

@@ -63,9 +63,7 @@ impl Changes {
         self.bytes += change.object.json.len();
         self.kept.push_back(change);
         // The latest stays, however long it is.
-        while self.kept.len() > self.capacity
-            || (self.bytes > BYTES_KEPT && self.kept.len() > 1)
-        {
+        while self.kept.len() > self.capacity || (self.bytes > BYTES_KEPT && self.kept.len() > 1) {
             let Some(dropped) = self.kept.pop_front() else {
                 break;
             };

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::journal::{
-    Disk, Files, Journal, JournalError, Record, Recovered, StorageError, Writer,
-};
+use super::journal::{Disk, Files, Journal, JournalError, Record, Recovered, StorageError, Writer};
 use super::pending::{self, State};
 use super::{Change, ChangeKind, Inner, Store, Stored, TableName};
 
@@ -45,7 +43,6 @@ impl Store {
             writer,
         ))
     }
-
 }
 
 impl Drop for Store {

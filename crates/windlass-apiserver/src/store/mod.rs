@@ -237,7 +237,14 @@ impl Store {
         value: Value,
         selectable: &[String],
     ) -> Result<Arc<Stored>, WriteError> {
-        self.commit(table, key, ChangeKind::Modified, Some(from), value, selectable)
+        self.commit(
+            table,
+            key,
+            ChangeKind::Modified,
+            Some(from),
+            value,
+            selectable,
+        )
     }
 
     /// Removes the object that was at revision `from`; watches see `last` as what it was.
@@ -249,7 +256,14 @@ impl Store {
         last: Value,
         selectable: &[String],
     ) -> Result<Arc<Stored>, WriteError> {
-        self.commit(table, key, ChangeKind::Deleted, Some(from), last, selectable)
+        self.commit(
+            table,
+            key,
+            ChangeKind::Deleted,
+            Some(from),
+            last,
+            selectable,
+        )
     }
 
     /// The one place where anything is written.
@@ -384,11 +398,10 @@ fn range<'a>(
 /// Whether a write made from the revision `from` (none for a new object) meets what it expects.
 fn check(found: Option<&Arc<Stored>>, from: Option<u64>) -> Result<(), WriteError> {
     match (found, from) {
-        (None, None) => Ok(()),
         (Some(_), None) => Err(WriteError::Exists),
         (None, Some(_)) => Err(WriteError::Missing),
         (Some(found), Some(from)) if found.revision != from => Err(WriteError::Changed),
-        (Some(_), Some(_)) => Ok(()),
+        (None, None) | (Some(_), Some(_)) => Ok(()),
     }
 }
 

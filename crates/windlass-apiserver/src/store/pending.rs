@@ -218,8 +218,8 @@ impl State {
     /// What became of the revisions from `first` to `last`, all of them settled.
     fn fate(&self, first: u64, last: u64) -> Result<(), Lost> {
         let inner = self.lock();
-        let mut lost = inner.pending.lost.iter();
-        match lost.find(|(from, to, _)| *from <= last && first <= *to) {
+        let mut failures = inner.pending.lost.iter();
+        match failures.find(|(from, to, _)| *from <= last && first <= *to) {
             Some((_, _, why)) => Err(Lost(why.clone())),
             None => Ok(()),
         }
@@ -279,7 +279,11 @@ impl Table {
 
     /// One published object.
     pub(super) fn published_one(&self, key: &Key) -> Option<Arc<Stored>> {
-        match self.unpublished.iter().find(|change| change.object.key == *key) {
+        match self
+            .unpublished
+            .iter()
+            .find(|change| change.object.key == *key)
+        {
             Some(change) => change.previous.clone(),
             None => self.objects.get(key).cloned(),
         }
@@ -333,13 +337,10 @@ impl Store {
             (output, WRITTEN.with(Cell::get))
         };
         let (output, written) = WRITTEN.scope(Cell::new(None), watched).await;
-        let (first, last) = match written {
-            Some(written) => written,
-            None => {
-                let inner = self.lock();
-                (inner.revision + 1, inner.latest)
-            }
-        };
+        let (first, last) = written.unwrap_or_else(|| {
+            let inner = self.lock();
+            (inner.revision + 1, inner.latest)
+        });
         loop {
             // Listened for before it is looked: nothing slips through in between.
             let settling = self.state.settling.notified();

@@ -50,7 +50,10 @@ impl Disk {
             .recursive(true)
             .mode(0o700)
             .create(path)?;
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        if let Some(parent) = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
             File::open(parent)?.sync_all()?;
         }
         Ok(Self(path.to_owned()))

@@ -242,7 +242,9 @@ impl Growing for OnDisk {
         let mut disk = self.0.disk();
         let fits = disk.room.unwrap_or(usize::MAX).min(bytes.len());
         disk.room = disk.room.map(|room| room - fits);
-        disk.content(self.1).written.extend_from_slice(&bytes[..fits]);
+        disk.content(self.1)
+            .written
+            .extend_from_slice(&bytes[..fits]);
         disk.note();
         if fits < bytes.len() {
             return Err(io::ErrorKind::StorageFull.into());
@@ -266,7 +268,8 @@ impl Growing for OnDisk {
             content.durable = content.written.clone();
             let rewritten = std::mem::take(&mut content.rewritten);
             let mended = |lost: &Range<usize>| {
-                let covers = |range: &Range<usize>| range.start <= lost.start && lost.end <= range.end;
+                let covers =
+                    |range: &Range<usize>| range.start <= lost.start && lost.end <= range.end;
                 rewritten.iter().any(covers)
             };
             content.poisoned.retain(|lost| !mended(lost));
@@ -280,7 +283,11 @@ impl Growing for OnDisk {
         let mut disk = self.0.disk();
         let content = disk.content(self.1);
         let range = start..start + bytes.len();
-        assert_eq!(&content.written[range.clone()], bytes, "it is there already");
+        assert_eq!(
+            &content.written[range.clone()],
+            bytes,
+            "it is there already"
+        );
         content.rewritten.push(range);
         Ok(())
     }

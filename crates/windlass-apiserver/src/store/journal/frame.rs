@@ -77,9 +77,7 @@ impl Header {
         if version != VERSION {
             return Err(HeaderError::Version(version));
         }
-        let sealed = bytes
-            .get(..HEADER_LENGTH - 4)
-            .ok_or(HeaderError::Damaged)?;
+        let sealed = bytes.get(..HEADER_LENGTH - 4).ok_or(HeaderError::Damaged)?;
         if read_u32(bytes, HEADER_LENGTH - 4) != Some(crc32fast::hash(sealed)) {
             return Err(HeaderError::Damaged);
         }
@@ -121,9 +119,8 @@ pub(super) fn frame_at(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
 
 /// Where a whole frame starts after `at`, if any does.
 pub(super) fn frame_after(bytes: &[u8], at: usize) -> Option<usize> {
-    (at + 1..bytes.len()).find(|start| {
-        bytes[*start..].starts_with(FRAME_MAGIC) && frame_at(bytes, *start).is_some()
-    })
+    (at + 1..bytes.len())
+        .find(|start| bytes[*start..].starts_with(FRAME_MAGIC) && frame_at(bytes, *start).is_some())
 }
 
 pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {

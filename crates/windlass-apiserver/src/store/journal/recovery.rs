@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::error::JournalError;
 use super::file::Files;
+use super::file_name;
 use super::frame::{self, FileKind, HEADER_LENGTH, Header};
 use super::record::{Record, Records};
-use super::file_name;
 
 /// How the name of a file ends that is still being made.
 pub(super) const UNFINISHED: &str = ".unfinished";
@@ -93,7 +93,11 @@ pub(super) fn recover(
             (_, ends) = log.replay(revision, u64::MAX, sink)?;
             let good = ends.end;
             if let Some(offset) = frame::frame_after(&log.bytes, good) {
-                tracing::error!(file = log.name, offset, "a whole frame follows a damaged one");
+                tracing::error!(
+                    file = log.name,
+                    offset,
+                    "a whole frame follows a damaged one"
+                );
                 return Err(JournalError::Damaged {
                     name: log.name,
                     offset: good,
@@ -149,9 +153,7 @@ fn read_snapshot(
 ) -> Result<(u64, u64), JournalError> {
     let kind = FileKind::Snapshot;
     let name = file_name(kind, number);
-    let bytes = files
-        .read(&name)
-        .map_err(JournalError::io("read", &name))?;
+    let bytes = files.read(&name).map_err(JournalError::io("read", &name))?;
     let header = Header::decode(kind, &bytes).map_err(|source| JournalError::Header {
         name: name.clone(),
         source,
@@ -191,9 +193,7 @@ impl Log {
     fn read(files: &dyn Files, number: u64) -> Result<Self, JournalError> {
         let kind = FileKind::Log;
         let name = file_name(kind, number);
-        let bytes = files
-            .read(&name)
-            .map_err(JournalError::io("read", &name))?;
+        let bytes = files.read(&name).map_err(JournalError::io("read", &name))?;
         match Header::decode(kind, &bytes) {
             Ok(header) if header.number == number => Ok(Self {
                 name,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::forgetful::{Cut, Disk, Forgetful, Tear};
 use super::*;
+use ChangeKind::{Added, Deleted, Modified};
 
 /// What is wrong with what a power cut at `moment` leaves, if anything is.
 fn check(scene: &Scene, moment: &Disk, cut: Cut) -> Result<(), String> {
@@ -27,7 +28,9 @@ fn check(scene: &Scene, moment: &Disk, cut: Cut) -> Result<(), String> {
     };
     let again = Scene::open(&files.disk().after(nothing)).map_err(|error| error.to_string())?;
     if again.store.revision() != revision {
-        return Err(format!("{cut:?}: what was recovered was lost by the next cut"));
+        return Err(format!(
+            "{cut:?}: what was recovered was lost by the next cut"
+        ));
     }
     Ok(())
 }
@@ -59,7 +62,6 @@ fn check_all(scene: &Scene) -> Result<usize, String> {
 fn play(files: &Forgetful) -> Scene {
     let mut scene = Scene::open(files).unwrap();
     files.remember();
-    use ChangeKind::{Added, Deleted, Modified};
     for batch in [
         &[op(Added, 0, 0), op(Added, 1, 0)][..],
         &[op(Modified, 0, 0)],
@@ -82,8 +84,14 @@ fn play(files: &Forgetful) -> Scene {
 fn no_acknowledged_write_is_lost_at_any_cut() {
     let scene = play(&Forgetful::default());
     let names: Vec<String> = scene.files.contents().into_keys().collect();
-    assert!(names.iter().any(|name| name.ends_with(".snapshot")), "{names:?}");
-    assert!(!names.contains(&"00000001.log".to_owned()), "old logs are removed: {names:?}");
+    assert!(
+        names.iter().any(|name| name.ends_with(".snapshot")),
+        "{names:?}"
+    );
+    assert!(
+        !names.contains(&"00000001.log".to_owned()),
+        "old logs are removed: {names:?}"
+    );
     let cuts = check_all(&scene).unwrap();
     println!("{cuts} power cuts");
     assert!(cuts > 10_000);

@@ -89,10 +89,20 @@ fn requests_that_wait_for_a_failed_write_are_told() {
     runtime.block_on(async {
         let mut waits = std::pin::pin!(create("a"));
         assert!(futures::poll!(&mut waits).is_pending());
-        assert!(store.published().get(&table(0), &Key::new("default", "a")).is_none());
+        assert!(
+            store
+                .published()
+                .get(&table(0), &Key::new("default", "a"))
+                .is_none()
+        );
         writer.step(Some(Duration::ZERO));
         waits.await.expect("it is durable");
-        assert!(store.published().get(&table(0), &Key::new("default", "a")).is_some());
+        assert!(
+            store
+                .published()
+                .get(&table(0), &Key::new("default", "a"))
+                .is_some()
+        );
 
         files.disk().failing_syncs = 1;
         let mut fails = std::pin::pin!(create("b"));

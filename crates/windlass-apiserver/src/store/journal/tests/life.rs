@@ -49,8 +49,16 @@ fn watches_go_on_after_a_restart() {
     let changes = |scene: &Scene, after| {
         let changes = scene.store.changes_after(&table(0), after)?;
         let told = changes.iter().map(|change| {
-            let previous = change.previous.as_ref().map(|previous| previous.json.clone());
-            (change.revision, change.kind, change.object.json.clone(), previous)
+            let previous = change
+                .previous
+                .as_ref()
+                .map(|previous| previous.json.clone());
+            (
+                change.revision,
+                change.kind,
+                change.object.json.clone(),
+                previous,
+            )
         });
         Ok::<_, RevisionError>(told.collect::<Vec<_>>())
     };
@@ -64,7 +72,9 @@ fn watches_go_on_after_a_restart() {
         assert_eq!(after.store.revision(), scene.store.revision());
         // As far back as it is known, it is the same; further back is refused.
         let last = told.last().unwrap().0;
-        let since = (0..=last).find(|since| changes(&after, *since).is_ok()).unwrap();
+        let since = (0..=last)
+            .find(|since| changes(&after, *since).is_ok())
+            .unwrap();
         let known = changes(&after, since).unwrap();
         assert_eq!(known, told[told.len() - known.len()..]);
         assert!(last - since <= 60);
@@ -116,7 +126,10 @@ fn a_snapshot_holds_what_one_frame_does_not() {
     scene.write();
     // The first log is gone, so reading starts with a snapshot.
     let names: Vec<String> = scene.files.contents().into_keys().collect();
-    let snapshot = names.iter().find(|name| name.ends_with(".snapshot")).unwrap();
+    let snapshot = names
+        .iter()
+        .find(|name| name.ends_with(".snapshot"))
+        .unwrap();
     assert!(scene.files.contents()[snapshot].len() > 1024 * 1024);
     let after = Scene::open(&scene.files).unwrap();
     assert_eq!(after.objects(), scene.expected(u64::MAX));

@@ -68,7 +68,10 @@ impl Scene {
         let (table, key, fields) = (table(number), key(name), ["spec.x".to_owned()]);
         let value = json!({"kind": "Thing", "metadata": {"namespace": "default", "name": key.name(), "uid": "u", "labels": {"a": "b"}},
             "spec": {"x": self.made.len()}});
-        let (store, found) = (&self.store, self.found(op.place).map(|found| found.revision));
+        let (store, found) = (
+            &self.store,
+            self.found(op.place).map(|found| found.revision),
+        );
         let stored = match (op.kind, found) {
             (ChangeKind::Added, None) => store.create(&table, key, value, &fields),
             (ChangeKind::Modified, Some(from)) => store.update(&table, key, from, value, &fields),
@@ -112,7 +115,10 @@ impl Scene {
     fn objects(&self) -> BTreeMap<Place, Value> {
         let mut objects = BTreeMap::new();
         for number in 0..2 {
-            let listing = self.store.published().list(&table(number), None, None, None);
+            let listing = self
+                .store
+                .published()
+                .list(&table(number), None, None, None);
             for object in listing.expect("the present can be listed").objects {
                 let name = object.key.name()[1..].parse().expect("names are numbered");
                 assert_eq!(object.labels.get("a").map(String::as_str), Some("b"));
