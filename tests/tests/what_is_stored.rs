@@ -1,6 +1,6 @@
 //! What is stored outlives the cluster, however it ended; `down --purge` removes it.
 
-use windlass_tests::{Folder, signal};
+use windlass_tests::{Folder, exists, signal};
 
 fn apply(folder: &Folder, name: &str) {
     let object = format!(
@@ -27,7 +27,12 @@ fn what_is_stored_outlives_down_and_kill() {
     apply(&folder, "second");
     let second = uid(&folder, "second");
     let pid = folder.status()["pid"].as_i64().expect("a process");
-    signal("KILL", i32::try_from(pid).expect("a process number"));
+    let pid = i32::try_from(pid).expect("a process number");
+    signal("KILL", pid);
+    while exists(pid) {
+        // A killed process takes a moment to be gone.
+        std::thread::yield_now();
+    }
 
     folder.windlass_ok(&["up", "--no-node", "--detach"]);
     assert_eq!(uid(&folder, "first"), first);

@@ -105,8 +105,7 @@ fn any_tree() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any request.
-pub(crate) fn any_request() -> impl Strategy<Value = Sent> {
+fn any_nonsense() -> impl Strategy<Value = Sent> {
     let method = proptest::sample::select(vec![
         "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD",
     ]);
@@ -173,8 +172,43 @@ pub(crate) async fn send(client: &InProcess, sent: &Sent) -> u16 {
     code
 }
 
-/// Objects for requests to change; those that are there already stay as they are.
-pub(crate) async fn furnish(client: &InProcess) {
+/// Any request: most make no sense, some do.
+pub(crate) fn any_request() -> impl Strategy<Value = Sent> {
+    let name = proptest::sample::select(vec!["a", "b", "c"]);
+    let action = proptest::sample::select(vec!["POST", "PUT", "PATCH", "GET", "DELETE"]);
+    let sensible = (
+        proptest::sample::select(objects()),
+        name,
+        action,
+        any::<u8>(),
+    )
+        .prop_map(|((plural, mut object), name, method, number)| {
+            if !plural.ends_with("customresourcedefinitions") {
+                object["metadata"]["name"] = name.into();
+            }
+            object["metadata"]["labels"] = json!({"number": number.to_string()});
+            let rest = match (method, object["metadata"]["name"].as_str()) {
+                ("POST", _) | (_, None) => String::new(),
+                (_, Some(name)) => format!("/{name}"),
+            };
+            Sent {
+                method,
+                path: format!("/{plural}{rest}"),
+                content_type: match method {
+                    "PATCH" => "application/merge-patch+json",
+                    _ => "application/json",
+                },
+                body: match method {
+                    "GET" | "DELETE" => String::new(),
+                    _ => object.to_string(),
+                },
+            }
+        });
+    prop_oneof![2 => any_nonsense(), 1 => sensible]
+}
+
+/// Objects for requests to change, by where they are made.
+fn objects() -> Vec<(&'static str, Value)> {
     let things = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
@@ -185,7 +219,7 @@ pub(crate) async fn furnish(client: &InProcess) {
                     "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}});
     let pod = json!({"containers": [{"name": "a", "image": "a", "ports": [{"containerPort": 1}]}]});
     let web = json!({"replicas": 1, "selector": {"matchLabels": {"a": "a"}}, "template": {"metadata": {"labels": {"a": "a"}}, "spec": pod}});
-    let objects = [
+    vec![
         (
             "apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             things,
@@ -214,8 +248,12 @@ pub(crate) async fn furnish(client: &InProcess) {
             "apis/example.com/v1/namespaces/default/things",
             json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"ports": [1]}}),
         ),
-    ];
-    for (path, object) in objects {
+    ]
+}
+
+/// Makes the objects for requests to change; those that are there already stay as they are.
+pub(crate) async fn furnish(client: &InProcess) {
+    for (path, object) in objects() {
         let sent = Sent {
             method: "POST",
             path: format!("/{path}"),
