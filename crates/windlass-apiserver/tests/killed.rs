@@ -149,7 +149,7 @@ fn killed_in_the_middle_nothing_acknowledged_is_lost() {
         return serve(Path::new(&folder));
     }
     let rounds = std::env::var("KILL_ROUNDS").ok();
-    let rounds: usize = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(25);
+    let rounds: usize = rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(100);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
