@@ -28,6 +28,18 @@ down: ## stop that cluster
 test: ## set up, build, and run all tests
 	@scripts/test
 
+.PHONY: kill-rounds
+kill-rounds: ## kill a writing API server 1,000 times, and look whether it lost anything
+	KILL_ROUNDS=1000 cargo test --release --locked -p windlass-apiserver --test killed -- --nocapture
+
+.PHONY: soak
+soak: ## send a million generated requests to the API server; print what it saw
+	SOAK_REQUESTS=1000000 cargo test --release --locked -p windlass-apiserver --test soak -- --ignored --nocapture
+
+.PHONY: bench-watchers
+bench-watchers: ## print how long after a write a thousand watchers have it
+	cargo test --release --locked -p windlass-apiserver --test fanout -- --ignored --nocapture
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check

@@ -123,6 +123,37 @@ fn serve(server: &ApiServer, definition: &Value) {
     server.store().changed(&table).notify_waiters();
 }
 
+/// Serves what the stored definitions define, and nothing else; goes on where a server that ended
+/// was interrupted.
+pub(crate) fn restore(server: &ApiServer) {
+    let Ok(listing) = server.store().list(&definitions(), None, None, None) else {
+        return;
+    };
+    let stored: Vec<_> = listing
+        .objects
+        .iter()
+        .map(|object| (object.key.clone(), object.value()))
+        .collect();
+    let known = server.registry().known();
+    for resource in known.all().filter(|resource| resource.is_custom()) {
+        let defined = |(_, definition): &(Key, Value)| {
+            names(definition) == (resource.group.clone(), resource.plural.clone())
+        };
+        if !stored.iter().any(defined) {
+            server
+                .registry()
+                .set_custom(&resource.group, &resource.plural, Vec::new());
+        }
+    }
+    for (key, definition) in &stored {
+        if object::is_terminating(definition) {
+            clean_up(server, key);
+        } else {
+            establish(server, key);
+        }
+    }
+}
+
 fn withdraw(server: &ApiServer, definition: &Value) {
     let (group, plural) = names(definition);
     server.registry().set_custom(&group, &plural, Vec::new());

@@ -1,9 +1,12 @@
 //! JSON and YAML bodies as trees, telling of fields that are said twice.
 
+mod syntax;
+
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 /// How deep a body may be nested. What is stored adds some levels of its own, and must still be
 /// readable by everybody: most JSON readers stop at 128.
@@ -17,8 +20,16 @@ pub(crate) struct Document {
     pub(crate) duplicates: Vec<String>,
 }
 
-/// Reads JSON.
+/// Reads JSON, also with bytes in its texts that stand for no character: they are replaced, as Go
+/// does.
 pub(crate) fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
+    read_json(bytes).or_else(|error| match syntax::mended(bytes) {
+        Some(mended) if syntax::check(bytes, MAX_DEPTH).is_ok() => read_json(&mended),
+        _ => Err(error),
+    })
+}
+
+fn read_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
     let mut duplicates = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Tree::root(&mut duplicates).deserialize(&mut reader)?;
@@ -28,7 +39,8 @@ pub(crate) fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
 
 /// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys.
 pub(crate) fn from_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
-    serde_saphyr::from_str::<Plain>(text).map(|plain| plain.0)
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    serde_saphyr::from_str_with_options::<Plain>(text, options).map(|plain| plain.0)
 }
 
 struct Plain(Value);
@@ -44,10 +56,9 @@ impl<'de> de::Deserialize<'de> for Plain {
 
 /// How Go names what went wrong with a JSON text.
 pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
-    if error.is_data() {
-        return error.to_string();
-    }
-    crate::syntax::error(bytes).unwrap_or_else(|| error.to_string())
+    syntax::check(bytes, MAX_DEPTH)
+        .err()
+        .unwrap_or_else(|| error.to_string())
 }
 
 /// How deep a tree is nested.

@@ -253,6 +253,17 @@ pub(crate) fn data_key_errors(key: &str) -> Vec<String> {
     errors
 }
 
+/// Why a name cannot stand in a path.
+pub(crate) fn not_in_a_path(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("may not be '.'"),
+        ".." => Some("may not be '..'"),
+        _ if name.contains('/') => Some("may not contain '/'"),
+        _ if name.contains('%') => Some("may not contain '%'"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! The server as a value: what it holds, how it is made, and how it is reached without a socket.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,14 +13,14 @@ use http::{Request, Response, StatusCode};
 use crate::auth::rbac::Rbac;
 use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
-use crate::http::{Body, ResourceRequest};
+use crate::http::{Body, ResourceRequest, Room};
 use crate::node::NodeClient;
 use crate::openapi::Whole;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
-use crate::store::Store;
+use crate::store::{StorageError, Store};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,12 @@ pub struct Config {
     pub min_request_timeout: Duration,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
+    /// How many requests that only read are served at a time; 0 is any number.
+    pub max_requests_in_flight: usize,
+    /// How many that write.
+    pub max_mutating_requests_in_flight: usize,
+    /// How many connections are open at a time; `None` leaves the process some of its files.
+    pub max_connections: Option<usize>,
 }
 
 impl Default for Config {
@@ -112,6 +119,9 @@ impl Default for Config {
             compaction_interval: Duration::from_mins(5),
             min_request_timeout: Duration::from_mins(30),
             hooks: None,
+            max_requests_in_flight: 400,
+            max_mutating_requests_in_flight: 200,
+            max_connections: None,
         }
     }
 }
@@ -136,23 +146,47 @@ struct Inner {
     rbac: Rbac,
     allocations: Allocations,
     openapi: Whole,
+    room: Room,
     config: Config,
 }
 
 impl ApiServer {
-    /// A server with nothing stored but the namespaces and roles every cluster has.
+    /// A server with nothing stored but the namespaces and roles every cluster has, in memory.
     pub fn new(config: Config) -> Self {
-        let server = Self(Arc::new(Inner {
-            store: Store::new(config.compaction_interval),
+        let store = Store::new(config.compaction_interval);
+        let server = Self::with_store(config, store);
+        crate::bootstrap::run(&server);
+        server
+    }
+
+    /// A server that keeps what it stores in `folder`, and has what was kept there. Whatever it
+    /// acknowledges is durable. The folder must be used by one server at a time.
+    pub fn open(config: Config, folder: &Path) -> Result<Self, StorageError> {
+        let store = Store::kept_in(folder, config.compaction_interval)?;
+        let server = Self::with_store(config, store);
+        crate::bootstrap::run(&server);
+        crate::restore::run(&server);
+        server
+            .store()
+            .flush()
+            .map_err(|lost| StorageError::not_written(folder, &lost.0))?;
+        Ok(server)
+    }
+
+    fn with_store(config: Config, store: Store) -> Self {
+        Self(Arc::new(Inner {
+            store,
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
             allocations: Allocations::default(),
             openapi: Whole::default(),
+            room: Room::new(
+                config.max_requests_in_flight,
+                config.max_mutating_requests_in_flight,
+            ),
             config,
-        }));
-        crate::bootstrap::run(&server);
-        server
+        }))
     }
 
     /// The server without a socket, as seen by `identity`: a [`tower::Service`] for `kube::Client::new`.
@@ -198,6 +232,14 @@ impl ApiServer {
 
     pub(crate) fn openapi(&self) -> &Whole {
         &self.0.openapi
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    pub(crate) fn max_connections(&self) -> Option<usize> {
+        self.0.config.max_connections
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -307,6 +307,17 @@ impl ApiError {
         )
     }
 
+    /// A client, or what it waited for, was too slow.
+    pub(crate) fn timeout(what: &str) -> Self {
+        let mut error = Self::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "Timeout",
+            format!("Timeout: {what}"),
+        );
+        error.details = Some(json!({}));
+        error
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }

@@ -10,11 +10,13 @@
 
 mod cluster;
 mod credentials;
+mod folder;
 mod kubeconfig;
 mod operators;
 mod testing;
 
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
+pub use folder::{FolderError, FolderLock};
 pub use testing::{Failure, Replica, Request, TestCluster, hours, minutes, seconds};
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;

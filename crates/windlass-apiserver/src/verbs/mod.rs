@@ -187,7 +187,10 @@ impl<'a> Call<'a> {
         if let Some(version) = version.filter(|version| *version > present) {
             return Err(list::too_large(version, present));
         }
-        let found = self.find()?;
+        let stored = self.server.store().published();
+        let found = stored
+            .get(&self.resource.table, &self.key())
+            .ok_or_else(|| self.not_found())?;
         Ok(self.present(&found))
     }
 

@@ -29,6 +29,8 @@ use crate::table;
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// No watch lasts longer than a year, whatever it asks for.
 const MAX_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
+/// How many changes are made ready at a time: a client that reads slowly holds no more than these.
+const CHANGES_AT_ONCE: usize = 100;
 /// A watch from a future version that is never reached is not told so: it waits.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -203,6 +205,7 @@ impl Cursor {
     fn send_present(&mut self, end_mark: bool) -> Result<()> {
         let store = self.server.store();
         let listing = store
+            .published()
             .list(
                 &self.resource.table,
                 self.request.namespace.as_deref(),
@@ -242,7 +245,7 @@ impl Cursor {
             // A version that is still to come is waited for.
             Err(RevisionError::Future) => {}
             Ok(changes) => {
-                for change in changes {
+                for change in changes.into_iter().take(CHANGES_AT_ONCE) {
                     self.seen = change.revision;
                     self.send_change(&change);
                 }

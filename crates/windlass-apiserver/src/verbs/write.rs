@@ -308,6 +308,7 @@ impl Call<'_> {
             WriteError::Missing => ApiError::not_found(self.resource.subject(), name),
             WriteError::Changed => ApiError::modified(self.resource.subject(), name),
             WriteError::Encode(error) => ApiError::internal(format!("encoding {name}: {error}")),
+            WriteError::Storage(why) => ApiError::without_reason(&*why),
         }
     }
 

@@ -688,6 +688,8 @@ fn request(name: String, method: &str, path: String) -> Step {
         body: None,
         raw_body: None,
         base64_body: None,
+        long_body: None,
+        hex_body: None,
         identity: Identity::Admin,
         capture: BTreeMap::new(),
         watch: None,

@@ -115,6 +115,12 @@ pub(crate) struct Step {
     /// Sent as the bytes it stands for, for what is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base64_body: Option<String>,
+    /// Sent as it stands, for what is too long to be written out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) long_body: Option<Long>,
+    /// Sent as the bytes these digits stand for, for what is not even text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hex_body: Option<String>,
     /// Who asks.
     #[serde(default, rename = "as", skip_serializing_if = "is_admin")]
     pub(crate) identity: Identity,
@@ -133,6 +139,37 @@ pub(crate) struct Step {
     /// Of long lists in the answer, what to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<Keep>,
+}
+
+/// A text with something in it many times.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Long {
+    #[serde(default)]
+    before: String,
+    repeated: String,
+    times: usize,
+    #[serde(default)]
+    between: String,
+    /// As often again.
+    #[serde(default)]
+    closed: String,
+    #[serde(default)]
+    after: String,
+}
+
+impl Long {
+    pub(crate) fn text(&self) -> String {
+        let (repeated, closed) = (&self.repeated, &self.closed);
+        format!(
+            "{}{}{}{}{}",
+            self.before,
+            repeated.repeat(self.times),
+            self.between,
+            closed.repeat(self.times),
+            self.after
+        )
+    }
 }
 
 /// Who asks: the administrator of the kubeconfig unless said otherwise.

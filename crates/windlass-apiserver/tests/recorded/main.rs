@@ -47,6 +47,7 @@ cases!(
     apply_rules,
     authentication,
     authorization,
+    bad_input,
     binding,
     configmap_life,
     crd_cel,

@@ -209,7 +209,11 @@ fn request(
         (None, None, Some(bytes)) => base64::engine::general_purpose::STANDARD
             .decode(bytes)
             .map_err(|error| error.to_string())?,
-        (None, None, None) => Vec::new(),
+        (None, None, None) => match (&step.long_body, &step.hex_body) {
+            (Some(long), _) => long.text().into_bytes(),
+            (None, Some(digits)) => bytes_of(digits)?,
+            (None, None) => Vec::new(),
+        },
     };
     if !body.is_empty() || step.base64_body.is_some() {
         let patch = step.patch.map(Patch::content_type);
@@ -219,6 +223,15 @@ fn request(
     request
         .body(Body::from(body))
         .map_err(|error| error.to_string())
+}
+
+/// The bytes that hexadecimal digits stand for; spaces are left out.
+fn bytes_of(digits: &str) -> Result<Vec<u8>, String> {
+    digits
+        .split_whitespace()
+        .flat_map(|word| (0..word.len() / 2).map(move |at| &word[2 * at..2 * at + 2]))
+        .map(|pair| u8::from_str_radix(pair, 16).map_err(|error| format!("{pair}: {error}")))
+        .collect()
 }
 
 /// Replaces `{name}` where a variable of that name could be meant: other braces are JSON's own.

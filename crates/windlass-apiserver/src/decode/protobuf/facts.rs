@@ -1,6 +1,6 @@
 //! What the types look like in protobuf: `facts/protobuf.json`, read at the first body of that form.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
