@@ -42,7 +42,89 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
         causes.extend(invalid("metadata.name", name, check(name)));
     }
     causes.extend(common_causes(object));
-    if !resource.is_custom() {
+    if Checks::of(resource).created == Own::WithFinalizers {
+        causes.extend(finalizer_causes(object));
+    }
+    causes
+}
+
+/// How the rules of a kind look at the metadata themselves, beside those of all kinds. What is
+/// wrong with it is told as often as it is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    Not,
+    Plain,
+    /// Finalizers must have a domain or be Kubernetes' own.
+    WithFinalizers,
+}
+
+/// When the rules of a kind look at the metadata.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks {
+    /// In a new object; what is not looked at here is after all else is found right.
+    pub(crate) created: Own,
+    /// In a change.
+    pub(crate) changed: Own,
+    /// Once more in the changed object by itself.
+    pub(crate) whole: Own,
+    /// In a change of the status.
+    pub(crate) status: Own,
+}
+
+impl Checks {
+    pub(crate) fn of(resource: &Resource) -> Self {
+        use Own::{Not, Plain, WithFinalizers};
+        let checks = |created, changed, whole, status| Self {
+            created,
+            changed,
+            whole,
+            status,
+        };
+        if resource.is_custom() {
+            return checks(Plain, Plain, Not, Plain);
+        }
+        match (resource.group.as_str(), resource.plural.as_str()) {
+            (_, "events" | "poddisruptionbudgets") => checks(Not, Not, Not, Not),
+            ("coordination.k8s.io", "leases") => checks(Not, Plain, Not, Not),
+            ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
+            ("admissionregistration.k8s.io", _) => checks(Plain, Plain, Not, Plain),
+            ("batch", "cronjobs") => checks(WithFinalizers, WithFinalizers, Not, Not),
+            ("", "limitranges" | "podtemplates" | "replicationcontrollers" | "services")
+            | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
+            | ("autoscaling" | "discovery.k8s.io" | "scheduling.k8s.io", _)
+            | ("networking.k8s.io", "networkpolicies")
+            | ("storage.k8s.io", "csidrivers" | "csinodes" | "volumeattachments") => {
+                checks(WithFinalizers, WithFinalizers, Not, WithFinalizers)
+            }
+            _ => checks(
+                WithFinalizers,
+                WithFinalizers,
+                WithFinalizers,
+                WithFinalizers,
+            ),
+        }
+    }
+}
+
+/// What the rules of a kind find wrong with the metadata of a change.
+pub(crate) fn own_update_causes(new: &Value, old: &Value, own: Own) -> Vec<Cause> {
+    if own == Own::Not {
+        return Vec::new();
+    }
+    let mut causes = update_causes(new, old);
+    if own == Own::WithFinalizers {
+        causes.extend(finalizer_causes(new));
+    }
+    causes
+}
+
+/// What they find wrong with the metadata of the changed object by itself.
+pub(crate) fn own_causes(object: &Value, own: Own) -> Vec<Cause> {
+    if own == Own::Not {
+        return Vec::new();
+    }
+    let mut causes = common_causes(object);
+    if own == Own::WithFinalizers {
         causes.extend(finalizer_causes(object));
     }
     causes
@@ -50,6 +132,16 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
 
 /// What holds for every object, old or new.
 pub(crate) fn common_causes(object: &Value) -> Vec<Cause> {
+    let mut causes = described_causes(object);
+    for finalizer in finalizers(object) {
+        let wrong = names::qualified_errors(finalizer);
+        causes.extend(invalid("metadata.finalizers", finalizer, wrong));
+    }
+    causes
+}
+
+/// What holds for labels, annotations and owners.
+fn described_causes(object: &Value) -> Vec<Cause> {
     let metadata = &object["metadata"];
     let mut causes = Vec::new();
     let none = Map::new();
@@ -77,10 +169,6 @@ pub(crate) fn common_causes(object: &Value) -> Vec<Cause> {
         ));
     }
     owner_causes(object, &mut causes);
-    for finalizer in finalizers(object) {
-        let wrong = names::qualified_errors(finalizer);
-        causes.extend(invalid("metadata.finalizers", finalizer, wrong));
-    }
     causes
 }
 
@@ -107,6 +195,7 @@ pub(crate) fn update_causes(new: &Value, old: &Value) -> Vec<Cause> {
             ));
         }
     }
+    causes.extend(described_causes(new));
     causes
 }
 
@@ -122,7 +211,7 @@ fn invalid(
 }
 
 /// Built-in kinds want a domain in the name of a finalizer that is not Kubernetes' own.
-pub(crate) fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
+fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
     let named = finalizers(object).into_iter().enumerate();
     named
         .filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name))

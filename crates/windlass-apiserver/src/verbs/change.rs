@@ -141,26 +141,25 @@ impl Call<'_> {
         Ok(Written::Stored(stored))
     }
 
-    /// What is wrong with a change. The metadata is checked for every kind and once more with the
-    /// kind's own rules, so that its causes come twice, as they do from Kubernetes.
+    /// What is wrong with a change. The metadata is looked at for every kind, and again by the
+    /// kind's own rules: its causes are told each time, as Kubernetes does.
     fn update_causes(&self, new: &Value, old: &Value, subresource: &str) -> Vec<Cause> {
-        let mut metadata = metadata::update_causes(new, old);
-        metadata.extend(metadata::common_causes(new));
-        if !self.resource.is_custom() {
-            metadata.extend(metadata::finalizer_causes(new));
-        }
-        let mut causes = metadata.clone();
-        causes.extend(metadata);
-        if self.resource.is("", "pods") && subresource != "status" {
-            // A pod's are checked once more as those of a new one.
-            let again = metadata::common_causes(new);
-            causes.extend(again.iter().cloned());
-            causes.extend(again);
-        }
+        let checks = metadata::Checks::of(&self.resource);
+        let mut causes = metadata::common_causes(new);
+        causes.extend(metadata::update_causes(new, old));
+        let changed = match subresource {
+            "" | "scale" => checks.changed,
+            _ => checks.status,
+        };
+        causes.extend(metadata::own_update_causes(new, old, changed));
         if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old), subresource));
         } else if matches!(subresource, "" | "scale") {
-            let kind_causes = || self.kind_causes(new, Some(old), subresource);
+            let kind_causes = || {
+                let mut causes = metadata::own_causes(new, checks.whole);
+                causes.extend(self.kind_causes(new, Some(old), subresource));
+                causes
+            };
             causes.extend(self.in_stored_form(new, |new| {
                 self.in_stored_form(old, |old| {
                     validation::check_change(new, old, &self.resource, kind_causes)

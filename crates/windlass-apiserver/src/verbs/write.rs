@@ -109,9 +109,13 @@ impl Call<'_> {
 
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
-        let mut causes = metadata::create_causes(object, &self.resource);
-        causes.extend(self.kind_causes(object, None, ""));
-        self.refuse(object, &causes)
+        let metadata = metadata::create_causes(object, &self.resource);
+        let kind = self.kind_causes(object, None, "");
+        if metadata::Checks::of(&self.resource).created == metadata::Own::Not {
+            self.refuse(object, &kind)?;
+            return self.refuse(object, &metadata);
+        }
+        self.refuse(object, &[metadata, kind].concat())
     }
 
     /// What is wrong with an object by the rules of its kind.
