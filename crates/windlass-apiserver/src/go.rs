@@ -202,6 +202,14 @@ pub(crate) fn object_json(object: &Value) -> String {
     format!("{{{}}}", members.join(","))
 }
 
+/// A reference to an owner, in Go's order.
+pub(crate) fn owner_json(owner: &Value) -> String {
+    match owner {
+        Value::Object(map) => ordered(map, OWNER_REFERENCE, |_, value| value.to_string()),
+        other => other.to_string(),
+    }
+}
+
 /// References to owners, in Go's order.
 pub(crate) fn owners_json(owners: &[Value]) -> String {
     list_json(owners, OWNER_REFERENCE)

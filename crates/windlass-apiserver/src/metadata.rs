@@ -260,6 +260,13 @@ fn owner_causes(object: &Value, causes: &mut Vec<Cause>) {
                 causes.push(field::invalid(path, &"".into(), why));
             }
         }
+        if owner["apiVersion"] == "v1" && owner["kind"] == "Event" {
+            causes.push(field::invalid_shown(
+                "metadata.ownerReferences",
+                &go::owner_json(owner),
+                "/v1, Kind=Event is disallowed from being an owner",
+            ));
+        }
         if owner["controller"] == true {
             let text = |part: &str| owner[part].as_str().unwrap_or_default();
             let this = format!("{}/{}", text("kind"), text("name"));

@@ -418,3 +418,14 @@ pub(super) fn service(spec: &mut Fields) {
         set(spec, "externalTrafficPolicy", "Cluster");
     }
 }
+
+/// The address of a pod is the first of its addresses.
+pub(super) fn pod_addresses(status: &mut Fields) {
+    let address = status.get("podIP").and_then(Value::as_str);
+    let address = address.filter(|address| !address.is_empty());
+    if let Some(address) = address.map(str::to_owned)
+        && is_empty(status, "podIPs")
+    {
+        status.insert("podIPs".into(), json!([{"ip": address}]));
+    }
+}

@@ -166,14 +166,20 @@ pub(crate) fn decode_object(
         },
         _ => {
             let known = ["application/json", "application/yaml", PROTOBUF];
-            let count = if expected.has_message { 3 } else { 2 };
-            return Err(ApiError::unsupported_media_type(&known[..count]));
+            return Err(ApiError::unsupported_media_type(&known));
         }
     };
     if document.value.is_null() && !expected.has_message {
         return Err(ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in 'null' (6e756c6c)"
         )));
+    }
+    if document.value.is_null() {
+        // An object of the kind with nothing in it.
+        return Ok(Document {
+            value: serde_json::json!({}),
+            ..document
+        });
     }
     if !document.value.is_object() {
         let problem = format!(

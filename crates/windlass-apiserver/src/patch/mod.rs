@@ -105,6 +105,21 @@ impl Patch {
         }
     }
 
+    /// Whether it looks into that member of the object.
+    pub(crate) fn touches(&self, member: &str) -> bool {
+        match self {
+            Self::Json(operations) => operations.iter().any(|operation| {
+                ["path", "from"].iter().any(|field| {
+                    let path = operation.get(*field).and_then(Value::as_str);
+                    let parts: Vec<_> = path.unwrap_or_default().split('/').skip(1).collect();
+                    parts.len() > 1 && parts.first() == Some(&member)
+                })
+            }),
+            Self::Merge(patch) => patch.get(member).is_some(),
+            Self::Strategic(_) => false,
+        }
+    }
+
     /// The patched object.
     pub(crate) fn on(&self, object: &Value, ty: &Type) -> Result<Value> {
         match self {

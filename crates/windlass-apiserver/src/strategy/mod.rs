@@ -201,7 +201,9 @@ fn generation_changes(new: &Value, old: &Value, resource: &Resource) -> bool {
             }
             map
         };
-        return rest(new) != rest(old);
+        let labels = |object: &Value| object["metadata"].get("labels").cloned();
+        return rest(new) != rest(old)
+            || (resource.is("discovery.k8s.io", "endpointslices") && labels(new) != labels(old));
     }
     new.get("spec") != old.get("spec")
         || (GENERATION_FOLLOWS_ANNOTATIONS.contains(&address)

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::place::{At, IMMUTABLE};
-use super::selector;
 use super::volume::{VOLUME_MODES, check_class, check_each_mode, check_not_negative};
+use super::{internal, selector};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
@@ -98,10 +98,14 @@ pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
         }
         spec["volumeAttributesClassName"] = before["volumeAttributesClassName"].clone();
     }
-    if without_nulls(spec) != without_nulls(before) {
+    let (spec, before) = (without_nulls(spec), without_nulls(before));
+    if spec != before {
+        let difference = internal::diff(&before, &spec, "core.PersistentVolumeClaimSpec");
         causes.push(field::forbidden(
             "spec",
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+            &format!(
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{difference}"
+            ),
         ));
     }
     let size = |value: &Value| {

@@ -79,10 +79,10 @@ fn check_slice_parts(slice: &Value, with_endpoints: bool, causes: &mut Vec<Cause
         let path = endpoints.path.as_str();
         causes.push(field::too_many(path, endpoints.len(), MAX_ENDPOINTS as u64));
     }
+    check_slice_ports(&root.get("ports"), causes);
     for endpoint in endpoints.items().filter(|_| with_endpoints) {
         check_endpoint(&endpoint, kind.text(), causes);
     }
-    check_slice_ports(&root.get("ports"), causes);
 }
 
 fn check_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {

@@ -92,14 +92,15 @@ pub(super) fn of(group: &str, plural: &str) -> Option<Rules> {
         ("storage.k8s.io", "csistoragecapacities") => {
             rules(storage::check_capacity, storage::check_capacity_update)
         }
-        ("storage.k8s.io", "volumeattributesclasses") => {
-            rules(storage::check_attributes, storage::check_attributes_update)
-        }
+        ("storage.k8s.io", "volumeattributesclasses") => update_first(rules(
+            storage::check_attributes,
+            storage::check_attributes_update,
+        )),
         ("networking.k8s.io", "ingresses") => {
             with_status(rules(ingress::check, anything), ingress::check_status)
         }
         ("networking.k8s.io", "ingressclasses") => {
-            rules(ingress::check_class, ingress::check_class_update)
+            update_first(rules(ingress::check_class, ingress::check_class_update))
         }
         ("networking.k8s.io", "networkpolicies") => rules(network_policy::check, anything),
         ("networking.k8s.io", "ipaddresses") => rules(

@@ -58,6 +58,7 @@ pub(crate) use cluster::SYSTEM_PRIORITIES;
 pub(crate) use label::selects;
 pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
+pub(crate) use update::check_role_ref;
 pub(crate) use warnings::of as warnings;
 
 /// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and

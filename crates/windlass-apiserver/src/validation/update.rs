@@ -14,12 +14,6 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
     }
     let mut causes = Vec::new();
     workload(new, old, resource, &mut causes);
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            role_ref(&new["roleRef"], &old["roleRef"], &mut causes);
-        }
-        _ => {}
-    }
     causes
 }
 
@@ -45,10 +39,11 @@ fn workload(new: &Value, old: &Value, resource: &Resource, causes: &mut Vec<Caus
     }
 }
 
-/// Shown under the names of the Go struct.
-fn role_ref(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    if new != old {
+/// What a binding refers to is for life; it is shown under the names of the Go struct.
+pub(crate) fn check_role_ref(new: &Value, old: &Value) -> Option<Cause> {
+    let (new, old) = (&new["roleRef"], &old["roleRef"]);
+    (new != old).then(|| {
         let shown = json!({"APIGroup": new["apiGroup"], "Kind": new["kind"], "Name": new["name"]});
-        causes.push(field::invalid("roleRef", &shown, "cannot change roleRef"));
-    }
+        field::invalid("roleRef", &shown, "cannot change roleRef")
+    })
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::internal;
 use super::place::{At, IMMUTABLE};
 use super::selector::check_nodes;
 use crate::names;
@@ -293,9 +294,10 @@ pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
         sources
     };
     if source(new) != source(old) {
+        let difference = internal::diff(&old["spec"], &new["spec"], "core.PersistentVolumeSource");
         causes.push(field::forbidden(
             "spec.persistentvolumesource",
-            "spec.persistentvolumesource is immutable after creation",
+            &format!("spec.persistentvolumesource is immutable after creation\n{difference}"),
         ));
     }
     let (spec, before) = (&new["spec"], &old["spec"]);

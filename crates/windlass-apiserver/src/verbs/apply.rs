@@ -44,6 +44,9 @@ impl Call<'_> {
                 self.resource.kind
             ))
         })?;
+        if self.resource.is_custom() {
+            crate::decode::whole_numbers(&mut config);
+        }
         keep_only_own_part(&mut config, subresource, self.resource.has_status());
         let (now, api_version) = (
             self.server.clock().now_seconds(),

@@ -93,6 +93,7 @@ impl Call<'_> {
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
         if resource.is_custom() {
+            self.warn(crate::crd::finalizer_warnings(&new, Some(old)));
             decode::whole_numbers(&mut new);
         }
         if subresource.is_empty() {
@@ -151,7 +152,17 @@ impl Call<'_> {
             "" | "scale" => checks.changed,
             _ => checks.status,
         };
-        causes.extend(metadata::own_update_causes(new, old, changed));
+        let own_update = metadata::own_update_causes(new, old, changed);
+        let roles = self.resource.group == "rbac.authorization.k8s.io";
+        if roles && !self.resource.is_custom() {
+            // Their change is looked at after the whole.
+            causes.extend(metadata::own_causes(new, checks.whole));
+            causes.extend(self.kind_causes(new, Some(old), subresource));
+            causes.extend(own_update);
+            causes.extend(validation::check_role_ref(new, old));
+            return causes;
+        }
+        causes.extend(own_update);
         if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old), subresource));
         } else if matches!(subresource, "" | "scale") {

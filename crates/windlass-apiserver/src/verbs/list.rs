@@ -14,7 +14,7 @@ use super::write::to_requested;
 use crate::http::{Answer, Shape};
 use crate::json::go_error;
 use crate::selector::Selector;
-use crate::status::{ApiError, Result, field};
+use crate::status::{ApiError, Cause, Result, field};
 use crate::store::{Key, Listing, RevisionError, Stored};
 use crate::table;
 
@@ -98,10 +98,15 @@ impl Call<'_> {
         let mut causes = Vec::new();
         let mut forbid = |path: &str, why: &str| causes.push(field::forbidden(path, why));
         match (matching, version) {
-            (Some(_), None) => forbid(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            ),
+            (Some(matching), None) => {
+                forbid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                );
+                if !matches!(matching, "Exact" | "NotOlderThan") {
+                    causes.push(unknown_match(matching));
+                }
+            }
             (Some(_), Some(_)) if self.query.get("continue").is_some() => forbid(
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden when continue is provided",
@@ -111,14 +116,7 @@ impl Call<'_> {
                 "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             ),
             (Some("Exact" | "NotOlderThan") | None, _) => {}
-            (Some(other), Some(_)) => {
-                let allowed = ["Exact", "NotOlderThan", ""].map(|one| format!("\"{one}\""));
-                causes.push(field::not_supported(
-                    "resourceVersionMatch",
-                    &other.into(),
-                    &allowed,
-                ));
-            }
+            (Some(other), Some(_)) => causes.push(unknown_match(other)),
         }
         if self.query.get("sendInitialEvents").is_some() {
             causes.push(field::forbidden(
@@ -142,7 +140,6 @@ impl Call<'_> {
     }
 
     pub(super) fn list(&self) -> Result<Answer> {
-        let selector = Selector::from_query(&self.query, &self.resource)?;
         let limit = match self.query.get("limit") {
             // What happens to be there is answered whole.
             _ if self.query.get("resourceVersion") == Some("0") => 0,
@@ -152,6 +149,9 @@ impl Call<'_> {
         if let Some(seconds) = self.query.get("timeoutSeconds") {
             super::parse_int(seconds)?;
         }
+        // Options that do not fit together are told of before selectors that are none.
+        self.version_wanted(limit)?;
+        let selector = Selector::from_query(&self.query, &self.resource)?;
         let listing = self.read_list(limit)?;
         let mut page: Vec<Arc<Stored>> = Vec::new();
         let mut rest = listing.objects.into_iter();
@@ -255,12 +255,18 @@ impl Call<'_> {
                 pieces.push(Bytes::from_static(b"]}\n"));
                 Answer::json(pieces)
             }
-            Shape::Metadata => Answer::value(json!({
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": metadata,
-                "items": page.iter().map(|object| stored_metadata_only(&object.json)).collect::<Vec<_>>(),
-            })),
+            Shape::Metadata => {
+                let items = page.iter();
+                let items: Vec<_> = items
+                    .map(|object| stored_metadata_only(&object.json))
+                    .collect();
+                Answer::value(json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": metadata,
+                    "items": (!items.is_empty()).then_some(items),
+                }))
+            }
             Shape::Table => Answer::value(table::of(
                 &self.resource,
                 &values().collect::<Vec<_>>(),
@@ -282,6 +288,11 @@ fn expired_continue(token: &Continue) -> ApiError {
     );
     error.continuation = Some(Continue::after(&token.after, None));
     error
+}
+
+fn unknown_match(matching: &str) -> Cause {
+    let allowed = ["Exact", "NotOlderThan", ""].map(|one| format!("\"{one}\""));
+    field::not_supported("resourceVersionMatch", &matching.into(), &allowed)
 }
 
 /// A version that has not happened yet.

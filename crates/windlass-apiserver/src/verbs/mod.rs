@@ -29,6 +29,7 @@ use crate::http::{
     Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
 };
 use crate::json::Document;
+use crate::patch::PatchKind;
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
@@ -100,7 +101,10 @@ impl<'a> Call<'a> {
     pub(crate) async fn run(&self) -> Result<Answer> {
         let custom = self.resource.custom.as_ref();
         self.warn(custom.and_then(|custom| custom.deprecation.clone()));
-        if self.resource.is("", "endpoints") {
+        // A patch of no known kind is turned away before anybody looks at the resource.
+        let routed = self.request.verb != Verb::Patch
+            || PatchKind::from_media_type(media_type(self.headers), true).is_ok();
+        if routed && self.resource.is("", "endpoints") {
             self.warn([
                 "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
                     .to_owned(),
@@ -135,6 +139,9 @@ impl<'a> Call<'a> {
             Verb::Create => self.create(),
             Verb::Update if named => self.update(""),
             Verb::Patch if named => self.patch(""),
+            Verb::Update | Verb::Patch if self.resource.is_custom() => {
+                Err(ApiError::bad_request("name must be provided"))
+            }
             Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
             Verb::Delete => self.delete(),
             Verb::DeleteCollection

@@ -68,9 +68,18 @@ impl Call<'_> {
                     set_meta(object, "managedFields", None);
                     return;
                 }
+                // A scale to nothing is not on the wire, so nobody owns it.
+                let (scaled_old, scaled);
+                let (old, new) = if subresource == "scale" {
+                    scaled_old = self.without_zero_scale(old);
+                    scaled = self.without_zero_scale(object);
+                    (&scaled_old, &scaled)
+                } else {
+                    (old, &*object)
+                };
                 apply::record_update(
                     old,
-                    object,
+                    new,
                     &self.resource.ty,
                     managers,
                     &writer,

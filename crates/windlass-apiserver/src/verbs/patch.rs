@@ -37,6 +37,8 @@ impl Call<'_> {
                     Patch::Json(_) | Patch::Merge(_) if self.resource.is_custom() => {
                         object.to_string()
                     }
+                    // What the patch went through is written anew, its fields by name.
+                    patch if patch.touches("metadata") => object.to_string(),
                     Patch::Json(_) | Patch::Merge(_) => go::object_json(&object),
                 };
                 move |why: String| unreadable(shown, &why)

@@ -46,6 +46,21 @@ impl Call<'_> {
             })
     }
 
+    /// An object as its scale shows it: no replicas where there are none.
+    pub(super) fn without_zero_scale(&self, object: &Value) -> Value {
+        let path = self.scale_paths().spec_replicas;
+        let mut object = object.clone();
+        if at(&object, &path).and_then(Value::as_i64) == Some(0)
+            && let Some((parents, last)) = path.rsplit_once('.')
+        {
+            let pointer = parents.replace('.', "/");
+            if let Some(Value::Object(parent)) = object.pointer_mut(&pointer) {
+                parent.remove(last);
+            }
+        }
+        object
+    }
+
     fn scale_of(&self, object: &Value) -> Value {
         let paths = self.scale_paths();
         let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or_default();

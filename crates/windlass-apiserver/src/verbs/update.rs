@@ -79,11 +79,22 @@ impl Call<'_> {
         self.check_name(&object)?;
         self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
-        if subresource.is_empty()
+        let creates =
+            subresource.is_empty() || (subresource == "status" && address.1 == "services");
+        if creates
             && CREATED_BY_UPDATE.contains(&address)
             && !self.resource.is_custom()
             && self.find().is_err()
         {
+            let uid = meta(&object, "uid");
+            if !uid.is_empty() {
+                let why = self.uid_mismatch(uid, "");
+                return Err(ApiError::conflict(
+                    self.resource.subject(),
+                    self.name(),
+                    &why,
+                ));
+            }
             // The version of what is not there means nothing.
             let version = object["metadata"]["resourceVersion"].take();
             set_meta(&mut object, "resourceVersion", None);

@@ -126,7 +126,6 @@ impl Call<'_> {
         subresource: &str,
     ) -> Vec<Cause> {
         if let Some(custom) = &self.resource.custom {
-            self.warn(crd::finalizer_warnings(object, old));
             let Some(old) = old else {
                 return custom.check_create(object);
             };
@@ -242,6 +241,7 @@ impl Call<'_> {
         self.settle(&mut object);
         self.validate(&object)?;
         if resource.is_custom() {
+            self.warn(crd::finalizer_warnings(&object, None));
             decode::whole_numbers(&mut object);
         }
         admission::validate(self.server, resource, self.namespace(), &object)?;

@@ -44,6 +44,7 @@ pub(crate) async fn play(
         unname(name, &mut answer.body);
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
+        unage(&mut answer.body);
         for warning in &mut answer.warnings {
             *warning = warning.replace(name, "<ns>");
         }
@@ -133,6 +134,24 @@ async fn exchange(
         status,
         serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     ))
+}
+
+/// Tables after the first of a watch do not say which of their cells are ages.
+fn unage(body: &mut Value) {
+    let age = regex::Regex::new("^([0-9]+[smhd])+$").expect("a pattern");
+    let events = body.get_mut("events").and_then(Value::as_array_mut);
+    for event in events.into_iter().flatten() {
+        let rows = event
+            .pointer_mut("/object/rows")
+            .and_then(Value::as_array_mut);
+        for row in rows.into_iter().flatten() {
+            for cell in row["cells"].as_array_mut().into_iter().flatten() {
+                if cell.as_str().is_some_and(|text| age.is_match(text)) {
+                    *cell = "<age>".into();
+                }
+            }
+        }
+    }
 }
 
 /// Managers come in the order of their times, which are not the same on a slow server.
