@@ -208,6 +208,7 @@ impl RawField {
             ty: self.to_type(),
             patch: PatchRule {
                 merge: self.strategy.iter().any(|strategy| strategy == "merge"),
+                replace: self.strategy.iter().any(|strategy| strategy == "replace"),
                 merge_key: self.merge_key.clone(),
             },
             default: self.default.clone(),

@@ -69,7 +69,25 @@ pub(crate) struct Checks {
     pub(crate) whole: Own,
     /// In a change of the status.
     pub(crate) status: Own,
+    /// Whether the changed object is looked at by itself before the change is.
+    pub(crate) whole_first: bool,
 }
+
+/// Kinds whose changes are looked at after what they make.
+const WHOLE_FIRST: &[(&str, &str)] = &[
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("", "persistentvolumes"),
+    ("batch", "jobs"),
+    ("networking.k8s.io", "ipaddresses"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "storageclasses"),
+];
 
 impl Checks {
     pub(crate) fn of(resource: &Resource) -> Self {
@@ -79,6 +97,7 @@ impl Checks {
             changed,
             whole,
             status,
+            whole_first: WHOLE_FIRST.contains(&(resource.group.as_str(), resource.plural.as_str())),
         };
         if resource.is_custom() {
             return checks(Plain, Plain, Not, Plain);
@@ -88,6 +107,10 @@ impl Checks {
             ("coordination.k8s.io", "leases") => checks(Not, Plain, Not, Not),
             ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
             ("admissionregistration.k8s.io", _) => checks(Plain, Plain, Not, Plain),
+            // The whole is looked at twice instead.
+            ("", "persistentvolumes") => {
+                checks(WithFinalizers, Not, WithFinalizers, WithFinalizers)
+            }
             ("batch", "cronjobs") => checks(WithFinalizers, WithFinalizers, Not, Not),
             ("", "limitranges" | "podtemplates" | "replicationcontrollers" | "services")
             | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")

@@ -29,6 +29,26 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
+    /// Whether the selectors can be read at all.
+    pub(crate) fn check_syntax(query: &Query) -> Result<()> {
+        if let Some(text) = query.get("labelSelector") {
+            parse_labels(text).map_err(ApiError::bad_request)?;
+        }
+        if let Some(text) = query.get("fieldSelector") {
+            parse_fields(text)?;
+        }
+        Ok(())
+    }
+
+    /// The one name that is asked for, if it is one.
+    pub(crate) fn only_name(&self) -> Option<&str> {
+        let name = |(field, _, equal): &&(String, String, bool)| field == "metadata.name" && *equal;
+        self.fields
+            .iter()
+            .find(name)
+            .map(|(_, value, _)| value.as_str())
+    }
+
     pub(crate) fn from_query(query: &Query, resource: &Resource) -> Result<Self> {
         let labels = match query.get("labelSelector") {
             None => Vec::new(),

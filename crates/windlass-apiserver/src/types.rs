@@ -43,6 +43,8 @@ pub(crate) enum ListKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PatchRule {
     pub(crate) merge: bool,
+    /// Not even a struct is merged.
+    pub(crate) replace: bool,
     pub(crate) merge_key: Option<String>,
 }
 

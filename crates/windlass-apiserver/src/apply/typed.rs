@@ -74,6 +74,8 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
                 if is_leaf || is_empty || ty.field(key).is_none() {
                     set.insert_member(element.clone());
                 }
+                // A list of nothing is nobody's.
+                let is_empty = is_empty || value.as_array().is_some_and(Vec::is_empty);
                 if !is_leaf && !is_empty {
                     fields_below(value, member, set.child_mut(element));
                 }

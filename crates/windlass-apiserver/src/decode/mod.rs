@@ -317,7 +317,7 @@ impl Reader {
 fn is_nothing(value: &Value, ty: &Type) -> bool {
     match value {
         Value::Null => true,
-        Value::Array(items) => items.is_empty(),
+        Value::Array(items) => items.is_empty() && !matches!(ty.resolve(), Type::Any),
         Value::Object(map) => map.is_empty() && matches!(ty.resolve(), Type::Map { .. }),
         _ => false,
     }

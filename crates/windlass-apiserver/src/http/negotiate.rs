@@ -188,6 +188,16 @@ pub(crate) fn decode_object(
         );
         return Err(unrecognised(kind, &problem, body));
     }
+    for field in ["apiVersion", "kind"] {
+        let value = &document.value[field];
+        if !value.is_string() && !value.is_null() {
+            let problem = format!(
+                "json: cannot unmarshal {} into Go struct field .{field} of type string",
+                go::json_kind(value)
+            );
+            return Err(unrecognised(kind, &problem, body));
+        }
+    }
     let claimed = document.value["kind"].as_str().unwrap_or_default();
     if kind == OPTIONS && !claimed.is_empty() && claimed != OPTIONS {
         let version = document.value["apiVersion"].as_str().unwrap_or_default();

@@ -55,8 +55,9 @@ fn merge_maps(
             object.remove(&key);
             continue;
         }
+        let replace = ty.field(&key).is_some_and(|field| field.patch.replace);
         let merged = match (object.remove(&key), value) {
-            (Some(Value::Object(old)), Value::Object(new)) => {
+            (Some(Value::Object(old)), Value::Object(new)) if !replace => {
                 Some(Value::Object(merge_maps(old, new, ty.member(&key))?))
             }
             (Some(Value::Array(old)), Value::Array(new)) => {

@@ -90,7 +90,11 @@ pub(crate) fn prepare_create(
     clock: &Clock,
     random: &Random,
 ) {
-    set_meta(object, "uid", Some(random.uid().into()));
+    let uid = random.uid();
+    if resource.is("", "limitranges") && crate::object::meta(object, "name").is_empty() {
+        set_meta(object, "name", Some(random.uid().into()));
+    }
+    set_meta(object, "uid", Some(uid.into()));
     set_meta(
         object,
         "creationTimestamp",
@@ -158,7 +162,7 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
     // A pod that is given its node is still the pod that was asked for, and what a status write
     // changes of the metadata (a Deployment's revision) asks for nothing new.
     if !matches!(subresource, "binding" | "status")
-        && has_generation(resource)
+        && (has_generation(resource) || resource.is("storage.k8s.io", "csidrivers"))
         && generation_changes(new, old, resource)
     {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();

@@ -22,9 +22,7 @@ pub(crate) const SYSTEM_PRIORITIES: &[(&str, i64)] = &[
 /// What is wrong with a node. Its taints are told as if they were metadata.
 pub(super) fn node(node: &Value, is_new: bool, causes: &mut Causes) {
     let at = At::root(node, "");
-    if is_new {
-        taints(node, causes);
-    }
+    taints(node, causes);
     for list in ["capacity", "allocatable"] {
         for (name, value) in node["status"][list].as_object().into_iter().flatten() {
             let path = format!("status.{list}.{name}");
@@ -43,7 +41,6 @@ pub(super) fn node(node: &Value, is_new: bool, causes: &mut Causes) {
             }
             seen.push(address.value);
         }
-        return;
     }
     let spec = at.child("spec");
     for range in spec.items("podCIDRs") {

@@ -78,7 +78,10 @@ fn check_host(host: &At<'_>, of_rule: bool, causes: &mut Vec<Cause>) {
 fn check_path(path: &At<'_>, causes: &mut Vec<Cause>) {
     let (text, kind) = (path.get("path"), path.get("pathType"));
     match kind.text() {
-        "" => causes.push(kind.required("pathType must be specified")),
+        "" => {
+            causes.push(kind.required("pathType must be specified"));
+            return;
+        }
         "Exact" | "Prefix" => {
             if text.text().starts_with('/') {
                 check_sequences(&text, causes);

@@ -58,7 +58,6 @@ pub(crate) use cluster::SYSTEM_PRIORITIES;
 pub(crate) use label::selects;
 pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
-pub(crate) use update::check_role_ref;
 pub(crate) use warnings::of as warnings;
 
 /// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and
@@ -87,6 +86,18 @@ pub(crate) fn check_change(
         (rules.update)(new, old, &mut causes);
     }
     causes
+}
+
+/// What is wrong with what changed, whatever the new object is by itself.
+pub(crate) fn check_changed(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
+    match kinds::of(&resource.group, &resource.plural) {
+        Some(rules) => {
+            let mut causes = Vec::new();
+            (rules.update)(new, old, &mut causes);
+            causes
+        }
+        None => update::check(new, old, resource),
+    }
 }
 
 /// What is wrong with a change through a subresource.
@@ -156,7 +167,7 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) ->
                 event::check_newer(object, &mut causes);
             }
         }
-        ("node.k8s.io", "runtimeclasses") if is_new => cluster::runtime_class(object, &mut causes),
+        ("node.k8s.io", "runtimeclasses") => cluster::runtime_class(object, &mut causes),
         ("policy", "poddisruptionbudgets") => cluster::budget(object, &mut causes),
         ("rbac.authorization.k8s.io", plural) if plural.ends_with("bindings") => {
             role::check_binding(object, resource.namespaced, &mut causes);

@@ -14,6 +14,9 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
     }
     let mut causes = Vec::new();
     workload(new, old, resource, &mut causes);
+    if resource.group == "rbac.authorization.k8s.io" {
+        causes.extend(check_role_ref(new, old));
+    }
     causes
 }
 
@@ -40,7 +43,7 @@ fn workload(new: &Value, old: &Value, resource: &Resource, causes: &mut Vec<Caus
 }
 
 /// What a binding refers to is for life; it is shown under the names of the Go struct.
-pub(crate) fn check_role_ref(new: &Value, old: &Value) -> Option<Cause> {
+fn check_role_ref(new: &Value, old: &Value) -> Option<Cause> {
     let (new, old) = (&new["roleRef"], &old["roleRef"]);
     (new != old).then(|| {
         let shown = json!({"APIGroup": new["apiGroup"], "Kind": new["kind"], "Name": new["name"]});

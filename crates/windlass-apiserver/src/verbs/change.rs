@@ -153,13 +153,18 @@ impl Call<'_> {
             _ => checks.status,
         };
         let own_update = metadata::own_update_causes(new, old, changed);
-        let roles = self.resource.group == "rbac.authorization.k8s.io";
-        if roles && !self.resource.is_custom() {
-            // Their change is looked at after the whole.
-            causes.extend(metadata::own_causes(new, checks.whole));
-            causes.extend(self.kind_causes(new, Some(old), subresource));
+        if checks.whole_first && !self.resource.is_custom() && matches!(subresource, "" | "scale") {
+            let times = if self.resource.is("", "persistentvolumes") {
+                2
+            } else {
+                1
+            };
+            for _ in 0..times {
+                causes.extend(metadata::own_causes(new, checks.whole));
+                causes.extend(self.kind_causes(new, Some(old), subresource));
+            }
             causes.extend(own_update);
-            causes.extend(validation::check_role_ref(new, old));
+            causes.extend(validation::check_changed(new, old, &self.resource));
             return causes;
         }
         causes.extend(own_update);
@@ -200,6 +205,7 @@ impl Call<'_> {
         let table = match (group.as_str(), plural.as_str()) {
             ("", "nodes") => "minions".to_owned(),
             ("", "services") => "services/specs".to_owned(),
+            ("", "endpoints") => "services/endpoints".to_owned(),
             ("apiextensions.k8s.io" | "apiregistration.k8s.io", _) => format!("{group}/{plural}"),
             _ if self.resource.is_custom() => format!("{group}/{plural}"),
             _ => plural.clone(),

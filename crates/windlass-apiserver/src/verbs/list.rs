@@ -149,12 +149,18 @@ impl Call<'_> {
         if let Some(seconds) = self.query.get("timeoutSeconds") {
             super::parse_int(seconds)?;
         }
-        // Options that do not fit together are told of before selectors that are none.
+        // Options that do not fit together are told of before fields that cannot be selected.
+        Selector::check_syntax(&self.query)?;
         self.version_wanted(limit)?;
         let selector = Selector::from_query(&self.query, &self.resource)?;
         let listing = self.read_list(limit)?;
         let mut page: Vec<Arc<Stored>> = Vec::new();
-        let mut rest = listing.objects.into_iter();
+        let mut objects = listing.objects;
+        if let Some(name) = selector.only_name() {
+            // Only that one is read.
+            objects.retain(|object| object.key.name() == name);
+        }
+        let mut rest = objects.into_iter();
         for object in rest.by_ref() {
             if selector.matches(&object) {
                 page.push(object);

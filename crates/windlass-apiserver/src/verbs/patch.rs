@@ -50,6 +50,9 @@ impl Call<'_> {
             }
             let strange = match self.normalise(&mut object) {
                 Ok(strange) => strange,
+                Err(why) if why.contains("illegal base64") && kind == PatchKind::Strategic => {
+                    return Err(refuse(format!("error decoding from json: {why}")));
+                }
                 Err(why) => return Err(refuse(why)),
             };
             self.judge_strange(strange, refuse)?;

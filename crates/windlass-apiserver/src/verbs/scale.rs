@@ -61,21 +61,29 @@ impl Call<'_> {
         object
     }
 
+    /// The labels of the pods that are counted.
+    fn selected_labels<'v>(&self, object: &'v Value) -> &'v Value {
+        let selector = &object["spec"]["selector"];
+        if self.resource.is("", "replicationcontrollers") {
+            selector
+        } else {
+            &selector["matchLabels"]
+        }
+    }
+
     fn scale_of(&self, object: &Value) -> Value {
         let paths = self.scale_paths();
         let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or_default();
         let mut status = json!({"replicas": number(&paths.status_replicas)});
         let selector = match &paths.label_selector {
             Some(path) => at(object, path).and_then(Value::as_str).map(str::to_owned),
-            None => object["spec"]["selector"]["matchLabels"]
-                .as_object()
-                .map(|labels| {
-                    labels
-                        .iter()
-                        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-                        .collect::<Vec<_>>()
-                        .join(",")
-                }),
+            None => self.selected_labels(object).as_object().map(|labels| {
+                labels
+                    .iter()
+                    .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                    .collect::<Vec<_>>()
+                    .join(",")
+            }),
         };
         if let Some(selector) = selector {
             status["selector"] = selector.into();

@@ -245,6 +245,18 @@ impl Call<'_> {
             decode::whole_numbers(&mut object);
         }
         admission::validate(self.server, resource, self.namespace(), &object)?;
+        if self.dry_run
+            && self
+                .server
+                .store()
+                .get(
+                    &resource.table,
+                    &Key::new(meta(&object, "namespace"), meta(&object, "name")),
+                )
+                .is_some()
+        {
+            return Err(WriteOr::Write(WriteError::Exists));
+        }
         if !matches!(meta(&object, "resourceVersion"), "" | "0") {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",

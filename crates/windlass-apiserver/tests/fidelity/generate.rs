@@ -223,7 +223,7 @@ impl Maker<'_> {
         let mut body = self.object(kind, short);
         let mut named = Some(short);
         match self.dice.below(40) {
-            0 => body["metadata"]["name"] = "Bad_Name".into(),
+            0 => body["metadata"]["name"] = self.kinds[kind].name("Bad_Name").into(),
             1 => {
                 body["metadata"]["generateName"] =
                     format!("{}-", self.kinds[kind].name("gen")).into();

@@ -45,6 +45,7 @@ pub(crate) async fn play(
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
         unage(&mut answer.body);
+        sort_causes(&mut answer.body);
         for warning in &mut answer.warnings {
             *warning = warning.replace(name, "<ns>");
         }
@@ -134,6 +135,24 @@ async fn exchange(
         status,
         serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     ))
+}
+
+/// What is wrong with a custom resource is told in the order of Go's maps, which is none.
+fn sort_causes(body: &mut Value) {
+    let by_schema = |cause: &Value| {
+        let message = cause["message"].as_str().unwrap_or_default();
+        message.contains(" in body ") || message.contains("Unsupported value")
+    };
+    let Some(causes) = body
+        .pointer_mut("/details/causes")
+        .and_then(Value::as_array_mut)
+    else {
+        return;
+    };
+    if causes.len() > 1 && causes.iter().any(by_schema) {
+        causes.sort_by_cached_key(Value::to_string);
+        body["message"] = "(the causes)".into();
+    }
 }
 
 /// Tables after the first of a watch do not say which of their cells are ages.
