@@ -6,7 +6,7 @@
 //! for production.
 //!
 //! How a request goes through the files: [`http`] reads path, query and caller; `verbs` does what
-//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `strategy`
+//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `webhook`, `strategy`
 //! and `validation` shape the object; `store` keeps it and wakes the watches. What differs between
 //! kinds is in the table of `facts` and in `registry`, nowhere else.
 
@@ -46,6 +46,7 @@ mod table;
 mod types;
 mod validation;
 mod verbs;
+pub mod webhook;
 
 pub use auth::{Identity, SigningKey};
 pub use clock::Clock;

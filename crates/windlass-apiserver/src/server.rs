@@ -18,6 +18,7 @@ use crate::registry::Registry;
 use crate::services::ServiceRange;
 use crate::status::ApiError;
 use crate::store::Store;
+use crate::webhook::{TlsTransport, WebhookTransport};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +85,8 @@ pub struct Config {
     pub service_account_key: Option<SigningKey>,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
+    /// How webhooks are reached.
+    pub webhooks: Arc<dyn WebhookTransport>,
 }
 
 impl Default for Config {
@@ -95,6 +98,7 @@ impl Default for Config {
             nodes: None,
             service_account_key: None,
             hooks: None,
+            webhooks: Arc::new(TlsTransport::default()),
         }
     }
 }
@@ -180,6 +184,10 @@ impl ApiServer {
 
     pub(crate) fn hooks(&self) -> Option<&Arc<dyn Hooks>> {
         self.0.config.hooks.as_ref()
+    }
+
+    pub(crate) fn webhooks(&self) -> &dyn WebhookTransport {
+        self.0.config.webhooks.as_ref()
     }
 
     pub(crate) async fn before(

@@ -136,6 +136,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// The whole body, where somebody else has written it.
+    body: Option<Box<Value>>,
 }
 
 /// Shorthand for handlers.
@@ -148,6 +150,15 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            body: None,
+        }
+    }
+
+    /// An answer that somebody else has written, such as a webhook's denial.
+    pub(crate) fn told(code: StatusCode, message: String, body: Value) -> Self {
+        Self {
+            body: Some(Box::new(body)),
+            ..Self::new(code, "", message)
         }
     }
 
@@ -282,6 +293,9 @@ impl ApiError {
 
     /// The body a client gets.
     pub(crate) fn to_status(&self) -> Value {
+        if let Some(body) = &self.body {
+            return body.as_ref().clone();
+        }
         let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",

@@ -89,12 +89,6 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
         let why = "must have at least one stored version";
         causes.push(field::invalid("status.storedVersions", &Value::Null, why));
     }
-    if spec["conversion"]["strategy"] == "Webhook" {
-        causes.push(field::forbidden(
-            "spec.conversion.strategy",
-            "webhook conversion is not served by this version of windlass",
-        ));
-    }
     causes
 }
 

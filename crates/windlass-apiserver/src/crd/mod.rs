@@ -19,6 +19,7 @@ use crate::resource::{Resource, Subresource};
 use crate::status::Cause;
 use crate::store::TableName;
 use crate::types::Type;
+use crate::webhook::Conversion;
 
 /// The finalizer that keeps a CRD until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -43,6 +44,8 @@ pub(crate) struct CustomVersion {
     pub(crate) raw_schema: Value,
     /// Objects are stored in this version.
     pub(crate) storage_version: String,
+    /// How objects change version.
+    pub(crate) conversion: Conversion,
     /// Where `scale` finds its numbers.
     pub(crate) scale: Option<ScalePaths>,
     /// Cells of the columns after Name.
@@ -160,6 +163,7 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
                     schema,
                     raw_schema,
                     storage_version: storage.clone(),
+                    conversion: Conversion::of(crd),
                     scale,
                     cells,
                 })),

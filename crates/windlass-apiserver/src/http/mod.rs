@@ -106,6 +106,7 @@ impl ApiServer {
             wanted,
         )?;
         let result = call.run().await;
+        let warnings = call.take_warnings();
         let outcome = match &result {
             Ok(answer) => Outcome {
                 code: answer.code,
@@ -117,7 +118,13 @@ impl ApiServer {
             },
         };
         self.after(&identity, &asked, outcome).await;
-        result
+        if warnings.is_empty() {
+            return result;
+        }
+        // Warnings are told whatever comes of the request.
+        let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
+        answer.warnings.extend(warnings);
+        Ok(answer)
     }
 
     /// Paths that are not resources.

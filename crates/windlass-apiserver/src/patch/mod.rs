@@ -7,7 +7,7 @@ mod strategic;
 use http::StatusCode;
 use serde_json::{Value, json as tree};
 
-use operations::Refusal;
+pub(crate) use operations::{Refusal, apply as apply_operations};
 
 use crate::go;
 use crate::json;

@@ -13,7 +13,7 @@ const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// An operation cannot be done, or a test fails.
     Failed,
     /// The result would be too large or too deep.
@@ -21,7 +21,7 @@ pub(super) enum Refusal {
 }
 
 /// Does the operations in order.
-pub(super) fn apply(object: &mut Value, patch: &Patch) -> Result<(), Refusal> {
+pub(crate) fn apply(object: &mut Value, patch: &Patch) -> Result<(), Refusal> {
     let mut copied = 0;
     for operation in &patch.0 {
         let (steps, below) = match operation {

@@ -12,7 +12,7 @@ use crate::object::{meta, set_meta};
 use crate::status::{ApiError, Result, field};
 
 impl Call<'_> {
-    pub(super) fn apply(&self, subresource: &str) -> Result<Answer> {
+    pub(super) async fn apply(&self, subresource: &str) -> Result<Answer> {
         let Some(manager) = self.query.get("fieldManager") else {
             let cause = field::required("fieldManager", "is required for apply patch");
             return Err(super::invalid_options("PatchOptions", &[cause]));
@@ -85,14 +85,19 @@ impl Call<'_> {
             }
             let mut made = merge(&json!({}))?;
             set_meta(&mut made.object, "name", Some(self.name().into()));
-            match self.create_object(made.object, made.managers) {
+            match self.create_object(made.object, made.managers).await {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}
-                made => return Ok(self.answer_written(made?, StatusCode::CREATED, Vec::new())),
+                made => {
+                    return self
+                        .answer_written(made?, StatusCode::CREATED, Vec::new())
+                        .await;
+                }
             }
         }
-        let written = self.update_object(subresource, &merge)?;
-        Ok(self.answer_written(written, StatusCode::OK, Vec::new()))
+        let written = self.update_object(subresource, &merge).await?;
+        self.answer_written(written, StatusCode::OK, Vec::new())
+            .await
     }
 
     /// An applied configuration names its type in full.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Call;
+use super::admit::Admitted;
 use super::write::{WriteOr, Written};
 use crate::apply::{self, Managers};
 use crate::auth::rbac::escalation;
@@ -26,20 +27,20 @@ pub(super) struct Update {
 
 impl Call<'_> {
     /// Changes the object the path names by `make`, which sees what is stored.
-    pub(super) fn update_object(
+    pub(super) async fn update_object(
         &self,
         subresource: &str,
-        make: &dyn Fn(&Value) -> Result<Update>,
+        make: &(dyn Fn(&Value) -> Result<Update> + Sync),
     ) -> Result<Written> {
         for _ in 0..RACE_RETRIES {
             let found = self.find()?;
-            let old = self.to_requested(found.value());
+            let old = self.to_requested(found.value()).await?;
             let update = make(&old)?;
             let named = meta(&update.object, "resourceVersion").to_owned();
             if !named.is_empty() && named != found.revision.to_string() {
                 return Err(ApiError::modified(self.resource.subject(), self.name()));
             }
-            match self.update_from(&found, &old, update, subresource) {
+            match self.update_from(&found, &old, update, subresource).await {
                 // Somebody else was quicker. Who named no version wants the change anyway.
                 Err(WriteOr::Write(WriteError::Changed)) if named.is_empty() || !self.is_put() => {}
                 Err(WriteOr::Write(error)) => return Err(self.write_error(self.name(), error)),
@@ -55,7 +56,7 @@ impl Call<'_> {
         self.request.verb == crate::http::Verb::Update
     }
 
-    fn update_from(
+    async fn update_from(
         &self,
         found: &Arc<Stored>,
         old: &Value,
@@ -76,6 +77,13 @@ impl Call<'_> {
             Some(old),
         )?;
         self.record(&mut new, old, subresource, update.managers);
+        let options = self.operation_options();
+        let admitted = Admitted::update(self, subresource, old, &options);
+        // Of these two webhooks see the body that was sent, not the object it is about.
+        let seen = !matches!(subresource, "scale" | "binding");
+        if seen {
+            self.mutate(&admitted, Some(&mut new)).await?;
+        }
         strategy::prepare_update(&mut new, old, resource, subresource);
         set_meta(
             &mut new,
@@ -87,6 +95,9 @@ impl Call<'_> {
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
         if resource.is("", "services") && subresource.is_empty() {
             self.allocate_node_ports(&mut new)?;
+        }
+        if seen {
+            self.validate_by_webhooks(&admitted, Some(&new)).await?;
         }
         if apply::equal_but_for_times(&new, old) {
             return Ok(Written::Stored(found.clone()));
@@ -101,7 +112,7 @@ impl Call<'_> {
                         &resource.table,
                         key,
                         found.revision,
-                        self.to_stored(old.clone()),
+                        self.to_stored(old.clone()).await?,
                         &resource.selectable,
                     )
                     .map_err(WriteOr::Write)?;
@@ -119,7 +130,7 @@ impl Call<'_> {
                 &resource.table,
                 key,
                 found.revision,
-                self.to_stored(new),
+                self.to_stored(new).await?,
                 &resource.selectable,
             )
             .map_err(WriteOr::Write)?;

@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
+use super::admit::Admitted;
 use super::change::Update;
 use crate::apply::Managers;
 use crate::http::Answer;
@@ -12,16 +13,23 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result, Subject};
 
 impl Call<'_> {
-    pub(super) fn create(&self) -> Result<Answer> {
+    pub(super) async fn create(&self) -> Result<Answer> {
         let (object, mut warnings) = self.decode()?;
         warnings.extend(deprecation(&self.resource));
-        let written = self.create_object(object, None)?;
-        Ok(self.answer_written(written, StatusCode::CREATED, warnings))
+        let written = self.create_object(object, None).await?;
+        self.answer_written(written, StatusCode::CREATED, warnings)
+            .await
     }
 
     /// Gives a pod its node: once, and never another.
-    pub(super) fn bind(&self) -> Result<Answer> {
-        let binding = self.decode_as("Binding")?.value;
+    pub(super) async fn bind(&self) -> Result<Answer> {
+        let mut binding = self.decode_as("Binding")?.value;
+        let options = self.operation_options();
+        let admitted = Admitted {
+            subresource: "binding",
+            ..Admitted::create(self, self.name(), &options)
+        };
+        self.admit_body(&admitted, &mut binding).await?;
         let node = binding["target"]["name"]
             .as_str()
             .unwrap_or_default()
@@ -53,7 +61,8 @@ impl Call<'_> {
                 object: new,
                 managers: Some(Managers::read(&old["metadata"]["managedFields"])),
             })
-        })?;
+        })
+        .await?;
         Ok(Answer::value(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
             .with_code(StatusCode::CREATED))
     }

@@ -1,5 +1,6 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
+mod admit;
 mod apply;
 mod change;
 mod create;
@@ -27,6 +28,7 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result, Subject, field};
 use crate::store::{Key, Stored};
+use crate::webhook::Warnings;
 
 /// One request for a resource, with everything needed to answer it.
 pub(crate) struct Call<'a> {
@@ -40,6 +42,8 @@ pub(crate) struct Call<'a> {
     pub(crate) wanted: Wanted,
     dry_run: bool,
     field_validation: FieldValidation,
+    /// What webhooks warn about.
+    warnings: Warnings,
 }
 
 impl<'a> Call<'a> {
@@ -72,7 +76,13 @@ impl<'a> Call<'a> {
             wanted,
             dry_run,
             field_validation,
+            warnings: Warnings::default(),
         })
+    }
+
+    /// What webhooks had to say, besides the answer.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
     }
 
     /// Does what is asked.
@@ -91,16 +101,16 @@ impl<'a> Call<'a> {
             return Err(ApiError::method_not_allowed());
         }
         match self.request.verb {
-            Verb::Get => self.get(),
-            Verb::List => self.list(),
-            Verb::Watch => self.watch(),
+            Verb::Get => self.get().await,
+            Verb::List => self.list().await,
+            Verb::Watch => self.watch().await,
             Verb::Create if named => Err(ApiError::method_not_allowed()),
-            Verb::Create => self.create(),
-            Verb::Update if named => self.update(""),
-            Verb::Patch if named => self.patch(""),
+            Verb::Create => self.create().await,
+            Verb::Update if named => self.update("").await,
+            Verb::Patch if named => self.patch("").await,
             Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
-            Verb::Delete => self.delete(),
-            Verb::DeleteCollection => self.delete_collection(),
+            Verb::Delete => self.delete().await,
+            Verb::DeleteCollection => self.delete_collection().await,
         }
     }
 
@@ -118,21 +128,21 @@ impl<'a> Call<'a> {
         }
         match (name, self.request.verb) {
             ("log", Verb::Get) => crate::node::logs(self).await,
-            ("binding", Verb::Create) => self.bind(),
+            ("binding", Verb::Create) => self.bind().await,
             ("token", Verb::Create) => account::create_token(self),
-            ("scale", Verb::Get) => self.get_scale(),
-            ("scale", Verb::Update) => self.update_scale(),
-            ("scale", Verb::Patch) => self.patch_scale(),
-            (_, Verb::Get) => self.get(),
-            (_, Verb::Update) => self.update(name),
-            (_, Verb::Patch) => self.patch(name),
+            ("scale", Verb::Get) => self.get_scale().await,
+            ("scale", Verb::Update) => self.update_scale().await,
+            ("scale", Verb::Patch) => self.patch_scale().await,
+            (_, Verb::Get) => self.get().await,
+            (_, Verb::Update) => self.update(name).await,
+            (_, Verb::Patch) => self.patch(name).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
-    fn get(&self) -> Result<Answer> {
+    async fn get(&self) -> Result<Answer> {
         let found = self.find()?;
-        Ok(self.present(&found))
+        self.present(&found).await
     }
 
     /// The name in the path.

@@ -1,6 +1,6 @@
 //! Patch: an object changed in part, by JSON patch, merge patch or strategic merge patch.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 use http::StatusCode;
 use serde_json::Value;
@@ -14,15 +14,15 @@ use crate::patch::{Patch, PatchKind};
 use crate::status::{ApiError, Result, Subject, field};
 
 impl Call<'_> {
-    pub(super) fn patch(&self, subresource: &str) -> Result<Answer> {
+    pub(super) async fn patch(&self, subresource: &str) -> Result<Answer> {
         let kind =
             PatchKind::from_media_type(media_type(self.headers), !self.resource.is_custom())?;
         if kind == PatchKind::Apply {
-            return self.apply(subresource);
+            return self.apply(subresource).await;
         }
         let patch = Patch::parse(kind, &self.body)?;
-        let warnings = RefCell::new(Vec::new());
-        let written = self.update_object(subresource, &|old| {
+        let warnings = Mutex::new(Vec::new());
+        let make = |old: &Value| -> Result<Update> {
             let mut object = patch.on(old, &self.resource.ty)?;
             let refuse = {
                 // What could not be read is shown: the patched object, or the patch alone.
@@ -41,13 +41,18 @@ impl Call<'_> {
                 Ok(strange) => strange,
                 Err(why) => return Err(refuse(why)),
             };
-            *warnings.borrow_mut() = self.judge_strange(strange, refuse)?;
+            *warnings.lock().unwrap_or_else(PoisonError::into_inner) =
+                self.judge_strange(strange, refuse)?;
             Ok(Update {
                 object,
                 managers: None,
             })
-        })?;
-        Ok(self.answer_written(written, StatusCode::OK, warnings.into_inner()))
+        };
+        let written = self.update_object(subresource, &make).await?;
+        let warnings = warnings
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.answer_written(written, StatusCode::OK, warnings).await
     }
 }
 

@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
+use super::admit::Admitted;
 use super::change::Update;
 use super::write::Written;
 use crate::crd::ScalePaths;
@@ -60,18 +61,17 @@ impl Call<'_> {
         })
     }
 
-    pub(super) fn get_scale(&self) -> Result<Answer> {
-        Ok(Answer::value(
-            self.scale_of(&self.to_requested(self.find()?.value())),
-        ))
+    pub(super) async fn get_scale(&self) -> Result<Answer> {
+        let object = self.to_requested(self.find()?.value()).await?;
+        Ok(Answer::value(self.scale_of(&object)))
     }
 
-    pub(super) fn update_scale(&self) -> Result<Answer> {
+    pub(super) async fn update_scale(&self) -> Result<Answer> {
         let scale = self.decode_as("Scale")?.value;
-        self.write_scale(&|_| Ok(scale.clone()))
+        self.write_scale(&|_| Ok(scale.clone())).await
     }
 
-    pub(super) fn patch_scale(&self) -> Result<Answer> {
+    pub(super) async fn patch_scale(&self) -> Result<Answer> {
         let kind = PatchKind::from_media_type(media_type(self.headers), true)?;
         if kind == PatchKind::Apply {
             return Err(ApiError::unsupported_media_type(&[
@@ -81,12 +81,24 @@ impl Call<'_> {
         }
         let patch = Patch::parse(kind, &self.body)?;
         self.write_scale(&|old| patch.on(&self.scale_of(old), &crate::types::Type::Any))
+            .await
     }
 
-    fn write_scale(&self, make: &dyn Fn(&Value) -> Result<Value>) -> Result<Answer> {
+    async fn write_scale(&self, make: &(dyn Fn(&Value) -> Result<Value> + Sync)) -> Result<Answer> {
+        let old = self.to_requested(self.find()?.value()).await?;
+        let (mut admitted_scale, old_scale) = (make(&old)?, self.scale_of(&old));
+        let asked = admitted_scale.clone();
+        let options = self.operation_options();
+        let admitted = Admitted::update(self, "scale", &old_scale, &options);
+        self.admit_body(&admitted, &mut admitted_scale).await?;
+        let changed = admitted_scale != asked;
         let path = self.scale_paths().spec_replicas;
-        let written = self.update_object("scale", &|old| {
-            let scale = make(old)?;
+        let change = |old: &Value| -> Result<Update> {
+            let scale = if changed {
+                admitted_scale.clone()
+            } else {
+                make(old)?
+            };
             let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
             if replicas < 0 {
                 let cause = crate::status::field::invalid(
@@ -110,9 +122,10 @@ impl Call<'_> {
                 object,
                 managers: None,
             })
-        })?;
+        };
+        let written = self.update_object("scale", &change).await?;
         let object = match written {
-            Written::Stored(stored) => self.to_requested(stored.value()),
+            Written::Stored(stored) => self.to_requested(stored.value()).await?,
             Written::Value(object) => object,
         };
         Ok(Answer::value(self.scale_of(&object)).with_code(StatusCode::OK))

@@ -1,7 +1,7 @@
 //! Update: an object replaced as a whole.
 
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Call;
 use super::change::Update;
@@ -23,7 +23,7 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
 ];
 
 impl Call<'_> {
-    pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
+    pub(super) async fn update(&self, subresource: &str) -> Result<Answer> {
         let (object, warnings) = self.decode()?;
         if meta(&object, "name").is_empty() {
             return Err(ApiError::bad_request("name must be provided"));
@@ -41,8 +41,10 @@ impl Call<'_> {
                     self.name()
                 )));
             }
-            let written = self.create_object(object, None)?;
-            return Ok(self.answer_written(written, StatusCode::CREATED, warnings));
+            let written = self.create_object(object, None).await?;
+            return self
+                .answer_written(written, StatusCode::CREATED, warnings)
+                .await;
         }
         if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
             // The object must be there before its version is asked for.
@@ -58,12 +60,13 @@ impl Call<'_> {
                 &[cause],
             ));
         }
-        let written = self.update_object(subresource, &|_| {
+        let make = |_: &Value| -> Result<Update> {
             Ok(Update {
                 object: object.clone(),
                 managers: None,
             })
-        })?;
-        Ok(self.answer_written(written, StatusCode::OK, warnings))
+        };
+        let written = self.update_object(subresource, &make).await?;
+        self.answer_written(written, StatusCode::OK, warnings).await
     }
 }

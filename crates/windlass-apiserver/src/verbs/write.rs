@@ -6,15 +6,17 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Call;
+use super::admit::Admitted;
 use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
 use crate::http::Answer;
 use crate::object::{meta, set_meta};
 use crate::resource::Resource;
+use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, WriteError};
-use crate::{admission, crd, defaults, event, metadata, strategy};
+use crate::{admission, crd, defaults, event, metadata, strategy, webhook};
 
 /// How often a name that is taken is drawn again, the first time counted in.
 const GENERATE_TRIES: usize = 8;
@@ -123,7 +125,7 @@ impl Call<'_> {
     }
 
     /// Makes a new object of a normalised one.
-    pub(super) fn create_object(
+    pub(super) async fn create_object(
         &self,
         mut object: Value,
         decided: Option<Managers>,
@@ -141,10 +143,14 @@ impl Call<'_> {
         strategy::wipe(&mut object);
         self.record_new(&mut object, decided);
         admission::admit(self.server, resource, self.namespace(), &mut object)?;
+        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
+        let admitted = Admitted::create(self, &name, &options);
+        self.mutate(&admitted, Some(&mut object)).await?;
         if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
             let name = meta(&object, "name").to_owned();
             return self
-                .create_named(object)
+                .create_named(object, &options)
+                .await
                 .map_err(|error| self.refusal(&name, error));
         }
         let base = meta(&object, "generateName");
@@ -155,7 +161,7 @@ impl Call<'_> {
             let name = format!("{base}{}", self.server.random().name_suffix());
             let mut named = object.clone();
             set_meta(&mut named, "name", Some(name.as_str().into()));
-            match self.create_named(named) {
+            match self.create_named(named, &options).await {
                 Err(WriteOr::Write(WriteError::Exists)) if tries < GENERATE_TRIES => {}
                 Err(error) => return Err(self.refusal(&name, error)),
                 Ok(written) => return Ok(written),
@@ -164,7 +170,7 @@ impl Call<'_> {
     }
 
     /// Prepares, checks and stores an object that has its name.
-    fn create_named(&self, mut object: Value) -> Result<Written, WriteOr> {
+    async fn create_named(&self, mut object: Value, options: &Value) -> Result<Written, WriteOr> {
         let resource = &self.resource;
         strategy::prepare_create(
             &mut object,
@@ -186,6 +192,8 @@ impl Call<'_> {
             self.refuse(&object, &causes)?;
             self.allocate_node_ports(&mut object)?;
         }
+        let admitted = Admitted::create(self, meta(&object, "name"), options);
+        self.validate_by_webhooks(&admitted, Some(&object)).await?;
         if !meta(&object, "resourceVersion").is_empty() {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",
@@ -198,15 +206,11 @@ impl Call<'_> {
                 None => Ok(Written::Value(object)),
             };
         }
+        let object = self.to_stored(object).await?;
         let stored = self
             .server
             .store()
-            .create(
-                &resource.table,
-                key,
-                self.to_stored(object),
-                &resource.selectable,
-            )
+            .create(&resource.table, key, object, &resource.selectable)
             .map_err(WriteOr::Write)?;
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
@@ -252,20 +256,31 @@ impl Call<'_> {
     }
 
     /// The form an object is stored in.
-    pub(super) fn to_stored(&self, mut object: Value) -> Value {
+    pub(super) async fn to_stored(&self, mut object: Value) -> Result<Value> {
         if self.resource.is("events.k8s.io", "events") {
             event::to_core(&mut object);
         }
         if let Some(custom) = &self.resource.custom {
-            object["apiVersion"] =
-                format!("{}/{}", self.resource.group, custom.storage_version).into();
+            let api_version = format!("{}/{}", self.resource.group, custom.storage_version);
+            return self.convert(object, &api_version).await;
         }
-        object
+        Ok(object)
+    }
+
+    /// An object of a custom resource in some version.
+    async fn convert(&self, mut object: Value, api_version: &str) -> Result<Value> {
+        if !webhook::is_needed(&self.resource, api_version, &object) {
+            object["apiVersion"] = api_version.into();
+            return Ok(object);
+        }
+        let one = vec![object];
+        let converted = webhook::convert(self.server, &self.resource, api_version, one).await?;
+        Ok(converted.into_iter().next().unwrap_or_default())
     }
 
     /// The form of the version that was asked for.
-    pub(super) fn to_requested(&self, object: Value) -> Value {
-        to_requested(object, &self.resource)
+    pub(super) async fn to_requested(&self, object: Value) -> Result<Value> {
+        to_requested(object, &self.resource, self.server).await
     }
 
     /// What follows from a write: CRDs start and stop being served, roles take effect.
@@ -275,31 +290,36 @@ impl Call<'_> {
     }
 
     /// The answer to a write.
-    pub(super) fn answer_written(
+    pub(super) async fn answer_written(
         &self,
         written: Written,
         code: StatusCode,
         warnings: Vec<String>,
-    ) -> Answer {
+    ) -> Result<Answer> {
         let mut answer = match written {
-            Written::Stored(stored) => self.present(&stored),
+            Written::Stored(stored) => self.present(&stored).await?,
             Written::Value(object) => self.present_value(object),
         }
         .with_code(code);
         answer.warnings = warnings;
-        answer
+        Ok(answer)
     }
 }
 
 /// The form of the version a resource stands for.
-pub(super) fn to_requested(mut object: Value, resource: &Resource) -> Value {
+pub(super) async fn to_requested(
+    mut object: Value,
+    resource: &Resource,
+    server: &ApiServer,
+) -> Result<Value> {
     if resource.is("events.k8s.io", "events") {
         event::from_core(&mut object);
     }
     if resource.is_custom() {
-        object["apiVersion"] = resource.api_version().into();
+        let all = webhook::convert(server, resource, &resource.api_version(), vec![object]).await?;
+        return Ok(all.into_iter().next().unwrap_or_default());
     }
-    object
+    Ok(object)
 }
 
 /// Why something was not written: the store said so, or it never came to that.

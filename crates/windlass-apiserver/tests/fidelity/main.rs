@@ -17,6 +17,8 @@ mod coverage;
 mod dice;
 mod explained;
 mod generate;
+#[path = "../recorded/hooks.rs"]
+mod hooks;
 mod kinds;
 #[path = "../recorded/labels.rs"]
 mod labels;
@@ -104,7 +106,7 @@ fn on_ours(name: &str, sequence: &Sequence, steps: &[Step]) -> Result<Vec<Normal
         .build()
         .map_err(|error| error.to_string())?
         .block_on(async {
-            let servers = Servers::ours();
+            let servers = Servers::ours(hooks::Scripted::new(Default::default()));
             play::define(&servers, &sequence.definition, &sequence.custom).await?;
             play::play(&servers, name, steps).await
         })
@@ -359,7 +361,8 @@ where
                     .build()
                     .expect("a runtime starts");
                 runtime.block_on(async {
-                    let servers = Servers::real(kubeconfig).await;
+                    let servers =
+                        Servers::real(kubeconfig, hooks::Scripted::new(Default::default())).await;
                     futures::stream::iter(std::iter::from_fn(|| {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         (number < count).then_some(number)

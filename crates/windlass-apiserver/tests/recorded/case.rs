@@ -6,6 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hooks::Script;
+
 /// One scenario. `{ns}` in it stands for the namespace made for it, and `{name}` for a value that an
 /// earlier step captured.
 #[derive(Debug, Deserialize)]
@@ -17,6 +19,9 @@ pub(crate) struct Case {
     /// Whether a namespace with a `ServiceAccount` named `default` is made before the first step.
     #[serde(default = "yes")]
     pub(crate) namespace: bool,
+    /// What the webhook at each path answers: see `hooks`.
+    #[serde(default)]
+    pub(crate) webhooks: BTreeMap<String, Script>,
     pub(crate) steps: Vec<Step>,
 }
 

@@ -1,0 +1,144 @@
+//! The webhooks a write passes: mutating ones before it is prepared, validating ones before it is stored.
+
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::admission;
+use crate::decode;
+use crate::http::Verb;
+use crate::status::{ApiError, Result};
+use crate::webhook::{self, Attributes, Operation};
+
+/// What a write does to which object.
+#[derive(Clone, Copy)]
+pub(super) struct Admitted<'a> {
+    pub(super) operation: Operation,
+    pub(super) subresource: &'a str,
+    /// The name of the request: empty while it is still to be generated, and for collections.
+    pub(super) name: &'a str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) options: &'a Value,
+    pub(super) dry_run: bool,
+}
+
+impl<'a> Admitted<'a> {
+    pub(super) fn create(call: &'a Call<'_>, name: &'a str, options: &'a Value) -> Self {
+        Self {
+            operation: Operation::Create,
+            subresource: "",
+            name,
+            old: None,
+            options,
+            dry_run: call.dry_run,
+        }
+    }
+
+    pub(super) fn update(
+        call: &'a Call<'_>,
+        subresource: &'a str,
+        old: &'a Value,
+        options: &'a Value,
+    ) -> Self {
+        Self {
+            operation: Operation::Update,
+            subresource,
+            name: call.name(),
+            old: Some(old),
+            options,
+            dry_run: call.dry_run,
+        }
+    }
+}
+
+impl Call<'_> {
+    fn attributes<'a>(&'a self, admitted: &Admitted<'a>) -> Attributes<'a> {
+        Attributes {
+            server: self.server,
+            who: self.who,
+            resource: &self.resource,
+            subresource: admitted.subresource,
+            operation: admitted.operation,
+            // A namespace is in itself.
+            namespace: if self.resource.is("", "namespaces") {
+                admitted.name
+            } else {
+                self.namespace()
+            },
+            name: admitted.name,
+            old: admitted.old,
+            options: admitted.options,
+            dry_run: admitted.dry_run,
+            warnings: &self.warnings,
+        }
+    }
+
+    /// Lets webhooks change the object.
+    pub(super) async fn mutate(
+        &self,
+        admitted: &Admitted<'_>,
+        object: Option<&mut Value>,
+    ) -> Result<()> {
+        let attributes = self.attributes(admitted);
+        let built_in = |object: &mut Value| match admitted.operation {
+            Operation::Create if admitted.subresource.is_empty() => {
+                admission::admit(self.server, &self.resource, self.namespace(), object)
+            }
+            _ => Ok(()),
+        };
+        let settle = |object: &mut Value| {
+            if attributes.has_own_body() {
+                return Ok(());
+            }
+            // What a webhook adds to a custom resource beyond its schema is pruned when it is stored.
+            decode::normalise(object, &self.resource).map_err(ApiError::bad_request)?;
+            self.fill_defaults(object);
+            Ok(())
+        };
+        webhook::mutate(&attributes, object, &built_in, &settle).await
+    }
+
+    /// Asks webhooks whether the object may be stored as it is.
+    pub(super) async fn validate_by_webhooks(
+        &self,
+        admitted: &Admitted<'_>,
+        object: Option<&Value>,
+    ) -> Result<()> {
+        webhook::validate(&self.attributes(admitted), object).await
+    }
+
+    /// Both, for a body that is not stored itself, such as a binding.
+    pub(super) async fn admit_body(&self, admitted: &Admitted<'_>, body: &mut Value) -> Result<()> {
+        self.mutate(admitted, Some(&mut *body)).await?;
+        self.validate_by_webhooks(admitted, Some(body)).await
+    }
+
+    /// The options of the request as webhooks see them.
+    pub(super) fn operation_options(&self) -> Value {
+        self.options_of(super::options_kind(self.request.verb))
+    }
+
+    /// The same for a create that came as an update or as an apply.
+    pub(super) fn create_options(&self) -> Value {
+        self.options_of("CreateOptions")
+    }
+
+    fn options_of(&self, kind: &str) -> Value {
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        let dry_run = self.query.all("dryRun");
+        if !dry_run.is_empty() {
+            options["dryRun"] = json!(dry_run);
+        }
+        for field in ["fieldManager", "fieldValidation"] {
+            if let Some(value) = self.query.get(field) {
+                options[field] = value.into();
+            }
+        }
+        if kind == "PatchOptions"
+            && self.request.verb == Verb::Patch
+            && self.query.get("force").is_some()
+        {
+            options["force"] = self.query.flag("force").into();
+        }
+        options
+    }
+}
