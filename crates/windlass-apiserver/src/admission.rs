@@ -109,7 +109,15 @@ fn service_account(
 }
 
 fn mount_token(spec: &mut Map<String, Value>, random: &Random) {
-    let volume = format!("kube-api-access-{}", random.name_suffix());
+    // A webhook may have added a container after the volume was made.
+    let volumes = spec.get("volumes").and_then(Value::as_array);
+    let known = volumes.into_iter().flatten().find_map(|volume| {
+        let name = volume["name"].as_str()?;
+        name.starts_with("kube-api-access-")
+            .then(|| name.to_owned())
+    });
+    let is_new = known.is_none();
+    let volume = known.unwrap_or_else(|| format!("kube-api-access-{}", random.name_suffix()));
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
@@ -128,7 +136,7 @@ fn mount_token(spec: &mut Map<String, Value>, random: &Random) {
             }
         }
     }
-    if !mounted {
+    if !mounted || !is_new {
         return;
     }
     let namespace = json!({"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}});

@@ -61,7 +61,30 @@ pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
         code @ 0x80..0xa0 => format!("\\u{code:04x}"),
         _ => found.to_string(),
     };
+    if let Some((literal, expected)) = begun_literal(line.unwrap_or_default(), error.column()) {
+        return format!(
+            "invalid character '{found}' in literal {literal} (expecting '{expected}')"
+        );
+    }
     format!("invalid character '{found}' looking for beginning of value")
+}
+
+/// A literal that was begun just before the column, and the letter that should have followed.
+fn begun_literal(line: &[u8], column: usize) -> Option<(&'static str, char)> {
+    let before = line.get(..column.saturating_sub(1))?;
+    let start = before
+        .iter()
+        .rposition(|byte| !byte.is_ascii_lowercase())
+        .map_or(0, |place| place + 1);
+    let begun = std::str::from_utf8(before.get(start..)?).ok()?;
+    if begun.is_empty() {
+        return None;
+    }
+    let literal = ["true", "false", "null"]
+        .into_iter()
+        .find(|literal| literal.starts_with(begun))?;
+    let expected = literal.chars().nth(begun.len())?;
+    Some((literal, expected))
 }
 
 /// How deep a tree is nested.

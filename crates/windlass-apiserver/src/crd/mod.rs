@@ -70,6 +70,11 @@ impl CustomVersion {
         pruned
     }
 
+    /// Removes unknown fields.
+    pub(crate) fn prune(&self, object: &mut Value) {
+        self.schema.prune(object, true, "", &mut Vec::new());
+    }
+
     /// What is wrong with an object.
     pub(crate) fn validate(&self, object: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::admission;
 use crate::decode;
-use crate::http::Verb;
-use crate::status::{ApiError, Result};
+use crate::object::{meta, set_meta};
+use crate::status::{ApiError, Result, Subject, field};
 use crate::webhook::{self, Attributes, Operation};
 
 /// What a write does to which object.
@@ -89,12 +89,30 @@ impl Call<'_> {
             if attributes.has_own_body() {
                 return Ok(());
             }
-            // What a webhook adds to a custom resource beyond its schema is pruned when it is stored.
-            decode::normalise(object, &self.resource).map_err(ApiError::bad_request)?;
-            self.fill_defaults(object);
-            Ok(())
+            self.settle_patched(object)
         };
         webhook::mutate(&attributes, object, &built_in, &settle).await
+    }
+
+    /// Brings what a webhook made of an object back into stored form.
+    fn settle_patched(&self, object: &mut Value) -> Result<()> {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        if self.resource.is_custom() && kind != self.resource.kind {
+            let must = format!("must be {}", self.resource.kind);
+            let subject = Subject {
+                group: &self.resource.group,
+                kind: &kind,
+            };
+            let cause = field::invalid("kind", &object["kind"], &must);
+            return Err(ApiError::invalid(subject, meta(object, "name"), &[cause]));
+        }
+        let forgotten = object["metadata"]["managedFields"] == json!([]);
+        decode::normalise(object, &self.resource).map_err(|why| webhook::internal_error(&why))?;
+        if forgotten {
+            set_meta(object, "managedFields", None);
+        }
+        self.fill_defaults(object);
+        Ok(())
     }
 
     /// Asks webhooks whether the object may be stored as it is.
@@ -112,12 +130,12 @@ impl Call<'_> {
         self.validate_by_webhooks(admitted, Some(body)).await
     }
 
-    /// The options of the request as webhooks see them.
-    pub(super) fn operation_options(&self) -> Value {
-        self.options_of(super::options_kind(self.request.verb))
+    /// The options of an update as webhooks see them: a patch is one too.
+    pub(super) fn update_options(&self) -> Value {
+        self.options_of("UpdateOptions")
     }
 
-    /// The same for a create that came as an update or as an apply.
+    /// The same for a create, which may have come as an update or as an apply.
     pub(super) fn create_options(&self) -> Value {
         self.options_of("CreateOptions")
     }
@@ -132,12 +150,6 @@ impl Call<'_> {
             if let Some(value) = self.query.get(field) {
                 options[field] = value.into();
             }
-        }
-        if kind == "PatchOptions"
-            && self.request.verb == Verb::Patch
-            && self.query.get("force").is_some()
-        {
-            options["force"] = self.query.flag("force").into();
         }
         options
     }

@@ -77,7 +77,7 @@ impl Call<'_> {
             Some(old),
         )?;
         self.record(&mut new, old, subresource, update.managers);
-        let options = self.operation_options();
+        let options = self.update_options();
         let admitted = Admitted::update(self, subresource, old, &options);
         // Of these two webhooks see the body that was sent, not the object it is about.
         let seen = !matches!(subresource, "scale" | "binding");

@@ -24,11 +24,13 @@ impl Call<'_> {
     /// Gives a pod its node: once, and never another.
     pub(super) async fn bind(&self) -> Result<Answer> {
         let mut binding = self.decode_as("Binding")?.value;
-        let options = self.operation_options();
+        let options = self.create_options();
         let admitted = Admitted {
             subresource: "binding",
             ..Admitted::create(self, self.name(), &options)
         };
+        self.place(&mut binding)?;
+        self.record_body(&mut binding, "io.k8s.api.core.v1.Binding", "v1", "binding");
         self.admit_body(&admitted, &mut binding).await?;
         let node = binding["target"]["name"]
             .as_str()

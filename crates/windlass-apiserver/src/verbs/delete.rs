@@ -244,8 +244,12 @@ impl Call<'_> {
                 ));
             }
             let (old, uid) = (found.value(), found.uid.to_string());
-            self.admit_delete(&old, asked_name, options, dry_run)
-                .await?;
+            let mut shown = options.clone();
+            if resource.is("", "namespaces") {
+                // The deletion of a namespace is always of this very one.
+                shown.uid.get_or_insert_with(|| uid.clone());
+            }
+            self.admit_delete(&old, asked_name, &shown, dry_run).await?;
             let fate = self.fate(&old, options);
             if dry_run {
                 let (shown, gone) = match fate {

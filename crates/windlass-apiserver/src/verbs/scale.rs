@@ -88,11 +88,17 @@ impl Call<'_> {
         let old = self.to_requested(self.find()?.value()).await?;
         let (mut admitted_scale, old_scale) = (make(&old)?, self.scale_of(&old));
         let asked = admitted_scale.clone();
-        let options = self.operation_options();
+        let options = self.update_options();
         let admitted = Admitted::update(self, "scale", &old_scale, &options);
-        self.admit_body(&admitted, &mut admitted_scale).await?;
-        let changed = admitted_scale != asked;
+        self.mutate(&admitted, Some(&mut admitted_scale)).await?;
+        // What is validated is the scale of the object as it is going to be.
+        let mut scaled = old.clone();
+        let replicas = admitted_scale["spec"]["replicas"].as_i64();
         let path = self.scale_paths().spec_replicas;
+        set_at(&mut scaled, &path, replicas.unwrap_or_default().into());
+        self.validate_by_webhooks(&admitted, Some(&self.scale_of(&scaled)))
+            .await?;
+        let changed = admitted_scale != asked;
         let change = |old: &Value| -> Result<Update> {
             let scale = if changed {
                 admitted_scale.clone()

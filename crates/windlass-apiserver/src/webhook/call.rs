@@ -11,6 +11,8 @@ use super::configuration::ClientConfig;
 use super::transport::{Reply, WebhookCall};
 use crate::server::ApiServer;
 
+/// How Go shows the type that every object is first read as.
+const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 /// How much of an unexpected answer is repeated.
 const TOLD: usize = 2048;
 
@@ -18,12 +20,10 @@ const TOLD: usize = 2048;
 pub(super) async fn post(
     server: &ApiServer,
     client: &ClientConfig,
-    timeout: Option<Duration>,
+    timeout: Duration,
     review: &Value,
 ) -> Result<Value, String> {
-    let query = timeout.map_or_else(String::new, |limit| {
-        format!("?timeout={}s", limit.as_secs())
-    });
+    let query = format!("?timeout={}s", timeout.as_secs());
     let shown = format!("{}{query}", client.target.url());
     let failed = |why: &str| format!("Post \"{shown}\": {why}");
     let (server_name, _, path) = client.target.parts().ok_or_else(|| failed("invalid URL"))?;
@@ -37,23 +37,42 @@ pub(super) async fn post(
         body: Bytes::from(review.to_string()),
     };
     let sent = server.webhooks().post(&call);
-    let reply = match timeout {
-        None => sent.await,
-        Some(limit) => tokio::time::timeout(limit, sent)
-            .await
-            .map_err(|_| failed("context deadline exceeded"))?,
-    };
-    read(reply.map_err(|error| failed(&error.0))?)
+    let reply = tokio::time::timeout(timeout, sent)
+        .await
+        .map_err(|_| failed("context deadline exceeded"))?;
+    read(&reply.map_err(|error| failed(&error.0))?)
 }
 
-fn read(reply: Reply) -> Result<Value, String> {
+fn read(reply: &Reply) -> Result<Value, String> {
     if !reply.code.is_success() {
-        return Err(refusal(&reply));
+        return Err(refusal(reply));
     }
-    serde_json::from_slice(&reply.body).map_err(|error| {
-        let why = crate::json::go_error(&error, &reply.body);
-        format!("couldn't get version/kind; json parse error: {why}")
-    })
+    if reply.body.is_empty() {
+        return Err(format!(
+            "0-length response with status code: {} and content type: {}",
+            reply.code.as_u16(),
+            reply.content_type
+        ));
+    }
+    // What is no JSON is read as YAML.
+    let answer: Value = match serde_json::from_slice(&reply.body) {
+        Ok(answer) => answer,
+        Err(error) => serde_saphyr::from_slice(&reply.body).map_err(|_| {
+            let why = crate::json::go_error(&error, &reply.body);
+            format!("couldn't get version/kind; json parse error: {why}")
+        })?,
+    };
+    let found = match &answer {
+        Value::Object(_) => return Ok(answer),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    Err(format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_META}"
+    ))
 }
 
 /// What Kubernetes' client makes of an HTTP status that is no success.
@@ -62,7 +81,8 @@ fn refusal(reply: &Reply) -> String {
     let body = body.trim();
     let unknown = || {
         let told: String = body.chars().take(TOLD).collect();
-        if told.is_empty() {
+        // Only plain text is repeated.
+        if told.is_empty() || !reply.content_type.starts_with("text/") {
             "unknown".to_owned()
         } else {
             told

@@ -14,7 +14,7 @@ use super::call;
 use super::configuration::ClientConfig;
 use super::review;
 use crate::event;
-use crate::object::meta;
+use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
@@ -86,7 +86,7 @@ pub(crate) async fn convert(
             .find(&resource.group, version, &resource.plural);
         for (place, mut object) in places.into_iter().zip(converted) {
             if let Some(custom) = target.as_ref().and_then(|target| target.custom.as_ref()) {
-                custom.prune_and_default(&mut object);
+                custom.prune(&mut object);
             }
             objects[place] = object;
         }
@@ -104,12 +104,12 @@ async fn ask(
     objects: &[Value],
 ) -> Result<Vec<Value>, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let shown = |object: &Value| {
+    let named = |object: &Value| {
         let own = text(&object["apiVersion"]);
         format!("{own}, Kind={}", text(&object["kind"]))
     };
     let about = match objects {
-        [one] => shown(one),
+        [one] => named(one),
         many => format!(
             "{}, Kind={}",
             text(&many[0]["apiVersion"]),
@@ -129,16 +129,24 @@ async fn ask(
     if review_versions.iter().all(|version| version != "v1") {
         return Err("no supported conversion review versions".into());
     }
+    // A version is given to what is stored, not to what it is made from.
+    let shown: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut object = object.clone();
+            set_meta(&mut object, "resourceVersion", None);
+            object
+        })
+        .collect();
     let uid = server.random().uid();
     let review = json!({
         "kind": "ConversionReview",
         "apiVersion": "apiextensions.k8s.io/v1",
-        "request": {"uid": uid, "desiredAPIVersion": api_version, "objects": objects},
+        "request": {"uid": uid, "desiredAPIVersion": api_version, "objects": shown},
         "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}},
     });
-    let answer = tokio::time::timeout(TIMEOUT, call::post(server, client, None, &review))
+    let answer = call::post(server, client, TIMEOUT, &review)
         .await
-        .unwrap_or_else(|_| Err("context deadline exceeded".into()))
         .map_err(|why| failed(&why))?;
     let converted = verify(&answer, &uid).map_err(|why| failed(&why))?;
     if converted.len() != objects.len() {

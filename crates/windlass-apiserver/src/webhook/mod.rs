@@ -40,6 +40,7 @@ pub(crate) use attributes::{Attributes, Operation, Warnings};
 pub(crate) use conversion::{Conversion, convert, is_needed};
 pub use local::{LocalRegistration, LocalService, LocalWebhooks};
 pub(crate) use mutating::mutate;
+pub(crate) use review::internal as internal_error;
 pub use tls::TlsTransport;
 pub use transport::{Reply, TransportError, WebhookCall, WebhookTarget, WebhookTransport};
 pub(crate) use validating::validate;

@@ -12,7 +12,7 @@ use super::matching;
 use super::patch;
 use super::review::{self, Outcome};
 use crate::resource::Resource;
-use crate::status::{ApiError, Result};
+use crate::status::Result;
 
 /// Brings a changed object back into stored form.
 pub(crate) type Settle<'a> = &'a (dyn Fn(&mut Value) -> Result<()> + Sync);
@@ -159,7 +159,7 @@ async fn call(
     }
     patch::apply(&mut patched, &operations).map_err(|why| review::internal(&why))?;
     let mut patched = conversion::back(attributes, resource, patched).await?;
-    settle(&mut patched).map_err(|error: ApiError| review::internal(&error.message))?;
+    settle(&mut patched)?;
     let changed = patched != *object;
     *object = patched;
     Ok(changed)

@@ -55,10 +55,15 @@ pub(super) async fn ask(
     };
     let uid = attributes.server.random().uid();
     let review = request(&uid, attributes, resource, object, old);
-    let answer = match call::post(attributes.server, client, Some(hook.timeout), &review).await {
+    let answer = match call::post(attributes.server, client, hook.timeout, &review).await {
         Ok(answer) => answer,
         Err(why) => return Outcome::Failed(format!("failed to call webhook: {why}")),
     };
+    if answer["apiVersion"] == "admission.k8s.io/v1beta1" {
+        return Outcome::Failed(
+            "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion".to_owned(),
+        );
+    }
     let response = match verify(&answer, &uid, mutating) {
         Ok(response) => response,
         Err(why) => return Outcome::Failed(format!("received invalid webhook response: {why}")),
@@ -191,7 +196,7 @@ pub(super) fn failure(hook: &Hook, why: &str) -> ApiError {
 }
 
 /// A 500 with its cause, as Kubernetes tells what went wrong inside.
-pub(super) fn internal(why: &str) -> ApiError {
+pub(crate) fn internal(why: &str) -> ApiError {
     let mut error = ApiError::internal(format!("Internal error occurred: {why}"));
     error.set_causes(vec![json!({"message": why})]);
     error

@@ -94,12 +94,21 @@ impl TlsTransport {
             }
         })?;
         let code = response.status();
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
         let body = Limited::new(response.into_body(), ANSWER_LIMIT)
             .collect()
             .await
             .map_err(|error| format!("unexpected error when reading response body: {error}"))?
             .to_bytes();
-        Ok(Reply { code, body })
+        Ok(Reply {
+            code,
+            content_type,
+            body,
+        })
     }
 }
 

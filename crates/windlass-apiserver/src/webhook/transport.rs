@@ -85,6 +85,8 @@ pub struct WebhookCall {
 pub struct Reply {
     /// The HTTP status.
     pub code: StatusCode,
+    /// The media type of the body.
+    pub content_type: String,
     /// The body.
     pub body: Bytes,
 }

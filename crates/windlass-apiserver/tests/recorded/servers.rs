@@ -28,8 +28,6 @@ pub(crate) struct Servers {
     /// Where the case's webhook is, and its CA: `{hooks}` and `{ca}`.
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) hooks: Arc<Scripted>,
-    /// Whether configurations take a while to be known.
-    pub(crate) is_slow: bool,
     _serving: Arc<Option<LocalRegistration>>,
 }
 
@@ -53,7 +51,6 @@ impl Servers {
             anonymous: client(anonymous),
             variables: [("hooks".into(), url), ("ca".into(), ca)].into(),
             hooks,
-            is_slow: true,
             _serving: Arc::default(),
         }
     }
@@ -83,7 +80,6 @@ impl Servers {
             anonymous: Client::new(server.in_process_unauthenticated(), "default"),
             variables: [("hooks".into(), url), ("ca".into(), ca)].into(),
             hooks,
-            is_slow: false,
             _serving: Arc::new(Some(serving)),
         }
     }
