@@ -69,6 +69,11 @@ pub trait Hooks: Send + Sync {
     ) -> HookFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+
+    /// Ends when the connection of a watch is to break; by default it never does.
+    fn breaks<'a>(&'a self, _who: &'a Identity, _watch: &'a ResourceRequest) -> HookFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// What a server is made from.
@@ -211,6 +216,7 @@ impl ApiServer {
 fn reason_of(code: StatusCode) -> &'static str {
     match code.as_u16() {
         409 => "Conflict",
+        410 => "Expired",
         429 => "TooManyRequests",
         503 => "ServiceUnavailable",
         504 => "Timeout",

@@ -15,7 +15,7 @@ mod operators;
 mod testing;
 
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
-pub use testing::{Request, TestCluster, hours, minutes, seconds};
+pub use testing::{Failure, Request, TestCluster, hours, minutes, seconds};
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;
 pub use windlass_node::simulated::{Delays, SimulatedNode};

@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Class {
     /// Try again with backoff.
     Retry,
-    /// Somebody else wrote first: try again with backoff, without alarm.
+    /// Somebody else wrote first, or the cache is behind: try again with backoff, without alarm.
     Conflict,
     /// Trying again cannot help; wait until something changes.
     Terminal,
@@ -58,6 +58,14 @@ pub enum Error {
         /// The object that was written.
         object: String,
         /// How long the read waited.
+        seconds: u64,
+    },
+    /// Some caches did not get their first list in time.
+    #[error("no first list of {kinds} within {seconds} s")]
+    NotSynced {
+        /// The kinds that are missing.
+        kinds: String,
+        /// How long was waited.
         seconds: u64,
     },
     /// An object could not be decoded into, or encoded from, its type.
@@ -118,6 +126,8 @@ impl Error {
         match self {
             // Another's object stays another's until it changes, and its change wakes the key.
             Self::Terminal(_) | Self::NotDeclared { .. } | Self::NotOurs { .. } => Class::Terminal,
+            // Nothing is wrong: the next attempt starts when the watch has caught up.
+            Self::Stale { .. } => Class::Conflict,
             _ if self.is_conflict() => Class::Conflict,
             // An invalid object stays invalid until the intent changes; retrying is only noise.
             _ if self.status().is_some_and(Status::is_invalid) => Class::Terminal,

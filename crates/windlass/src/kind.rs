@@ -6,36 +6,32 @@
 
 use std::fmt::{self, Debug};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::{
-    Resource,
+    Client, Resource,
     core::{ApiResource, ClusterResourceScope, NamespaceResourceScope},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// A Kubernetes kind known at compile time.
-pub trait Kind:
-    Resource<DynamicType = (), Scope: KindScope>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
+use crate::{Error, Result};
+
+/// A Kubernetes object in some form: a [`Kind`], the metadata of one
+/// ([`PartialObjectMeta`](kube::core::PartialObjectMeta)), or a
+/// [`DynamicObject`](kube::core::DynamicObject) of a kind known only at run time.
+pub trait Object:
+    Resource + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
 
-impl<T> Kind for T where
-    T: Resource<DynamicType = (), Scope: KindScope>
-        + Clone
-        + Debug
-        + Serialize
-        + DeserializeOwned
-        + Send
-        + Sync
-        + 'static
+impl<T> Object for T where
+    T: Resource + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
+
+/// A Kubernetes kind known at compile time.
+pub trait Kind: Object + Resource<DynamicType = (), Scope: KindScope> {}
+
+impl<T> Kind for T where T: Object + Resource<DynamicType = (), Scope: KindScope> {}
 
 /// Whether objects of a kind live in namespaces.
 pub trait KindScope {
@@ -85,6 +81,54 @@ impl KindInfo {
         } else {
             format!("{}/{}", self.group, self.version)
         }
+    }
+
+    /// The facts of a kind that is known by its name alone, as the API server tells them.
+    /// `api_version` is `v1` or `group/version`.
+    pub async fn discover(client: &Client, api_version: &str, kind: &str) -> Result<Self> {
+        Self::discovered(client, api_version, kind, |resource| resource.kind == kind).await
+    }
+
+    /// The facts of a resource that is known by its plural name, as in URLs and RBAC rules.
+    pub async fn discover_resource(
+        client: &Client,
+        api_version: &str,
+        plural: &str,
+    ) -> Result<Self> {
+        Self::discovered(client, api_version, plural, |resource| {
+            resource.name == plural
+        })
+        .await
+    }
+
+    async fn discovered(
+        client: &Client,
+        api_version: &str,
+        wanted: &str,
+        is_wanted: impl Fn(&APIResource) -> bool,
+    ) -> Result<Self> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let list = if group.is_empty() {
+            client.list_core_api_resources(version).await
+        } else {
+            client.list_api_group_resources(api_version).await
+        };
+        let list = list.map_err(|error| Error::api("discover", api_version, error))?;
+        let found = list
+            .resources
+            .into_iter()
+            .find(|resource| !resource.name.contains('/') && is_wanted(resource));
+        let Some(resource) = found else {
+            let message = format!("cannot discover {wanted}: {api_version} does not serve it");
+            return Err(Error::other(message));
+        };
+        Ok(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: resource.kind,
+            plural: resource.name,
+            namespaced: resource.namespaced,
+        })
     }
 
     pub(crate) fn api_resource(&self) -> ApiResource {

@@ -85,6 +85,8 @@ impl Call<'_> {
             }
             let mut made = merge(&json!({}))?;
             set_meta(&mut made.object, "name", Some(self.name().into()));
+            // A version is asked for in an update; what is made has none yet.
+            set_meta(&mut made.object, "resourceVersion", None);
             match self.create_object(made.object, made.managers).await {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}

@@ -133,6 +133,15 @@ impl Cursor {
     /// The next chunk to send; `None` ends the watch.
     async fn next(&mut self) -> Option<Bytes> {
         let changed = self.changed.clone();
+        let hooks = self.server.hooks().cloned();
+        let (who, request) = (self.who.clone(), self.request.clone());
+        let breaks = async {
+            match &hooks {
+                Some(hooks) => hooks.breaks(&who, &request).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(breaks);
         loop {
             if let Some(chunk) = self.ready.pop_front() {
                 return Some(chunk);
@@ -142,10 +151,14 @@ impl Cursor {
             }
             // Listened for before the changes are read: none slips through in between.
             let woken = changed.notified();
-            if let Some(hooks) = self.server.hooks().cloned()
+            if let Some(hooks) = &hooks
                 && self.has_changes()
             {
-                hooks.deliver(&self.who, &self.request).await;
+                tokio::select! {
+                    biased;
+                    () = &mut breaks => return None,
+                    () = hooks.deliver(&who, &request) => {}
+                }
             }
             self.read_changes().await;
             if !self.ready.is_empty() {
@@ -155,6 +168,7 @@ impl Cursor {
             tokio::select! {
                 biased;
                 () = woken => {}
+                () = &mut breaks => return None,
                 () = sleep_until(self.ends) => self.over = true,
                 () = sleep_until(bookmark), if self.bookmark.is_some() => {
                     self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);

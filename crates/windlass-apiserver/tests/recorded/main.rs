@@ -36,6 +36,7 @@ macro_rules! cases {
 cases!(
     apply_after_client_side_apply,
     apply_configmap,
+    apply_create_only,
     apply_custom_resource,
     apply_deployment,
     authentication,

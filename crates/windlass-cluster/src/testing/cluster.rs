@@ -17,7 +17,7 @@ use windlass_apiserver::{ApiServer, Identity};
 use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
 use windlass_workloads::WorkloadsConfig;
 
-use super::faults::{Faults, Request};
+use super::faults::{Failure, Faults, Request, user_of};
 use super::started::Started;
 use crate::operators::{self, Account};
 
@@ -252,11 +252,34 @@ impl TestCluster {
 
     /// The requests one operator sent so far.
     pub fn requests_of(&self, operator: &str) -> Vec<Request> {
-        let user = format!("system:serviceaccount:{operator}-system:{operator}");
+        let user = user_of(operator);
         self.requests()
             .into_iter()
             .filter(|request| request.user == user)
             .collect()
+    }
+
+    /// Makes requests fail.
+    pub fn fail(&self, failure: Failure) {
+        self.0.faults.fail(failure);
+    }
+
+    /// What an operator's watch of a resource delivers is so late from now on.
+    pub fn delay_watch(&self, operator: &str, resource: &str, delay: Duration) {
+        let (user, resource) = (user_of(operator), resource.to_owned());
+        self.0.faults.delay(user, resource, delay);
+    }
+
+    /// Breaks the connection of every watch there is.
+    pub fn break_watches(&self) {
+        self.0.faults.break_watches();
+    }
+
+    /// The API server is gone for so long, as far as anybody can tell: every connection breaks,
+    /// and requests fail until it is back.
+    pub fn interrupt(&self, time: Duration) {
+        self.fail(Failure::with(503).lasting(time));
+        self.break_watches();
     }
 
     fn api<K: TestObject>(&self) -> Api<K> {

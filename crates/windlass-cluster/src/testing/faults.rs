@@ -1,12 +1,15 @@
-//! The edge of the API server, where a test watches and disturbs: every request is noted, and an
-//! operator can be killed just after any of its writes.
+//! The edge of the API server, where a test watches and disturbs: every request is noted, requests
+//! fail, watches are late or break, and an operator can be killed just after any of its writes.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use http::StatusCode;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 use windlass_apiserver::http::{ResourceRequest, Verb};
 use windlass_apiserver::{Hooks, Identity, Outcome, Verdict};
 
@@ -29,17 +32,10 @@ pub struct Request {
 
 impl Request {
     fn new(who: &Identity, request: &ResourceRequest, code: u16) -> Self {
-        let mut resource = request.resource.clone();
-        if !request.group.is_empty() {
-            resource = format!("{resource}.{}", request.group);
-        }
-        if let Some(sub) = &request.subresource {
-            resource = format!("{resource}/{sub}");
-        }
         Self {
             user: who.user.clone(),
             verb: request.verb,
-            resource,
+            resource: resource_of(request),
             namespace: request.namespace.clone().unwrap_or_default(),
             name: request.name.clone().unwrap_or_default(),
             code,
@@ -60,6 +56,103 @@ impl fmt::Display for Request {
     }
 }
 
+/// Requests that fail, as told to [`TestCluster::fail`](super::TestCluster::fail).
+///
+/// ```
+/// # use windlass_cluster::{Failure, seconds};
+/// let storm = Failure::with(429).by("memcached-operator").lasting(seconds(30));
+/// let hiccup = Failure::with(500).on("configmaps").writes().times(3);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Failure {
+    code: StatusCode,
+    user: Option<String>,
+    resource: Option<String>,
+    writes: bool,
+    times: usize,
+    lasts: Option<Duration>,
+    until: Option<Instant>,
+}
+
+impl Failure {
+    /// Every request fails with this code; what follows narrows it down.
+    pub fn with(code: u16) -> Self {
+        Self {
+            code: StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            user: None,
+            resource: None,
+            writes: false,
+            times: usize::MAX,
+            lasts: None,
+            until: None,
+        }
+    }
+
+    /// Only requests of this operator.
+    #[must_use]
+    pub fn by(mut self, operator: &str) -> Self {
+        self.user = Some(user_of(operator));
+        self
+    }
+
+    /// Only requests for this resource, as in `deployments.apps` or `pods/status`.
+    #[must_use]
+    pub fn on(mut self, resource: impl Into<String>) -> Self {
+        self.resource = Some(resource.into());
+        self
+    }
+
+    /// Only writes.
+    #[must_use]
+    pub fn writes(mut self) -> Self {
+        self.writes = true;
+        self
+    }
+
+    /// Only so many times.
+    #[must_use]
+    pub fn times(mut self, times: usize) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Only for so long.
+    #[must_use]
+    pub fn lasting(mut self, time: Duration) -> Self {
+        self.lasts = Some(time);
+        self
+    }
+
+    fn hits(&self, who: &Identity, request: &ResourceRequest) -> bool {
+        let user = self.user.as_ref().is_none_or(|user| *user == who.user);
+        let resource = self
+            .resource
+            .as_ref()
+            .is_none_or(|resource| *resource == resource_of(request));
+        user && resource && (!self.writes || request.verb.writes())
+    }
+
+    fn is_over(&self) -> bool {
+        self.times == 0 || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// The user that an operator is to the API server.
+pub(super) fn user_of(operator: &str) -> String {
+    format!("system:serviceaccount:{operator}-system:{operator}")
+}
+
+fn resource_of(request: &ResourceRequest) -> String {
+    let mut resource = request.resource.clone();
+    if !request.group.is_empty() {
+        resource = format!("{resource}.{}", request.group);
+    }
+    if let Some(sub) = &request.subresource {
+        resource = format!("{resource}/{sub}");
+    }
+    resource
+}
+
 /// Kills an operator after one of its writes.
 #[derive(Clone)]
 struct Crash {
@@ -72,11 +165,18 @@ struct Crash {
 
 /// Notes requests and carries out the faults that were asked for.
 #[derive(Default)]
-pub(crate) struct Faults(Mutex<Inner>);
+pub(crate) struct Faults {
+    inner: Mutex<Inner>,
+    /// Told when watches are to break.
+    breaks: Notify,
+}
 
 #[derive(Default)]
 struct Inner {
     log: Vec<Request>,
+    failures: Vec<Failure>,
+    /// How late watches are, by user and resource.
+    delays: Vec<(String, String, Duration)>,
     crash: Option<Crash>,
     /// Who was killed and has not been started again: none of its requests gets any further.
     dead: Option<String>,
@@ -84,11 +184,39 @@ struct Inner {
 
 impl Faults {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn log(&self) -> Vec<Request> {
         self.lock().log.clone()
+    }
+
+    pub(crate) fn fail(&self, mut failure: Failure) {
+        failure.until = failure.lasts.map(|lasts| Instant::now() + lasts);
+        self.lock().failures.push(failure);
+    }
+
+    pub(crate) fn delay(&self, user: String, resource: String, delay: Duration) {
+        let mut inner = self.lock();
+        inner
+            .delays
+            .retain(|(of, on, _)| !(*of == user && *on == resource));
+        inner.delays.push((user, resource, delay));
+    }
+
+    pub(crate) fn break_watches(&self) {
+        self.breaks.notify_waiters();
+    }
+
+    fn failure(&self, who: &Identity, request: &ResourceRequest) -> Option<StatusCode> {
+        let mut inner = self.lock();
+        inner.failures.retain(|failure| !failure.is_over());
+        let hit = inner
+            .failures
+            .iter_mut()
+            .find(|failure| failure.hits(who, request))?;
+        hit.times -= 1;
+        Some(hit.code)
     }
 
     /// Kills `user` just after its `nth` write from now (counted from one): its client never hears the answer.
@@ -135,7 +263,7 @@ impl Hooks for Faults {
     fn before<'a>(
         &'a self,
         who: &'a Identity,
-        _: &'a ResourceRequest,
+        request: &'a ResourceRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         let is_dead = self.lock().dead.as_ref() == Some(&who.user);
         Box::pin(async move {
@@ -143,8 +271,42 @@ impl Hooks for Faults {
             if is_dead {
                 std::future::pending::<()>().await;
             }
-            Verdict::Pass
+            match self.failure(who, request) {
+                Some(code) => {
+                    let code_of = code.as_u16();
+                    self.lock().log.push(Request::new(who, request, code_of));
+                    Verdict::Fail(code, "as the test asked".to_owned())
+                }
+                None => Verdict::Pass,
+            }
         })
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        who: &'a Identity,
+        watch: &'a ResourceRequest,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        let resource = resource_of(watch);
+        let delay = self
+            .lock()
+            .delays
+            .iter()
+            .find(|(of, on, _)| *of == who.user && *on == resource)
+            .map(|(_, _, delay)| *delay);
+        Box::pin(async move {
+            if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
+                sleep(delay).await;
+            }
+        })
+    }
+
+    fn breaks<'a>(
+        &'a self,
+        _: &'a Identity,
+        _: &'a ResourceRequest,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(self.breaks.notified())
     }
 
     fn after<'a>(

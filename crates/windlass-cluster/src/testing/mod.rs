@@ -10,7 +10,7 @@ use std::future::Future;
 use std::time::Duration;
 
 pub use cluster::TestCluster;
-pub use faults::Request;
+pub use faults::{Failure, Request};
 
 /// `n` seconds.
 pub fn seconds(n: u64) -> Duration {

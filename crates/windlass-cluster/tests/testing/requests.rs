@@ -38,7 +38,7 @@ async fn an_operators_requests_are_told_from_those_of_others(cluster: TestCluste
 }
 
 #[windlass_cluster::test]
-async fn a_restarted_operator_lists_anew_and_writes_nothing(cluster: TestCluster) {
+async fn a_restarted_operator_watches_anew_and_writes_nothing(cluster: TestCluster) {
     cluster.start(diligent()).await;
     cluster.create(wish("one")).await;
     cluster.settle().await;
@@ -47,7 +47,7 @@ async fn a_restarted_operator_lists_anew_and_writes_nothing(cluster: TestCluster
     let later = cluster.requests_of("diligent").split_off(before);
     let mut listed: Vec<&str> = later
         .iter()
-        .filter(|request| request.verb == Verb::List)
+        .filter(|request| request.verb == Verb::Watch)
         .map(|request| request.resource.as_str())
         .collect();
     listed.sort_unstable();

@@ -106,7 +106,7 @@ async fn a_role_counts_from_the_write_that_changes_it(cluster: TestCluster) {
 
 #[windlass_cluster::test]
 #[should_panic(
-    expected = r#"User \"system:serviceaccount:diligent-system:diligent\" cannot list resource \"secrets\" in API group \"\" at the cluster scope"#
+    expected = r#"User \"system:serviceaccount:diligent-system:diligent\" cannot watch resource \"secrets\" in API group \"\" at the cluster scope"#
 )]
 async fn an_operator_without_a_right_it_needs_fails_its_test(cluster: TestCluster) {
     cluster.start(diligent()).await;

@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    Store,
+    Store, Transform,
     expectation::{Want, Writer},
     object::version_of,
 };
@@ -17,13 +17,15 @@ use crate::{Key, KindInfo, Scope};
 /// The stores of one operator: one per kind and scope, whoever asks for it.
 pub(crate) struct Caches {
     manager: Arc<str>,
+    transforms: BTreeMap<KindInfo, Transform>,
     stores: Mutex<BTreeMap<(KindInfo, Scope), Arc<Store>>>,
 }
 
 impl Caches {
-    pub(crate) fn new(manager: Arc<str>) -> Self {
+    pub(crate) fn new(manager: Arc<str>, transforms: BTreeMap<KindInfo, Transform>) -> Self {
         Self {
             manager,
+            transforms,
             stores: Mutex::default(),
         }
     }
@@ -38,6 +40,7 @@ impl Caches {
                     kind.clone(),
                     scope.clone(),
                     Arc::clone(&self.manager),
+                    self.transforms.get(kind).cloned(),
                 ))
             });
         Arc::clone(store)
@@ -61,10 +64,27 @@ impl Caches {
     }
 
     /// Notes that an object was deleted.
-    pub(crate) fn deleted(&self, kind: &KindInfo, key: &Key, uid: &str, writer: &Writer) {
+    pub(crate) fn deleted(
+        &self,
+        kind: &KindInfo,
+        key: &Key,
+        uid: &str,
+        version: u64,
+        writer: &Writer,
+    ) {
         for store in self.of(kind) {
-            store.expect(key, writer, Want::Gone { uid: uid.into() });
+            // A store whose scope never showed the object owes nothing.
+            if store.is_unlimited() || store.knows(key, uid) {
+                let uid = uid.into();
+                store.expect(key, writer, Want::Gone { uid, version });
+            }
         }
+    }
+
+    /// Forgets a store; whoever still holds it keeps it.
+    pub(crate) fn forget(&self, kind: &KindInfo, scope: &Scope) {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.remove(&(kind.clone(), scope.clone()));
     }
 
     fn of(&self, kind: &KindInfo) -> Vec<Arc<Store>> {

@@ -26,6 +26,7 @@ pub(crate) struct Expectation {
 pub(crate) enum Want {
     /// The object, or the cache as a whole, has reached this version.
     Version(u64),
-    /// The object of this uid is gone or on its way.
-    Gone { uid: Box<str> },
+    /// The object of this uid is gone or on its way. It was at this version, or a later one, when
+    /// it was deleted: a cache that has not come that far may not even show it yet.
+    Gone { uid: Box<str>, version: u64 },
 }

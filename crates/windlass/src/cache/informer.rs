@@ -1,94 +1,309 @@
 //! The watch that feeds a [`Store`].
+//!
+//! A watch begins with everything there is: as a stream where the server has that, in pages where
+//! it has not. From then on it follows the changes; interrupted, it goes on where it was, and
+//! begins anew only when the server says that this is too long ago. A kind that the server does
+//! not know has no objects; it is asked for again now and then, so that a definition installed
+//! later starts the watch, and one removed stops it.
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{StreamExt, pin_mut};
+use futures::{Stream, StreamExt, pin_mut};
 use kube::{
     Api, Client,
-    runtime::watcher::{self, Event},
+    api::{ListParams, WatchEvent, WatchParams},
 };
+use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::{Store, Wire};
 use crate::Environment;
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(30);
+/// How often a kind that is not served is asked for.
+const ABSENCE: Duration = Duration::from_secs(5);
+/// The server is asked to end a watch after this many seconds, and up to so many more, so that
+/// many watches do not come back at the same moment.
+const WATCH_SECONDS: u64 = 240;
+const WATCH_SPREAD: u64 = 50;
+/// A connection that says nothing for longer than its watch should last is dead.
+const SILENCE: Duration = Duration::from_secs(5);
+const PAGE: u32 = 500;
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Lists and watches for ever, telling the store what it sees.
-pub(crate) async fn run(store: Arc<Store>, client: Client, environment: Environment) {
-    let resource = store.kind.api_resource();
-    let api: Api<Wire> = match &store.scope.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-        None => Api::all_with(client, &resource),
-    };
-    let config = watcher::Config {
-        label_selector: store.scope.labels.clone(),
-        field_selector: store.scope.fields.clone(),
-        ..watcher::Config::default()
-    };
-    let events = watcher::watcher(api, config);
-    pin_mut!(events);
+/// One watch of one store.
+pub(crate) struct Informer {
+    pub(crate) store: Arc<Store>,
+    /// Which of the store's sources this is.
+    pub(crate) source: usize,
+    pub(crate) namespace: Option<Box<str>>,
+    pub(crate) client: Client,
+    pub(crate) environment: Environment,
+}
 
-    let syncing = || {
-        environment
-            .activity
-            .busy(format!("first list of {}", store.kind))
-    };
-    let mut busy = Some(syncing());
-    let mut delay = FIRST_DELAY;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => {
-                if !matches!(event, Event::Init) {
-                    delay = FIRST_DELAY;
-                }
-                take(&store, event);
-                if store.is_synced() {
+/// Why a watch ended.
+enum End {
+    /// As it should: go on where it was.
+    Over,
+    /// The place it was at is too long ago: begin anew.
+    TooOld,
+    /// The server does not stream the first list.
+    NoStreaming,
+    /// The server does not know the kind.
+    NotServed,
+    Failed(String),
+}
+
+impl Informer {
+    /// Lists and watches for ever, telling the store what it sees.
+    pub(crate) async fn run(self) {
+        let kind = self.store.kind.clone();
+        let activity = &self.environment.activity;
+        let syncing = || activity.busy(format!("first list of {kind}"));
+        let mut busy = Some(syncing());
+        let mut position = None;
+        let mut streaming = true;
+        let mut delay = FIRST_DELAY;
+        let mut served = true;
+        loop {
+            let mut progress = false;
+            let end = self
+                .follow(&mut position, streaming, || {
+                    progress = true;
                     busy = None;
+                })
+                .await;
+            if progress {
+                delay = FIRST_DELAY;
+                if !std::mem::replace(&mut served, true) {
+                    info!(%kind, "is served now, watching it");
                 }
             }
-            Err(error) => {
-                let kind = &store.kind;
-                match &error {
-                    // The kind is not served (yet), or a watch was ended as it should be.
-                    watcher::Error::WatchError(status) if status.code == 410 => {
-                        debug!(%kind, "watch is too old, listing again");
+            match end {
+                End::Over if progress => continue,
+                End::Over => {}
+                End::NoStreaming if streaming => {
+                    debug!(%kind, "the server does not stream lists, listing in pages");
+                    streaming = false;
+                    continue;
+                }
+                End::TooOld => {
+                    debug!(%kind, "watch is too old, listing again");
+                    position = None;
+                    if progress {
                         continue;
                     }
-                    error => warn!(%kind, %error, "watch failed, trying again in {delay:?}"),
                 }
-                // A first list that has not worked is work to do; a broken watch of a synced
-                // cache is too, for what it would have shown.
-                let at = Instant::now() + jittered(delay, &environment);
-                let due = environment
-                    .activity
-                    .due(at, format!("watch of {kind}: {error}"));
-                busy = None;
-                tokio::time::sleep_until(at).await;
-                if !store.is_synced() {
-                    busy = Some(syncing());
+                End::NotServed => {
+                    position = None;
+                    if std::mem::replace(&mut served, false) {
+                        info!(%kind, "is not served, waiting for its definition");
+                        self.store.not_served();
+                    }
+                    // Nobody knows whether it will ever come: not something to be settled.
+                    busy = None;
+                    tokio::time::sleep(self.jittered(ABSENCE)).await;
+                    continue;
                 }
-                drop(due);
-                delay = (delay * 2).min(LAST_DELAY);
+                End::NoStreaming => {}
+                End::Failed(error) => {
+                    warn!(%kind, error, "watch failed, trying again in {delay:?}");
+                    // A first list that has not worked is work to do; a broken watch of a synced
+                    // cache is too, for what it would have shown.
+                    let at = Instant::now() + self.jittered(delay);
+                    let _due = activity.due(at, format!("watch of {kind}: {error}"));
+                    busy = None;
+                    tokio::time::sleep_until(at).await;
+                    if !self.store.is_synced() {
+                        busy = Some(syncing());
+                    }
+                    delay = (delay * 2).min(LAST_DELAY);
+                    continue;
+                }
+            }
+            // It ended well, but without a word: not to be repeated in a tight loop.
+            tokio::time::sleep(self.jittered(delay)).await;
+            delay = (delay * 2).min(LAST_DELAY);
+        }
+    }
+
+    /// One connection, preceded by pages where the first list is not streamed. `heard` is called
+    /// when a list is complete and whenever something arrives after it.
+    async fn follow(
+        &self,
+        position: &mut Option<String>,
+        streaming: bool,
+        mut heard: impl FnMut(),
+    ) -> End {
+        if position.is_none() && !streaming {
+            match self.list().await {
+                Ok(version) => *position = Some(version),
+                Err(error) => return end_of(&error),
+            }
+            heard();
+        }
+        let initial = position.is_none();
+        let seconds = WATCH_SECONDS + self.environment.random.below(WATCH_SPREAD);
+        let params = WatchParams {
+            label_selector: self.store.scope.label_selector(),
+            field_selector: self.store.scope.fields.clone(),
+            timeout: u32::try_from(seconds).ok(),
+            bookmarks: true,
+            send_initial_events: initial,
+        };
+        // Not older than what we know: never back in time.
+        let from = position.clone().unwrap_or_else(|| match self.store.seen(self.source) {
+            0 => String::new(),
+            seen => seen.to_string(),
+        });
+        let events = match self.watch(&params, &from).await {
+            Ok(events) => events,
+            Err(error) if initial && refuses_streaming(&error) => return End::NoStreaming,
+            Err(error) => return end_of(&error),
+        };
+        pin_mut!(events);
+        if initial {
+            self.store.list_begins(self.source);
+        }
+        let limit = Duration::from_secs(seconds) + SILENCE;
+        while let Ok(Some(event)) = tokio::time::timeout(limit, events.next()).await {
+            let object = match event {
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
+                    let version = object.version();
+                    self.store.put(self.source, object.value);
+                    version
+                }
+                Ok(WatchEvent::Deleted(object)) => {
+                    let version = object.version();
+                    self.store.remove(self.source, object.value);
+                    version
+                }
+                Ok(WatchEvent::Bookmark(mark)) => {
+                    let version = mark.metadata.resource_version;
+                    let reached = version.parse().unwrap_or(0);
+                    if mark.metadata.annotations.contains_key(INITIAL_EVENTS_END) {
+                        self.store.list_ends(self.source, reached);
+                        *position = Some(version.clone());
+                    } else {
+                        self.store.reached(self.source, reached);
+                    }
+                    Some(version)
+                }
+                Ok(WatchEvent::Error(status)) if status.code == 410 => return End::TooOld,
+                Ok(WatchEvent::Error(status)) if initial && position.is_none() && status.code == 422 => {
+                    return End::NoStreaming;
+                }
+                Ok(WatchEvent::Error(status)) => return End::Failed(status.message),
+                Err(error) => return End::Failed(error.to_string()),
+            };
+            // Before the first list is complete there is no place to go on from.
+            if position.is_some() {
+                heard();
+                if let Some(version) = object {
+                    *position = Some(version);
+                }
+            }
+        }
+        End::Over
+    }
+
+    /// The first list in pages; answers the version it shows.
+    async fn list(&self) -> kube::Result<String> {
+        let mut params = ListParams {
+            label_selector: self.store.scope.label_selector(),
+            field_selector: self.store.scope.fields.clone(),
+            limit: Some(PAGE),
+            ..ListParams::default()
+        };
+        self.store.list_begins(self.source);
+        loop {
+            let (items, metadata) = if self.store.scope.metadata_only {
+                let page = self.api().list_metadata(&params).await?;
+                let items = page.items.into_iter().map(|one| Wire::of_metadata(&one.metadata));
+                (items.collect::<Vec<_>>(), page.metadata)
+            } else {
+                let page = self.api().list(&params).await?;
+                (page.items, page.metadata)
+            };
+            for item in items {
+                self.store.put(self.source, item.value);
+            }
+            match metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params.continue_token = Some(token),
+                None => {
+                    let version = metadata.resource_version.unwrap_or_default();
+                    let reached = version.parse().unwrap_or(0);
+                    self.store.list_ends(self.source, reached);
+                    return Ok(version);
+                }
             }
         }
     }
-    drop(busy);
-}
 
-fn take(store: &Store, event: Event<Wire>) {
-    match event {
-        Event::Init => store.list_begins(),
-        Event::InitApply(object) | Event::Apply(object) => store.put(object.value),
-        Event::InitDone => store.list_ends(),
-        Event::Delete(object) => store.remove(object.value),
+    async fn watch(
+        &self,
+        params: &WatchParams,
+        from: &str,
+    ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<Wire>>> + Send> {
+        let whole = |event| event;
+        if self.store.scope.metadata_only {
+            let events = self.api().watch_metadata(params, from).await?;
+            let events = events.map(|event| {
+                event.map(|event| match event {
+                    WatchEvent::Added(one) => WatchEvent::Added(Wire::of_metadata(&one.metadata)),
+                    WatchEvent::Modified(one) => {
+                        WatchEvent::Modified(Wire::of_metadata(&one.metadata))
+                    }
+                    WatchEvent::Deleted(one) => {
+                        WatchEvent::Deleted(Wire::of_metadata(&one.metadata))
+                    }
+                    WatchEvent::Bookmark(mark) => WatchEvent::Bookmark(mark),
+                    WatchEvent::Error(status) => WatchEvent::Error(status),
+                })
+            });
+            Ok(events.left_stream())
+        } else {
+            let events = self.api().watch(params, from).await?;
+            Ok(events.map(whole).right_stream())
+        }
+    }
+
+    fn api(&self) -> Api<Wire> {
+        let (client, resource) = (self.client.clone(), self.store.kind.api_resource());
+        match &self.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            None => Api::all_with(client, &resource),
+        }
+    }
+
+    /// Up to a quarter more, so that many operators do not come back at the same moment.
+    fn jittered(&self, delay: Duration) -> Duration {
+        let quarter = u64::try_from(delay.as_millis() / 4).unwrap_or(0);
+        delay + Duration::from_millis(self.environment.random.below(quarter + 1))
     }
 }
 
-/// Up to a quarter more, so that many operators do not come back at the same moment.
-fn jittered(delay: Duration, environment: &Environment) -> Duration {
-    let quarter = u64::try_from(delay.as_millis() / 4).unwrap_or(0);
-    delay + Duration::from_millis(environment.random.below(quarter + 1))
+impl Wire {
+    fn version(&self) -> Option<String> {
+        let version = self.value.pointer("/metadata/resourceVersion");
+        version.and_then(Value::as_str).map(ToOwned::to_owned)
+    }
+}
+
+fn refuses_streaming(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 400 || status.code == 422)
+}
+
+fn end_of(error: &kube::Error) -> End {
+    match error {
+        kube::Error::Api(status) if status.code == 410 => End::TooOld,
+        kube::Error::Api(status) if status.code == 404 => End::NotServed,
+        // The server's message alone: what else there is is for debugging.
+        kube::Error::Api(status) if !status.message.is_empty() => {
+            End::Failed(status.message.clone())
+        }
+        error => End::Failed(error.to_string()),
+    }
 }

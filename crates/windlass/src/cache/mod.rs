@@ -12,19 +12,26 @@
 //!   waits, for a bounded time, until the watch has delivered it. When the cache is already
 //!   current nothing waits.
 
+mod arrival;
 mod caches;
 mod expectation;
-pub(crate) mod informer;
+mod feeds;
+mod index;
+mod informer;
 mod labels;
 mod object;
+mod source;
+mod state;
 mod store;
+mod wait;
 mod wire;
 
 pub(crate) use self::{
     caches::Caches,
     expectation::Writer,
+    feeds::Feeds,
     labels::Labels,
     object::{CachedObject, controller_of, take_managed},
-    store::{Change, Memo, Store},
+    store::{Change, Memo, Store, Transform},
     wire::Wire,
 };

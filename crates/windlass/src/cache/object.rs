@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::labels::Labels;
-use crate::{Error, Key, KindInfo, Result};
+use crate::{Error, Key, KindInfo, Result, client::managed};
 
 /// The controller of an object, as its owner reference names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub(crate) struct CachedObject {
     pub(crate) labels: Labels,
     pub(crate) controller: Option<Owner>,
     pub(crate) terminating: bool,
+    pub(crate) generation: i64,
+    /// A number that changes when the annotations do: all that predicates ask of them.
+    pub(crate) annotations: u64,
     /// The fields this operator applied, in the server's own notation.
     pub(crate) managed: Option<Box<str>>,
     json: Box<[u8]>,
@@ -53,6 +56,11 @@ impl CachedObject {
             terminating: metadata
                 .get("deletionTimestamp")
                 .is_some_and(|at| !at.is_null()),
+            generation: metadata
+                .get("generation")
+                .and_then(Value::as_i64)
+                .unwrap_or(0),
+            annotations: metadata.get("annotations").map_or(0, managed::fingerprint),
             managed: fields.map(|fields| fields.to_string().into()),
             // Encoding a Value cannot fail: its keys are strings.
             json: serde_json::to_vec(&value).unwrap_or_default().into(),
@@ -66,6 +74,11 @@ impl CachedObject {
             object: format!("{kind} {}", self.key),
             source,
         })
+    }
+
+    /// How much memory the object takes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.json.len() + self.managed.as_deref().map_or(0, str::len) + size_of::<Self>()
     }
 
     /// The object as plain JSON.

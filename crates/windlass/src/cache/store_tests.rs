@@ -2,13 +2,19 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
+use std::collections::BTreeMap;
+
+use super::{
+    super::expectation::{Want, Writer},
+    *,
+};
 
 fn store() -> Arc<Store> {
     Arc::new(Store::new(
         KindInfo::of::<ConfigMap>(),
         Scope::all(),
         "us".into(),
+        None,
     ))
 }
 
@@ -55,11 +61,11 @@ fn log(store: &Store) -> Arc<Mutex<Vec<String>>> {
 }
 
 fn list(store: &Store, objects: impl IntoIterator<Item = Value>) {
-    store.list_begins();
+    store.list_begins(0);
     for object in objects {
-        store.put(object);
+        store.put(0, object);
     }
-    store.list_ends();
+    store.list_ends(0, 0);
 }
 
 #[test]
@@ -79,8 +85,8 @@ fn a_list_that_failed_half_way_deletes_nothing() {
     let store = store();
     list(&store, [object("a", 1), object("b", 2)]);
     let log = log(&store);
-    store.list_begins();
-    store.put(object("b", 2));
+    store.list_begins(0);
+    store.put(0, object("b", 2));
     list(&store, [object("a", 1), object("b", 2)]);
     assert!(log.lock().unwrap().is_empty());
 }
@@ -97,10 +103,10 @@ fn the_owner_index_follows_changes_of_ownership() {
             .collect()
     };
     assert_eq!(names("x"), ["a", "b"]);
-    store.put(owned("a", 3, "y"));
-    store.put(object("b", 4));
+    store.put(0, owned("a", 3, "y"));
+    store.put(0, object("b", 4));
     assert_eq!((names("x"), names("y")), (vec![], vec!["a".to_owned()]));
-    store.remove(owned("a", 5, "y"));
+    store.remove(0, owned("a", 5, "y"));
     assert!(names("y").is_empty());
 }
 
@@ -130,7 +136,7 @@ async fn a_read_waits_for_our_own_write() {
     };
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!reader.is_finished());
-    store.put(object("a", 7));
+    store.put(0, object("a", 7));
     assert_eq!(reader.await.unwrap(), 7);
 }
 
@@ -143,7 +149,7 @@ async fn a_read_does_not_wait_when_the_cache_is_current() {
     store.expect(&key("a"), &writer(), Want::Version(3));
     store.shows_writes_to(&key("a")).await.unwrap();
     // A write overtaken by a later event of the same kind.
-    store.put(object("b", 9));
+    store.put(0, object("b", 9));
     store.expect(&key("c"), &writer(), Want::Version(8));
     store.shows_writes_of(&writer()).await.unwrap();
     assert_eq!(before.elapsed(), Duration::ZERO);
@@ -155,6 +161,7 @@ async fn a_delete_is_seen_as_gone_or_as_on_its_way() {
     list(&store, [object("a", 1)]);
     let gone = Want::Gone {
         uid: "uid-a".into(),
+        version: 1,
     };
     store.expect(&key("a"), &writer(), gone);
     assert!(
@@ -164,21 +171,141 @@ async fn a_delete_is_seen_as_gone_or_as_on_its_way() {
     );
     let mut terminating = object("a", 2);
     terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    store.put(terminating);
+    store.put(0, terminating);
     store.shows_writes_to(&key("a")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_is_bounded_and_given_up_once() {
+async fn a_delete_of_what_the_cache_has_not_shown_yet_is_waited_for() {
+    let store = store();
+    list(&store, [object("b", 3)]);
+    store.expect(&key("a"), &writer(), Want::Version(5));
+    let gone = Want::Gone {
+        uid: "uid-a".into(),
+        version: 5,
+    };
+    store.expect(&key("a"), &writer(), gone);
+    assert!(store.owes(&writer()), "not there yet is not gone");
+    store.put(0, object("a", 5));
+    assert!(store.owes(&writer()));
+    store.remove(0, object("a", 6));
+    assert!(!store.owes(&writer()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_object_of_that_name_is_told_from_the_one_before() {
+    let store = store();
+    list(&store, [object("a", 3)]);
+    let gone = |uid: &str| Want::Gone {
+        uid: uid.into(),
+        version: 7,
+    };
+    store.expect(&key("a"), &writer(), gone("the second"));
+    assert!(store.owes(&writer()), "what is shown came before it");
+    let mut third = object("a", 9);
+    third["metadata"]["uid"] = json!("the third");
+    store.put(0, third);
+    assert!(!store.owes(&writer()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_is_bounded_but_the_write_is_not_forgotten() {
     let store = store();
     list(&store, [object("a", 1)]);
     store.expect(&key("a"), &writer(), Want::Version(99));
-    let error = store.shows_writes_to(&key("a")).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the cache did not show the write to configmaps n/a within 10 s"
-    );
+    for _ in 0..2 {
+        let error = store.shows_writes_to(&key("a")).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the cache did not show the write to configmaps n/a within 10 s"
+        );
+    }
+    assert_eq!(store.waits(), 2);
+    store.reached(0, 99);
     store.shows_writes_to(&key("a")).await.unwrap();
+    assert_eq!(store.waits(), 2, "a current cache is not waited for");
+}
+
+#[test]
+fn deleted_and_made_anew_are_two_changes() {
+    let store = store();
+    list(&store, [object("a", 1)]);
+    let log = log(&store);
+    let mut again = object("a", 4);
+    again["metadata"]["uid"] = json!("another");
+    list(&store, [again]);
+    assert_eq!(
+        *log.lock().unwrap(),
+        ["a Some(1) -> None", "a None -> Some(4)"]
+    );
+}
+
+#[test]
+fn an_older_state_is_no_news() {
+    let store = store();
+    list(&store, [object("a", 5)]);
+    let log = log(&store);
+    list(&store, [object("a", 3)]);
+    assert!(log.lock().unwrap().is_empty());
+    assert_eq!(store.get(&key("a")).unwrap().version, 5);
+}
+
+#[test]
+fn a_kind_that_is_not_served_any_more_has_no_objects() {
+    let store = store();
+    list(&store, [object("a", 1)]);
+    let log = log(&store);
+    store.expect(&key("a"), &writer(), Want::Version(9));
+    store.not_served();
+    assert_eq!(*log.lock().unwrap(), ["a Some(1) -> None"]);
+    assert!(store.is_missing() && store.size() == Size::default() && !store.owes(&writer()));
+    list(&store, [object("a", 12)]);
+    assert!(!store.is_missing());
+    assert_eq!(log.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn each_namespace_has_a_watch_of_its_own() {
+    let scope = Scope::all().namespace("n").namespace("m");
+    let store = Store::new(KindInfo::of::<ConfigMap>(), scope, "us".into(), None);
+    // In the order of their names: `m` is the first.
+    list(&store, []);
+    assert!(!store.is_synced(), "one of two");
+    store.list_begins(1);
+    store.put(1, object("a", 4));
+    store.list_ends(1, 4);
+    assert!(store.is_synced());
+    store.expect(&key("a"), &writer(), Want::Version(6));
+    store.reached(0, 9);
+    assert!(store.owes(&writer()), "the other watch says nothing of it");
+    list(&store, []);
+    assert!(store.get(&key("a")).is_some(), "nor does its list");
+    store.reached(1, 6);
+    assert!(!store.owes(&writer()));
+    let elsewhere = Key::namespaced("x", "a");
+    store.expect(&elsewhere, &writer(), Want::Version(99));
+    assert!(!store.owes(&writer()), "nobody will ever show it");
+}
+
+#[test]
+fn an_index_follows_its_objects() {
+    let store = store();
+    list(&store, [object("a", 1)]);
+    let app = |object: &CachedObject| vec![object.labels.get("app").unwrap_or("").into()];
+    let index = store.index(Box::new(app));
+    let names = |value: &str| -> Vec<String> {
+        let found = store.indexed(index, value);
+        found.iter().map(|object| object.key.to_string()).collect()
+    };
+    assert_eq!(names("a"), ["n/a"], "what was there before is in it");
+    store.put(0, object("b", 2));
+    let mut moved = object("a", 3);
+    moved["metadata"]["labels"]["app"] = json!("b");
+    store.put(0, moved);
+    assert!(names("a").is_empty());
+    assert_eq!(names("b"), ["n/a", "n/b"]);
+    store.remove(0, object("b", 4));
+    assert_eq!(names("b"), ["n/a"]);
 }
 
 proptest! {
@@ -204,9 +331,9 @@ proptest! {
             match step {
                 0 | 1 => {
                     truth.insert(name, version);
-                    store.put(object(&name.to_string(), version));
+                    store.put(0, object(&name.to_string(), version));
                 }
-                2 if truth.remove(&name).is_some() => store.remove(object(&name.to_string(), version)),
+                2 if truth.remove(&name).is_some() => store.remove(0, object(&name.to_string(), version)),
                 _ => {
                     // The watch broke, something happened unseen, and everything is listed again.
                     truth.remove(&name);

@@ -8,7 +8,7 @@ use kube::{
     core::{ApiResource, DynamicResourceScope},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An undecoded object, with just enough metadata for the watcher and the client to work with.
 #[derive(Clone, Debug)]
@@ -32,6 +32,11 @@ impl Wire {
             ..ObjectMeta::default()
         };
         Self { value, meta }
+    }
+
+    /// An object of which only the metadata is known.
+    pub(crate) fn of_metadata(metadata: &ObjectMeta) -> Self {
+        Self::new(json!({ "metadata": metadata }))
     }
 }
 

@@ -20,16 +20,17 @@ pub(crate) fn unchanged(fields: &Value, intent: &Value, live: &Value) -> bool {
         return false;
     };
     if fields.keys().all(|step| step == ".") {
-        return intent == live;
+        return covers(live, intent);
     }
     match intent {
         Value::Object(wanted) => {
             let all_known = wanted.iter().all(|(name, want)| {
-                let known = fields.get(&format!("f:{name}"));
-                let have = live.get(name);
-                known
-                    .zip(have)
-                    .is_some_and(|(known, have)| unchanged(known, want, have))
+                match (fields.get(&format!("f:{name}")), live.get(name)) {
+                    (Some(known), Some(have)) => unchanged(known, want, have),
+                    // Ours and yet not there: the server does not write what is zero.
+                    (Some(_), None) => is_zero(want),
+                    (None, _) => false,
+                }
             });
             all_known && field_names(fields).all(|name| wanted.contains_key(name))
         }
@@ -39,6 +40,36 @@ pub(crate) fn unchanged(fields: &Value, intent: &Value, live: &Value) -> bool {
                 && steps().all(|(step, known)| item_unchanged(step, known, wanted, live))
         }
         _ => false,
+    }
+}
+
+/// Whether a value that is owned as a whole is what was asked for. What is there besides are the
+/// server's defaults: had somebody else changed it, it would not be ours any more.
+fn covers(live: &Value, intent: &Value) -> bool {
+    match (live, intent) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, want)| match live.get(name) {
+                Some(have) => covers(have, want),
+                None => is_zero(want),
+            })
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            let pairs = live.iter().zip(wanted);
+            live.len() == wanted.len() && pairs.clone().all(|(have, want)| covers(have, want))
+        }
+        _ => live == intent,
+    }
+}
+
+/// What Go leaves out when it writes a field that may be empty.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
     }
 }
 
@@ -241,6 +272,22 @@ mod tests {
         let mut intent = self::intent();
         intent["spec"]["ports"][0]["protocol"] = json!("TCP");
         assert!(!unchanged(&fields(), &intent, &live()));
+    }
+
+    #[test]
+    fn what_the_server_leaves_out_or_adds_is_no_change() {
+        let fields = json!({"f:spec": {"f:hostNetwork": {}, "f:sources": {}, "f:name": {}}});
+        let intent = json!({"spec": {
+            "hostNetwork": false, "name": "n", "sources": [{"path": "p", "optional": false}],
+        }});
+        let live = json!({"spec": {"name": "n", "sources": [{"path": "p", "mode": 420}]}});
+        assert!(unchanged(&fields, &intent, &live));
+        let mut wanted = intent.clone();
+        wanted["spec"]["hostNetwork"] = json!(true);
+        assert!(!unchanged(&fields, &wanted, &live));
+        let mut other = live.clone();
+        other["spec"]["sources"][0]["path"] = json!("q");
+        assert!(!unchanged(&fields, &intent, &other));
     }
 
     #[test]

@@ -60,6 +60,16 @@ impl Requests {
         value_of(answer, "apply", kind, key)
     }
 
+    /// Reads an object live, past the cache.
+    pub(crate) async fn get(&self, kind: &KindInfo, key: &Key) -> Result<Option<Value>> {
+        self.alive.check().await;
+        let answer = self.api(kind, key.namespace()).get_opt(key.name()).await;
+        match answer {
+            Ok(object) => Ok(object.map(|wire| wire.value)),
+            Err(error) => Err(Error::api("get", format!("{kind} {key}"), error)),
+        }
+    }
+
     pub(crate) async fn create(&self, kind: &KindInfo, key: &Key, body: Value) -> Result<Value> {
         self.alive.check().await;
         let answer = self

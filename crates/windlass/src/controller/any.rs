@@ -1,6 +1,6 @@
 //! [`AnyController`]: a controller of whatever kind and form, as operators hold it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,7 +16,7 @@ use super::{
     steps::{Plain, Steps},
 };
 use crate::{
-    Declare, Grant, Kind, KindInfo, Verb,
+    Declare, Grant, Kind, KindInfo, Predicate, Verb,
     cache::Caches,
     declare::wiring::{self, Wires},
     event,
@@ -49,14 +49,14 @@ impl AnyController {
         (self.bind)(shared)
     }
 
-    fn new<K: Kind>(settings: Settings, form: Form<K>) -> Self {
+    fn new<K: Kind>(settings: Settings, only: Option<Predicate<K>>, form: Form<K>) -> Self {
         let crd = settings.crd.clone();
         let form = Arc::new(form);
         let (described, described_settings) = (Arc::clone(&form), settings.clone());
         Self {
             crd,
             describe: Box::new(move || {
-                let caches = Arc::new(Caches::new("description".into()));
+                let caches = Arc::new(Caches::new("description".into(), BTreeMap::new()));
                 let (declare, _) = declare(&described_settings, &described, caches);
                 Part {
                     name: described_settings.name.clone(),
@@ -65,7 +65,7 @@ impl AnyController {
                     rules: declare.rules,
                 }
             }),
-            bind: Box::new(move |shared| bind(&settings, &form, shared)),
+            bind: Box::new(move |shared| bind(&settings, only.as_ref(), &form, shared)),
         }
     }
 }
@@ -83,6 +83,7 @@ impl<K: Kind> From<Controller<K, Reconciled<K>>> for AnyController {
         let Reconciled { declare, cleanup } = controller.form;
         Self::new(
             controller.settings,
+            controller.only,
             Form {
                 declare,
                 cleanup,
@@ -100,6 +101,7 @@ impl<K: Kind> From<Controller<K, Dependents<K>>> for AnyController {
         });
         Self::new(
             controller.settings,
+            controller.only,
             Form {
                 declare,
                 cleanup: false,
@@ -134,7 +136,12 @@ fn declare<K: Kind>(
     (declare, steps)
 }
 
-fn bind<K: Kind>(settings: &Settings, form: &Form<K>, shared: &Arc<Shared>) -> Run {
+fn bind<K: Kind>(
+    settings: &Settings,
+    only: Option<&Predicate<K>>,
+    form: &Form<K>,
+    shared: &Arc<Shared>,
+) -> Run {
     let (declare, steps) = declare(settings, form, Arc::clone(&shared.caches));
     let kind = KindInfo::of::<K>();
     let schema = settings.crd.as_ref().map(schema_of).unwrap_or_default();
@@ -149,6 +156,7 @@ fn bind<K: Kind>(settings: &Settings, form: &Form<K>, shared: &Arc<Shared>) -> R
         queue: Arc::new(Queue::new(
             &settings.name,
             shared.environment.activity.clone(),
+            settings.rate,
         )),
         primary: shared.caches.store(&kind, &settings.scope),
     };
@@ -156,7 +164,7 @@ fn bind<K: Kind>(settings: &Settings, form: &Form<K>, shared: &Arc<Shared>) -> R
     for wiring in declare.wiring {
         wiring(&wires);
     }
-    wiring::primary(&wires);
+    wiring::primary(&wires, only.cloned());
     let engine = Arc::new(Engine {
         info,
         shared: Arc::clone(shared),
@@ -166,6 +174,8 @@ fn bind<K: Kind>(settings: &Settings, form: &Form<K>, shared: &Arc<Shared>) -> R
         steps,
         concurrency: settings.concurrency,
         timeout: settings.timeout,
+        resync: settings.resync,
+        sources: settings.sources.clone(),
         keeps_finalizers: settings.crd.is_some(),
     });
     Box::new(move |stopping| engine.run(stopping).boxed())

@@ -4,15 +4,16 @@
 //! keep the finalizer in step with the cleanup, run the author's code under a time limit and with
 //! panics contained, derive the conditions, and tell the queue how it ended.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info_span, warn};
 
 use super::{
+    Source,
     context::Context,
     next::{Next, Step},
     session::{ControllerInfo, Session, Shared},
@@ -20,9 +21,9 @@ use super::{
 };
 use crate::{
     Class, Error, Key, Kind, Result,
-    cache::{CachedObject, Store},
+    cache::{CachedObject, Store, Writer},
     finalizer,
-    queue::{Causes, Outcome, Queue},
+    queue::{Cause, Causes, Outcome, Priority, Queue},
 };
 
 /// How long a controller waits for its caches before it says what is missing.
@@ -40,6 +41,8 @@ pub(crate) struct Engine<K> {
     pub(crate) steps: Box<dyn Steps<K>>,
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
+    pub(crate) resync: Option<Duration>,
+    pub(crate) sources: Vec<Source>,
     /// Whether the operator may change metadata of the kind, and so can remove a finalizer that an
     /// earlier version left.
     pub(crate) keeps_finalizers: bool,
@@ -54,18 +57,74 @@ impl<K: Kind> Engine<K> {
             () = self.synced() => {}
         }
         debug!(controller = %self.info.name, "caches are synced, reconciling");
+        let mut sources = self.wakers();
         let mut running = JoinSet::new();
+        // Keys whose last writes the cache does not show yet: they take nobody's place.
+        let mut parked: JoinSet<(Key, Causes)> = JoinSet::new();
+        let mut resumed: VecDeque<(Key, Causes)> = VecDeque::new();
         loop {
+            let free = running.len() < self.concurrency;
+            if free && let Some((key, causes)) = resumed.pop_front() {
+                running.spawn(Arc::clone(&self).process(key, causes));
+                continue;
+            }
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => break,
                 Some(_) = running.join_next(), if !running.is_empty() => {}
-                (key, causes) = self.queue.next(), if running.len() < self.concurrency => {
-                    running.spawn(Arc::clone(&self).process(key, causes));
+                Some(_) = sources.join_next(), if !sources.is_empty() => {}
+                Some(Ok(key)) = parked.join_next(), if !parked.is_empty() => resumed.push_back(key),
+                (key, causes) = self.queue.next(), if free => {
+                    let writer = self.writer(&key);
+                    if self.stores.iter().any(|store| store.owes(&writer)) {
+                        let engine = Arc::clone(&self);
+                        parked.spawn(async move {
+                            for store in &engine.stores {
+                                store.catches_up_with(&writer).await;
+                            }
+                            (key, causes)
+                        });
+                    } else {
+                        running.spawn(Arc::clone(&self).process(key, causes));
+                    }
                 }
             }
         }
+        drop((sources, parked));
         while running.join_next().await.is_some() {}
+    }
+
+    fn writer(&self, key: &Key) -> Writer {
+        Writer {
+            controller: Arc::clone(&self.info.name),
+            key: key.clone(),
+        }
+    }
+
+    /// What wakes keys besides changes: sources outside the cluster, and the resync.
+    fn wakers(&self) -> JoinSet<()> {
+        let mut wakers = JoinSet::new();
+        for source in &self.sources {
+            let (queue, name) = (Arc::clone(&self.queue), Arc::clone(&source.name));
+            let mut keys = (source.open)();
+            wakers.spawn(async move {
+                while let Some(key) = keys.next().await {
+                    queue.add(key, Priority::High, Cause::Source(Arc::clone(&name)));
+                }
+            });
+        }
+        if let Some(every) = self.resync {
+            let (queue, store) = (Arc::clone(&self.queue), Arc::clone(&self.store));
+            wakers.spawn(async move {
+                loop {
+                    tokio::time::sleep(every).await;
+                    for key in store.keys() {
+                        queue.add(key, Priority::Low, Cause::Resync);
+                    }
+                }
+            });
+        }
+        wakers
     }
 
     /// Waits for the first list of everything the controller reads, naming what keeps it waiting.
@@ -75,8 +134,10 @@ impl<K: Kind> Engine<K> {
                 .await
                 .is_err()
             {
-                let (controller, kind) = (&self.info.name, &store.kind);
-                warn!(%controller, "still waiting for the first list of {kind}");
+                let waiting = self.stores.iter().filter(|store| !store.is_synced());
+                let kinds: Vec<String> = waiting.map(|store| store.kind.to_string()).collect();
+                let (controller, kinds) = (&self.info.name, kinds.join(", "));
+                warn!(%controller, "still waiting for the first list of {kinds}");
             }
         }
     }
@@ -95,7 +156,6 @@ impl<K: Kind> Engine<K> {
     }
 
     async fn reconcile(&self, key: &Key, cause: String) -> Result<Outcome> {
-        self.store.shows_writes_to(key).await?;
         let Some(cached) = self.store.get(key) else {
             debug!("object is gone");
             self.guard(self.steps.gone(key)).await?;
@@ -120,6 +180,11 @@ impl<K: Kind> Engine<K> {
                 Outcome::Settled
             }
             Next(Step::After(delay)) => Outcome::After(delay),
+            Next(Step::At(time)) => {
+                let now = self.shared.environment.clock.now();
+                let left = Duration::try_from(time.duration_since(now));
+                Outcome::After(left.unwrap_or_default())
+            }
             Next(Step::Waiting { reason, message }) => {
                 debug!(reason, message, "waiting");
                 Outcome::Settled

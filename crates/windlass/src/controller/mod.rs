@@ -15,8 +15,9 @@ mod reconciler;
 mod session;
 mod steps;
 
-use std::{marker::PhantomData, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use futures::{Stream, StreamExt, stream::BoxStream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde::Serialize;
@@ -39,8 +40,9 @@ pub(crate) use self::{
     session::{Session, Shared, decode, encode, key_of},
 };
 use crate::{
-    Declare, Kind, KindInfo,
+    Declare, Key, Kind, KindInfo, Predicate,
     declare::{Scope, Watch},
+    queue::Rate,
 };
 
 /// The form of a controller that has not been given one yet.
@@ -58,18 +60,28 @@ type DeclareSteps<K> = Box<dyn Fn(&mut Declare<K>) -> Box<dyn Steps<K>> + Send +
 /// The controller of the objects of kind `K`.
 pub struct Controller<K, F = Undecided> {
     settings: Settings,
+    only: Option<Predicate<K>>,
     form: F,
-    kind: PhantomData<fn() -> K>,
 }
 
 /// What every controller has, whatever its form.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Settings {
     name: String,
     scope: Scope,
     concurrency: usize,
     timeout: Duration,
     crd: Option<CustomResourceDefinition>,
+    resync: Option<Duration>,
+    rate: Rate,
+    sources: Vec<Source>,
+}
+
+/// Keys that come from outside the cluster.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) name: Arc<str>,
+    pub(crate) open: Arc<dyn Fn() -> BoxStream<'static, Key> + Send + Sync>,
 }
 
 impl Controller<Undecided> {
@@ -92,11 +104,14 @@ impl Controller<Undecided> {
             concurrency: 10,
             timeout: Duration::from_mins(1),
             crd: None,
+            resync: None,
+            rate: Rate::default(),
+            sources: Vec::new(),
         };
         Controller {
             settings,
+            only: None,
             form: Undecided,
-            kind: PhantomData,
         }
     }
 }
@@ -160,11 +175,55 @@ impl<K: Kind, F> Controller<K, F> {
         self
     }
 
+    /// Only changes of the object itself that pass wake it; what it owns and reads still does.
+    #[must_use]
+    pub fn only(mut self, predicate: Predicate<K>) -> Self {
+        self.only = Some(predicate);
+        self
+    }
+
+    /// Every object is looked at again after this time, behind everything that changed. Off unless
+    /// told: what is watched needs no second look, what is outside the cluster may.
+    #[must_use]
+    pub fn resync(mut self, every: Duration) -> Self {
+        self.settings.resync = Some(every);
+        self
+    }
+
+    /// How fast failed objects are tried again all together: so many a second after so many at
+    /// once; 10 after 100 unless told. Each has its own backoff besides.
+    #[must_use]
+    pub fn retry_rate(mut self, per_second: u32, burst: u32) -> Self {
+        self.settings.rate = Rate {
+            every: Duration::from_secs(1) / per_second.max(1),
+            burst: burst.max(1),
+        };
+        self
+    }
+
+    /// Objects are also woken by something outside the cluster: `open` is called at every start
+    /// and yields their keys, such as the receiving end of a channel.
+    #[must_use]
+    pub fn source<S>(
+        mut self,
+        name: impl Into<Arc<str>>,
+        open: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: Stream<Item = Key> + Send + 'static,
+    {
+        self.settings.sources.push(Source {
+            name: name.into(),
+            open: Arc::new(move || open().boxed()),
+        });
+        self
+    }
+
     fn with_form<G>(self, form: G) -> Controller<K, G> {
         Controller {
             settings: self.settings,
+            only: self.only,
             form,
-            kind: PhantomData,
         }
     }
 }
@@ -203,8 +262,8 @@ impl<K: Kind, F: Into<Dependents<K>>> Controller<K, F> {
     fn decided(self) -> Controller<K, Dependents<K>> {
         Controller {
             settings: self.settings,
+            only: self.only,
             form: self.form.into(),
-            kind: PhantomData,
         }
     }
 }

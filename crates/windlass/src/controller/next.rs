@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 /// What should happen next, unless something changes before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next(pub(crate) Step);
@@ -10,6 +12,7 @@ pub struct Next(pub(crate) Step);
 pub(crate) enum Step {
     Settled,
     After(Duration),
+    At(Timestamp),
     Waiting { reason: String, message: String },
 }
 
@@ -22,6 +25,11 @@ impl Next {
     /// Reconcile again after this time, or when something changes.
     pub fn after(delay: Duration) -> Self {
         Self(Step::After(delay))
+    }
+
+    /// Reconcile again at this time, or when something changes; at once if it has passed.
+    pub fn at(time: Timestamp) -> Self {
+        Self(Step::At(time))
     }
 
     /// Something that is watched has to appear or change first. Not an error: the condition

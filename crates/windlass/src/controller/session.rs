@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::next::Next;
 use crate::{
     Environment, Error, Key, KindInfo, Result,
-    cache::{CachedObject, Caches, Writer},
-    client::{Requests, merge},
+    cache::{CachedObject, Caches, Feeds, Writer},
+    client::{Requests, intent, merge},
     conditions::{self, Readiness},
     event::{Event, Recorder},
     key::Named,
@@ -26,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) operator: Arc<str>,
     pub(crate) requests: Requests,
     pub(crate) caches: Arc<Caches>,
+    pub(crate) feeds: Arc<Feeds>,
     pub(crate) environment: Environment,
     pub(crate) recorder: Recorder,
 }
@@ -236,7 +237,7 @@ pub(crate) fn key_of(object: &Value) -> Key {
 
 /// An object as JSON.
 pub(crate) fn encode<T: Serialize>(kind: &KindInfo, object: &T) -> Result<Value> {
-    serde_json::to_value(object).map_err(|source| Error::Codec {
+    intent::encode(object).map_err(|source| Error::Codec {
         verb: "encode",
         object: kind.to_string(),
         source,

@@ -4,25 +4,28 @@
 //! ([`wiring`]), and the operator's role.
 
 mod access;
+mod predicate;
 mod scope;
 mod watch;
 pub(crate) mod wiring;
 
 use std::{marker::PhantomData, sync::Arc};
 
+use kube::core::DynamicObject;
 use windlass_manifests::{Rule, Watched as WatchedFact};
 
 use self::wiring::{Refusals, Wiring};
 pub use self::{
     access::{Access, Grant, Verb},
+    predicate::Predicate,
     scope::{IntoSelector, Scope, Select},
-    watch::{Watch, Watched},
+    watch::{Changed, Watch, Watched},
 };
 pub(crate) use self::{scope::Within, watch::Wakes};
 use crate::{
-    Kind, KindInfo,
-    cache::{Caches, Store},
-    handle::{Owned, Raw, Reads, Writes},
+    Kind, KindInfo, Object,
+    cache::{CachedObject, Caches, Store},
+    handle::{Index, Owned, Raw, Reads, Watches, Writes},
 };
 
 /// Collects what the controller of kind `K` does, and hands out the handles to do it.
@@ -65,29 +68,90 @@ impl<K: Kind> Declare<K> {
             Grant::of::<T>([Verb::Create, Verb::Patch, Verb::Delete]),
             "owns them",
         );
-        // An owner reference that blocks the owner's deletion needs this on the owner.
-        let owner = KindInfo::of::<K>();
-        let finalizers = format!("{}/finalizers", owner.plural);
-        let why = "owns objects on their behalf";
-        self.grant(Grant::new(owner.group, finalizers, [Verb::Update]), why);
-        let kind = KindInfo::of::<T>();
-        let store = self.watch(
-            &kind,
-            &Scope::all(),
-            "changes wake the object that controls it",
-        );
+        self.blocks_deletion();
+        self.owned(&KindInfo::of::<T>())
+    }
+
+    fn owned<T: Object>(&mut self, kind: &KindInfo) -> Owned<T> {
+        let why = "changes wake the object that controls it";
+        let store = self.watch(kind, &Scope::all(), why);
         let refusals = Arc::new(Refusals::default());
         self.wiring.push(wiring::owned::<K>(&store, &refusals));
         Owned::new(store, refusals)
     }
 
+    /// As [`owns`](Self::owns), for a kind that is known only at run time.
+    pub fn owns_kind(&mut self, kind: &KindInfo) -> Owned<DynamicObject> {
+        let verbs = Verb::READ.into_iter().chain([
+            Verb::Create,
+            Verb::Update,
+            Verb::Patch,
+            Verb::Delete,
+        ]);
+        let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
+        self.grant(grant, "owns them");
+        self.blocks_deletion();
+        self.owned(kind)
+    }
+
     /// The controller reads objects of kind `T`; the [`Watch`] says whom their changes wake.
     pub fn reads<T: Kind>(&mut self, watch: Watch<K, T>) -> Reads<T> {
-        let kind = KindInfo::of::<T>();
-        self.grant(Grant::of::<T>(Verb::READ), "reads them");
-        let store = self.watch(&kind, &watch.scope, watch.wakes.describe());
-        self.wiring.extend(wiring::read(&store, watch.wakes));
+        self.reads_as(&KindInfo::of::<T>(), watch)
+    }
+
+    /// As [`reads`](Self::reads), for a kind that is known only at run time.
+    pub fn reads_kind(
+        &mut self,
+        kind: &KindInfo,
+        watch: Watch<K, DynamicObject>,
+    ) -> Reads<DynamicObject> {
+        self.reads_as(kind, watch)
+    }
+
+    fn reads_as<T: Object>(&mut self, kind: &KindInfo, watch: Watch<K, T>) -> Reads<T> {
+        let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), Verb::READ);
+        self.grant(grant, "reads them");
+        let store = self.watch(kind, &watch.scope, watch.wakes.describe());
+        self.wiring.extend(wiring::read(&store, watch));
         Reads::new(store)
+    }
+
+    /// An index over what is read: objects by whatever a function says of them.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    /// # use windlass::{Declare, Index, Watched};
+    /// fn pods_by_node(declare: &mut Declare<ConfigMap>) -> Index<Pod> {
+    ///     let pods = declare.reads(Pod::waking_nobody());
+    ///     declare.index(&pods, |pod: &Pod| pod.spec.as_ref()?.node_name.clone())
+    /// }
+    /// ```
+    pub fn index<T: Object, V: IntoIterator<Item = String>>(
+        &mut self,
+        reads: &Reads<T>,
+        of: impl Fn(&T) -> V + Send + Sync + 'static,
+    ) -> Index<T> {
+        let store = Arc::clone(reads.store());
+        let kind = store.kind.clone();
+        let values = move |object: &CachedObject| {
+            let values = wiring::computed(&kind, object, |typed: &T| {
+                of(typed).into_iter().map(String::into_boxed_str).collect()
+            });
+            values.unwrap_or_default()
+        };
+        let index = store.index(Box::new(values));
+        Index::new(store, index)
+    }
+
+    /// The controller starts and stops watches at run time, of kinds that these grants cover.
+    pub fn watches(&mut self, grants: impl IntoIterator<Item = Grant>) -> Watches {
+        for grant in grants {
+            self.grant(grant, "watches them when asked to");
+        }
+        let watches = Watches::default();
+        let wired = watches.clone();
+        self.wiring.push(Box::new(move |wires| wired.connect(wires)));
+        watches
     }
 
     /// The controller writes objects of kind `T` that it does not own (or of its own kind).
@@ -117,6 +181,14 @@ impl<K: Kind> Declare<K> {
             self.grant(grant, "raw client access");
         }
         Raw::new()
+    }
+
+    /// An owner reference that blocks the owner's deletion needs this on the owner.
+    fn blocks_deletion(&mut self) {
+        let owner = KindInfo::of::<K>();
+        let finalizers = format!("{}/finalizers", owner.plural);
+        let why = "owns objects on their behalf";
+        self.grant(Grant::new(owner.group, finalizers, [Verb::Update]), why);
     }
 
     pub(crate) fn grant(&mut self, grant: Grant, why: &str) {

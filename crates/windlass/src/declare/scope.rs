@@ -1,15 +1,20 @@
 //! [`Scope`]: which objects of a kind are watched at all.
 
+use std::collections::BTreeSet;
+
 use kube::core::{Expression, Selector};
 use serde_json::Value;
 
-/// Restricts a watch to a namespace, to labels, or to fields. Controllers that ask for the same
-/// kind and scope share one watch.
+use crate::cache::Labels;
+
+/// Restricts a watch to namespaces, to labels, or to fields, or to metadata alone. Controllers that
+/// ask for the same kind and scope share one watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope {
-    pub(crate) namespace: Option<String>,
-    pub(crate) labels: Option<String>,
+    pub(crate) namespaces: BTreeSet<String>,
+    pub(crate) labels: Vec<Expression>,
     pub(crate) fields: Option<String>,
+    pub(crate) metadata_only: bool,
 }
 
 impl Scope {
@@ -18,17 +23,17 @@ impl Scope {
         Self::default()
     }
 
-    /// Only objects in this namespace.
+    /// Only objects in this namespace; given again, in these namespaces.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+        self.namespaces.insert(namespace.into());
         self
     }
 
     /// Only objects with these labels.
     #[must_use]
     pub fn labels(mut self, selector: &Selector) -> Self {
-        self.labels = Some(selector.to_string());
+        self.labels.extend(selector.clone());
         self
     }
 
@@ -44,17 +49,38 @@ impl Scope {
         self
     }
 
+    /// Only the metadata of each object: for kinds that are large, or none of our business beyond
+    /// their names and labels. Read as [`PartialObjectMeta`](kube::core::PartialObjectMeta).
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
+        self
+    }
+
+    /// The watches this scope takes: one per namespace, or one for all.
+    pub(crate) fn sources(&self) -> Vec<Option<Box<str>>> {
+        if self.namespaces.is_empty() {
+            return vec![None];
+        }
+        let named = self.namespaces.iter().map(|one| Some(one.as_str().into()));
+        named.collect()
+    }
+
+    pub(crate) fn label_selector(&self) -> Option<String> {
+        let selector: Selector = self.labels.iter().cloned().collect();
+        (!self.labels.is_empty()).then(|| selector.to_string())
+    }
+
     /// The restriction in words, if there is one.
     pub(crate) fn describe(&self) -> Option<String> {
+        let namespaces: Vec<&str> = self.namespaces.iter().map(String::as_str).collect();
         let parts = [
-            ("namespace", &self.namespace),
-            ("labels", &self.labels),
-            ("fields", &self.fields),
+            (!namespaces.is_empty()).then(|| format!("namespace {}", namespaces.join(" and "))),
+            self.label_selector().map(|labels| format!("labels {labels}")),
+            self.fields.as_ref().map(|fields| format!("fields {fields}")),
+            self.metadata_only.then(|| "metadata only".to_owned()),
         ];
-        let words: Vec<String> = parts
-            .iter()
-            .filter_map(|(what, value)| Some(format!("{what} {}", value.as_ref()?)))
-            .collect();
+        let words: Vec<String> = parts.into_iter().flatten().collect();
         (!words.is_empty()).then(|| words.join(", "))
     }
 
@@ -67,34 +93,15 @@ impl Scope {
             }
             at.as_str()
         };
-        let in_namespace = self
-            .namespace
-            .as_deref()
-            .is_none_or(|ns| text("metadata.namespace") == Some(ns));
+        let in_namespace = self.namespaces.is_empty()
+            || text("metadata.namespace").is_some_and(|ns| self.namespaces.contains(ns));
         let fields = self.fields.as_deref().is_none_or(|fields| {
             fields
                 .split(',')
                 .filter_map(|term| term.split_once('='))
                 .all(|(path, value)| text(path).unwrap_or("") == value)
         });
-        in_namespace && fields && self.shows_labels(object)
-    }
-
-    fn shows_labels(&self, object: &Value) -> bool {
-        // Selectors are written by `Selector`'s own Display; equality terms are what operators use
-        // to shrink a cache, anything else is left to the bound on waiting.
-        let Some(labels) = self.labels.as_deref() else {
-            return true;
-        };
-        let have = object.pointer("/metadata/labels");
-        labels
-            .split(',')
-            .filter_map(|term| term.split_once('='))
-            .all(|(key, value)| {
-                have.and_then(|labels| labels.get(key))
-                    .and_then(Value::as_str)
-                    == Some(value)
-            })
+        in_namespace && fields && Labels::of(&object["metadata"]).match_all(&self.labels)
     }
 }
 

@@ -7,24 +7,46 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use kube::core::Selector;
+use kube::core::{PartialObjectMeta, Selector};
 
-use super::scope::{IntoSelector, Scope};
-use crate::{Key, Kind, key::Names};
+use super::{
+    predicate::Predicate,
+    scope::{IntoSelector, Scope},
+};
+use crate::{Key, Kind, Object, key::Names};
 
 /// How `K`'s controller watches objects of kind `T`. Made by the methods of [`Watched`].
 pub struct Watch<K, T> {
     pub(crate) wakes: Wakes<K, T>,
     pub(crate) scope: Scope,
+    pub(crate) only: Option<Predicate<T>>,
 }
 
 pub(crate) type SelectorOf<K> = Arc<dyn Fn(&K) -> Option<Selector> + Send + Sync>;
 pub(crate) type KeysOf<T> = Arc<dyn Fn(&T) -> Vec<Key> + Send + Sync>;
+pub(crate) type Handler<T> = Arc<dyn Fn(Changed<'_, T>) -> Vec<Key> + Send + Sync>;
+
+/// What happened to an object, for those who want to see it themselves.
+#[derive(Debug)]
+pub enum Changed<'a, T> {
+    /// It appeared.
+    Added(&'a T),
+    /// It changed.
+    Updated {
+        /// As it was.
+        old: &'a T,
+        /// As it is.
+        new: &'a T,
+    },
+    /// It is gone; this is how it last was.
+    Deleted(&'a T),
+}
 
 pub(crate) enum Wakes<K, T> {
     Referrers(KeysOf<K>),
     Selectors(SelectorOf<K>),
     Mapped(KeysOf<T>),
+    Handled(Handler<T>),
     Everyone,
     Nobody(PhantomData<fn() -> T>),
 }
@@ -34,13 +56,32 @@ impl<K, T> Watch<K, T> {
         Self {
             wakes,
             scope: Scope::all(),
+            only: None,
         }
     }
 
     /// Watches only what lies in this scope.
     #[must_use]
     pub fn scoped(mut self, scope: Scope) -> Self {
+        let metadata_only = self.scope.metadata_only;
         self.scope = scope;
+        self.scope.metadata_only |= metadata_only;
+        self
+    }
+
+    /// Only changes that pass the predicate wake anybody. The cache follows all of them.
+    #[must_use]
+    pub fn only(mut self, predicate: Predicate<T>) -> Self {
+        self.only = Some(predicate);
+        self
+    }
+}
+
+impl<K, T: Kind> Watch<K, PartialObjectMeta<T>> {
+    /// Watches the metadata alone, and keeps nothing else in memory.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.scope.metadata_only = true;
         self
     }
 }
@@ -51,12 +92,14 @@ impl<K, T> Clone for Watch<K, T> {
             Wakes::Referrers(f) => Wakes::Referrers(f.clone()),
             Wakes::Selectors(f) => Wakes::Selectors(f.clone()),
             Wakes::Mapped(f) => Wakes::Mapped(f.clone()),
+            Wakes::Handled(f) => Wakes::Handled(f.clone()),
             Wakes::Everyone => Wakes::Everyone,
             Wakes::Nobody(_) => Wakes::Nobody(PhantomData),
         };
         Self {
             wakes,
             scope: self.scope.clone(),
+            only: self.only.clone(),
         }
     }
 }
@@ -77,6 +120,7 @@ impl<K, T> Wakes<K, T> {
             Self::Referrers(_) => "changes wake the objects that name it",
             Self::Selectors(_) => "changes wake the objects that select it",
             Self::Mapped(_) => "changes wake the objects it maps to",
+            Self::Handled(_) => "changes wake what a handler says",
             Self::Everyone => "changes wake every object",
             Self::Nobody(_) => "read only",
         }
@@ -84,16 +128,17 @@ impl<K, T> Wakes<K, T> {
 }
 
 /// The ways to watch a kind, as in `Pod::selected_by(|m: &Memcached| labels_of(m))`.
-pub trait Watched: Kind {
+///
+/// A large kind of which only names and labels matter is watched as
+/// `PartialObjectMeta::<Pod>::selected_by(…).metadata_only()`; a kind known at run time as
+/// `DynamicObject::selected_by(…)`, given to [`reads_kind`](crate::Declare::reads_kind).
+pub trait Watched: Object {
     /// Changes of an object wake the objects that name it, also before it exists.
     fn referenced_by<K: Kind, N: Names>(
         names: impl Fn(&K) -> N + Send + Sync + 'static,
     ) -> Watch<K, Self> {
         Watch::new(Wakes::Referrers(Arc::new(move |object| {
-            let namespace = <Self::Scope as crate::kind::KindScope>::NAMESPACED
-                .then(|| object.meta().namespace.as_deref())
-                .flatten();
-            names(object).keys_in(namespace)
+            names(object).keys_in(object.meta().namespace.as_deref())
         })))
     }
 
@@ -114,6 +159,14 @@ pub trait Watched: Kind {
         Watch::new(Wakes::Mapped(Arc::new(keys)))
     }
 
+    /// Every change is shown to a function, which says what it wakes: for those who need to see
+    /// the change itself, where the other ways do not fit.
+    fn handled_by<K: Kind>(
+        handler: impl Fn(Changed<'_, Self>) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Watch<K, Self> {
+        Watch::new(Wakes::Handled(Arc::new(handler)))
+    }
+
     /// Every change wakes every object of the controller.
     fn waking_everyone<K: Kind>() -> Watch<K, Self> {
         Watch::new(Wakes::Everyone)
@@ -125,4 +178,4 @@ pub trait Watched: Kind {
     }
 }
 
-impl<T: Kind> Watched for T {}
+impl<T: Object> Watched for T {}

@@ -13,9 +13,12 @@ use std::{
 use kube::core::Expression;
 use tracing::error;
 
-use super::watch::Wakes;
+use super::{
+    predicate::Predicate,
+    watch::{Changed, Handler, Wakes, Watch},
+};
 use crate::{
-    Key, Kind, KindInfo,
+    Key, Kind, KindInfo, Object,
     cache::{CachedObject, Change, Labels, Store},
     queue::{Cause, Priority, Queue},
 };
@@ -31,10 +34,12 @@ pub(crate) struct Wires {
 }
 
 /// Changes of the reconciled kind itself.
-pub(crate) fn primary(wires: &Wires) {
+pub(crate) fn primary<K: 'static>(wires: &Wires, only: Option<Predicate<K>>) {
     let queue = Arc::clone(&wires.queue);
     wires.primary.subscribe(move |change| {
-        wake(&queue, change, change.key().cloned());
+        if passes(only.as_ref(), change) {
+            wake(&queue, change, change.key().cloned());
+        }
     });
 }
 
@@ -88,51 +93,48 @@ fn owner_key(kind: &KindInfo, object: &CachedObject) -> Option<Key> {
 }
 
 /// Changes of a kind that is read.
-pub(crate) fn read<K: Kind, T: Kind>(store: &Arc<Store>, wakes: Wakes<K, T>) -> Option<Wiring> {
+pub(crate) fn read<K: Kind, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -> Option<Wiring> {
     let store = Arc::clone(store);
-    match wakes {
+    let only = watch.only;
+    match watch.wakes {
         Wakes::Nobody(_) => None,
         Wakes::Everyone => Some(Box::new(move |wires| {
             // Weak, because a controller may watch its own kind: a store must not hold itself.
-            let (queue, primary) = (Arc::clone(&wires.queue), Arc::downgrade(&wires.primary));
-            store.subscribe(move |change| {
+            let primary = Arc::downgrade(&wires.primary);
+            connect(&store, wires, only, move |_| {
                 let keys = primary.upgrade().map(|primary| primary.keys());
-                wake(&queue, change, keys.unwrap_or_default());
+                keys.unwrap_or_default().into_iter().collect()
             });
         })),
         Wakes::Mapped(keys) => Some(Box::new(move |wires| {
-            let queue = Arc::clone(&wires.queue);
-            store.subscribe(move |change| {
+            connect(&store, wires, only, move |change| {
                 let of =
                     |object: &CachedObject| computed(change.kind, object, |typed: &T| keys(typed));
-                wake(
-                    &queue,
-                    change,
-                    change
-                        .sides()
-                        .filter_map(of)
-                        .flatten()
-                        .collect::<BTreeSet<_>>(),
-                );
+                change.sides().filter_map(of).flatten().collect()
+            });
+        })),
+        Wakes::Handled(handler) => Some(Box::new(move |wires| {
+            connect(&store, wires, only, move |change| {
+                handled(change, &handler).into_iter().collect()
             });
         })),
         Wakes::Referrers(names) => Some(Box::new(move |wires| {
             let index = Arc::new(Mutex::new(References::default()));
-            let follow = Arc::clone(&index);
+            let (follow, namespaced) = (Arc::clone(&index), store.kind.namespaced);
             wires.primary.subscribe(move |change| {
                 let Some(key) = change.key() else { return };
                 let now = change
                     .new
                     .and_then(|object| computed(change.kind, object, |typed: &K| names(typed)));
-                lock(&follow).set(key, now.unwrap_or_default());
+                let mut now = now.unwrap_or_default();
+                if !namespaced {
+                    now = now.iter().map(|key| Key::cluster(key.name())).collect();
+                }
+                lock(&follow).set(key, now);
             });
-            let queue = Arc::clone(&wires.queue);
-            store.subscribe(move |change| {
-                let referrers = change
-                    .key()
-                    .map(|key| lock(&index).to(key))
-                    .unwrap_or_default();
-                wake(&queue, change, referrers);
+            connect(&store, wires, only, move |change| {
+                let referrers = change.key().map(|key| lock(&index).to(key));
+                referrers.unwrap_or_default().into_iter().collect()
             });
         })),
         Wakes::Selectors(selector) => Some(Box::new(move |wires| {
@@ -148,19 +150,53 @@ pub(crate) fn read<K: Kind, T: Kind>(store: &Arc<Store>, wakes: Wakes<K, T>) -> 
                     now.flatten().map(|selector| selector.into_iter().collect()),
                 );
             });
-            let queue = Arc::clone(&wires.queue);
-            store.subscribe(move |change| {
+            connect(&store, wires, only, move |change| {
                 let index = lock(&index);
                 let of = |object: &CachedObject| index.of(object.key.namespace(), &object.labels);
-                let keys: BTreeSet<Key> = change.sides().flat_map(of).collect();
-                drop(index);
-                wake(&queue, change, keys);
+                change.sides().flat_map(of).collect()
             });
         })),
     }
 }
 
-fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<Item = Key>) {
+/// Changes that pass wake the keys that a function says.
+fn connect<T: 'static>(
+    store: &Store,
+    wires: &Wires,
+    only: Option<Predicate<T>>,
+    keys: impl Fn(&Change<'_>) -> BTreeSet<Key> + Send + Sync + 'static,
+) {
+    let queue = Arc::clone(&wires.queue);
+    store.subscribe(move |change| {
+        if passes(only.as_ref(), change) {
+            wake(&queue, change, keys(change));
+        }
+    });
+}
+
+fn passes<T>(only: Option<&Predicate<T>>, change: &Change<'_>) -> bool {
+    only.is_none_or(|predicate| predicate.passes(change))
+}
+
+/// What the author's handler says; nothing if the object cannot be read or the handler panics.
+fn handled<T: Object>(change: &Change<'_>, handler: &Handler<T>) -> Vec<Key> {
+    let typed = |object: Option<&CachedObject>| {
+        object.and_then(|object| computed(change.kind, object, T::clone))
+    };
+    let (old, new) = (typed(change.old), typed(change.new));
+    let what = match (&old, &new) {
+        (Some(old), Some(new)) => Changed::Updated { old, new },
+        (None, Some(new)) => Changed::Added(new),
+        (Some(old), None) => Changed::Deleted(old),
+        (None, None) => return Vec::new(),
+    };
+    catch_unwind(AssertUnwindSafe(|| handler(what))).unwrap_or_else(|_| {
+        error!(kind = %change.kind, "a handler panicked");
+        Vec::new()
+    })
+}
+
+pub(crate) fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<Item = Key>) {
     let Some(key) = change.key() else { return };
     let what = match (change.old, change.new) {
         (None, _) if change.initial => "listed",
@@ -190,7 +226,7 @@ fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<Item = Key>)
 
 /// What the author's function says about an object; nothing if it cannot be decoded or panics,
 /// because the watch must go on.
-fn computed<T: Kind, R>(kind: &KindInfo, object: &CachedObject, of: impl Fn(&T) -> R) -> Option<R> {
+pub(crate) fn computed<T: Object, R>(kind: &KindInfo, object: &CachedObject, of: impl Fn(&T) -> R) -> Option<R> {
     let typed: T = match object.decode(kind) {
         Ok(typed) => typed,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! Applying an owned object: never another's, never needlessly.
 
-use serde_json::Value;
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::{
@@ -24,6 +25,10 @@ const IDENTITY: [&str; 9] = [
     "managedFields",
     "selfLink",
 ];
+
+/// A version that no object has. The server makes an object that is applied with it, and refuses
+/// when there is one already: nobody's object is taken over because the cache did not know it.
+const NEVER: &str = "9223372036854775807";
 
 /// Completes an object that the session's object shall control: namespace and owner reference.
 pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: &Value) -> Result<Value> {
@@ -54,7 +59,24 @@ pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: &Value) -> 
     references.retain(|reference| reference["uid"] != *session.uid);
     references.push(session.owner_reference());
     metadata["ownerReferences"] = Value::Array(references);
+    if kind.group.is_empty() && kind.kind == "Secret" {
+        encode_strings(&mut body);
+    }
     Ok(body)
+}
+
+/// The server turns a Secret's `stringData` into `data`, and knows only that afterwards.
+fn encode_strings(secret: &mut Value) {
+    let strings = secret
+        .as_object_mut()
+        .and_then(|fields| fields.remove("stringData"));
+    let Some(Value::Object(strings)) = strings else {
+        return;
+    };
+    for (name, text) in strings {
+        let bytes = ByteString(text.as_str().unwrap_or_default().into());
+        secret["data"][name] = json!(bytes);
+    }
 }
 
 /// Applies an intent made by [`owned_body`] and returns the object as it is then.
@@ -84,6 +106,23 @@ pub(crate) async fn apply(
         return Ok(live);
     }
 
+    let live = send(session, store, refusals, &key, intent, cached.as_deref()).await?;
+    session.wrote(kind, &live);
+    let live = remember(session, store, &key, fingerprint, live);
+    session.owns(kind, key, &live);
+    Ok(live)
+}
+
+/// Sends the apply, for exactly the object that the cache shows, or for none.
+async fn send(
+    session: &Session,
+    store: &Store,
+    refusals: &Refusals,
+    key: &Key,
+    intent: Value,
+    cached: Option<&CachedObject>,
+) -> Result<Value> {
+    let kind = &store.kind;
     let mut request = intent;
     request["apiVersion"] = kind.api_version().into();
     request["kind"] = kind.kind.as_str().into();
@@ -91,25 +130,38 @@ pub(crate) async fn apply(
     if let Some(namespace) = key.namespace() {
         request["metadata"]["namespace"] = namespace.into();
     }
-    if let Some(cached) = &cached {
+    match cached {
         // Not another object of that name that came in between.
-        request["metadata"]["uid"] = (*cached.uid).into();
+        Some(cached) => request["metadata"]["uid"] = (*cached.uid).into(),
+        None => request["metadata"]["resourceVersion"] = NEVER.into(),
     }
     debug!(%kind, %key, "applying");
-    let mut live = session.shared.requests.apply(kind, &key, &request).await?;
-    session.wrote(kind, &live);
+    let requests = &session.shared.requests;
+    let error = match requests.apply(kind, key, &request).await {
+        Err(error) if cached.is_none() && error.is_conflict() => error,
+        answer => return answer,
+    };
+    // There is one already, which the cache does not show yet.
+    let Some(live) = requests.get(kind, key).await? else {
+        return Err(error);
+    };
+    let live = CachedObject::new(live, kind, &session.shared.operator);
+    refuse_anothers(session, kind, &live)
+        .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
+    if let Some(metadata) = request["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+        metadata.insert("uid".to_owned(), (*live.uid).into());
+    }
+    requests.apply(kind, key, &request).await
+}
+
+/// Remembers what the server made of an intent.
+fn remember(session: &Session, store: &Store, key: &Key, intent: u64, mut live: Value) -> Value {
     if let Some(fields) = take_managed(&mut live, &session.shared.operator) {
         let outcome = managed::outcome(&fields, &live);
-        store.remember(
-            key.clone(),
-            Memo {
-                intent: fingerprint,
-                outcome,
-            },
-        );
+        store.remember(key.clone(), Memo { intent, outcome });
     }
-    session.owns(kind, key, &live);
-    Ok(live)
+    live
 }
 
 /// Whether the cached object already is what the intent asks for.
@@ -177,10 +229,13 @@ pub(crate) async fn prune(
             .requests
             .delete(&store.kind, &object.key, &params)
             .await?;
-        session
-            .shared
-            .caches
-            .deleted(&store.kind, &object.key, &object.uid, &session.writer);
+        session.shared.caches.deleted(
+            &store.kind,
+            &object.key,
+            &object.uid,
+            object.version,
+            &session.writer,
+        );
         pruned.push(object.key.clone());
     }
     Ok(pruned)

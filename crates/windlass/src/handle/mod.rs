@@ -9,6 +9,8 @@
 //! | [`Owned`] | the objects the reconciled object controls | applies, creates, patches, deletes, adopts |
 //! | [`Reads`] | any object of a watched kind | nothing |
 //! | [`Writes`] | nothing | what its [`Access`](crate::Access) lists, on objects it does not own |
+//! | [`Index`] | objects of a watched kind by what a function says of them | nothing |
+//! | [`Watches`] | kinds that are known only at run time | nothing |
 //! | [`Raw`] | everything granted | everything granted |
 
 mod apply;
@@ -16,7 +18,15 @@ mod delete;
 mod owned;
 mod raw;
 mod reads;
+mod watches;
 mod writes;
 
 pub(crate) use self::apply::prune;
-pub use self::{delete::Delete, owned::Owned, raw::Raw, reads::Reads, writes::Writes};
+pub use self::{
+    delete::Delete,
+    owned::Owned,
+    raw::Raw,
+    reads::{Index, Reads},
+    watches::Watches,
+    writes::Writes,
+};

@@ -10,7 +10,7 @@ use super::{
     reads, writes,
 };
 use crate::{
-    Context, Error, Key, Kind, Result,
+    Context, Error, Key, Kind, Object, Result,
     cache::{Store, controller_of},
     controller::{decode, encode},
     declare::{Select, wiring::Refusals},
@@ -24,7 +24,7 @@ pub struct Owned<T> {
     kind: PhantomData<fn() -> T>,
 }
 
-impl<T: Kind> Owned<T> {
+impl<T: Object> Owned<T> {
     pub(crate) fn new(store: Arc<Store>, refusals: Arc<Refusals>) -> Self {
         Self {
             store,

@@ -3,7 +3,7 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use crate::{
-    Context, Kind, Result,
+    Context, Kind, Object, Result,
     cache::Store,
     controller::Session,
     declare::{Select, Within},
@@ -16,12 +16,16 @@ pub struct Reads<T> {
     kind: PhantomData<fn() -> T>,
 }
 
-impl<T: Kind> Reads<T> {
+impl<T: Object> Reads<T> {
     pub(crate) fn new(store: Arc<Store>) -> Self {
         Self {
             store,
             kind: PhantomData,
         }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
     }
 
     /// The object of that name, if it exists.
@@ -45,8 +49,36 @@ impl<T: Kind> Reads<T> {
     }
 }
 
+/// Objects of kind `T` by what a function says of them, made by
+/// [`Declare::index`](crate::Declare::index). A look-up costs the same however many there are.
+pub struct Index<T> {
+    store: Arc<Store>,
+    index: usize,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T: Object> Index<T> {
+    pub(crate) fn new(store: Arc<Store>, index: usize) -> Self {
+        Self {
+            store,
+            index,
+            kind: PhantomData,
+        }
+    }
+
+    /// The objects under a value, of all namespaces, in the order of namespace and name.
+    pub async fn find<K: Kind>(&self, ctx: &Context<K>, value: &str) -> Result<Vec<T>> {
+        self.store.shows_writes_of(&ctx.session.writer).await?;
+        let found = self.store.indexed(self.index, value);
+        found
+            .iter()
+            .map(|object| object.decode(&self.store.kind))
+            .collect()
+    }
+}
+
 /// The objects of a store that match, once it shows what the session wrote.
-pub(crate) async fn list<T: Kind>(
+pub(crate) async fn list<T: Object>(
     store: &Store,
     session: &Session,
     select: Select,

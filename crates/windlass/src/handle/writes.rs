@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::delete::Delete;
 use crate::{
-    Access, Context, Error, Key, Kind, KindInfo, Result, Verb,
+    Access, Context, Error, Key, Kind, KindInfo, Object, Result, Verb,
     client::merge,
     controller::{Session, decode, encode, key_of},
     key::Named,
@@ -193,7 +193,7 @@ pub(crate) async fn update(session: &Session, kind: &KindInfo, body: Value) -> R
     Ok(answer)
 }
 
-pub(crate) async fn delete<T: Kind>(
+pub(crate) async fn delete<T: Object>(
     session: &Session,
     kind: &KindInfo,
     object: &T,
@@ -207,10 +207,12 @@ pub(crate) async fn delete<T: Kind>(
         .await?
     {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
+        let version = object.meta().resource_version.as_deref();
+        let version = version.and_then(|version| version.parse().ok());
         session
             .shared
             .caches
-            .deleted(kind, &key, uid, &session.writer);
+            .deleted(kind, &key, uid, version.unwrap_or(0), &session.writer);
     }
     Ok(())
 }

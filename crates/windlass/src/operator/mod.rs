@@ -6,16 +6,21 @@
 mod running;
 mod task;
 
-use std::{collections::BTreeMap, future::Future, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    sync::Arc,
+};
 
 use futures::FutureExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
+use tracing::warn;
 use windlass_manifests::{Description, Part};
 
 use self::task::Task;
 pub use self::{running::Running, task::TaskContext};
-use crate::{AnyController, Environment, Grant, Result};
+use crate::{AnyController, Environment, Grant, Kind, KindInfo, Result, cache::Transform};
 
 /// An operator: its controllers and background tasks under one name.
 ///
@@ -26,6 +31,7 @@ pub struct Operator {
     version: String,
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
+    transforms: BTreeMap<KindInfo, Transform>,
 }
 
 impl Operator {
@@ -36,6 +42,7 @@ impl Operator {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             controllers: Vec::new(),
             tasks: Vec::new(),
+            transforms: BTreeMap::new(),
         }
     }
 
@@ -73,6 +80,39 @@ impl Operator {
             run: Box::new(move |ctx| run(ctx).boxed()),
         }));
         self
+    }
+
+    /// Reduces every object of a kind before it is kept in the cache, to save memory: whoever reads
+    /// it sees what is left. Leave alone what the operator applies itself, or every apply looks
+    /// like a change.
+    #[must_use]
+    pub fn transform<K: Kind>(
+        mut self,
+        transform: impl Fn(&mut serde_json::Value) + Send + Sync + 'static,
+    ) -> Self {
+        self.transforms
+            .insert(KindInfo::of::<K>(), Arc::new(transform));
+        self
+    }
+
+    /// What somebody who runs the operator should know: watches that keep more in memory than
+    /// they should.
+    pub fn warnings(&self) -> Vec<String> {
+        let parts: Vec<Part> = self.controllers.iter().map(AnyController::describe).collect();
+        let watched = parts.iter().flat_map(|part| {
+            let unlimited = part.watches.iter().filter(|watch| watch.scope.is_none());
+            unlimited.map(|watch| (part.name.as_str(), watch.resource.as_str()))
+        });
+        let secrets = watched.filter(|(_, resource)| *resource == "secrets");
+        let controllers: BTreeSet<&str> = secrets.map(|(name, _)| name).collect();
+        controllers
+            .into_iter()
+            .map(|name| {
+                format!(
+                    "{name} watches every secret of the cluster: the cache holds them all, and                      the role may read them all; give the watch a scope"
+                )
+            })
+            .collect()
     }
 
     /// The operator's name.
@@ -117,10 +157,14 @@ impl Operator {
     ///
     /// May be called again, for a second start after the first was stopped or dropped.
     pub fn start(&self, client: kube::Client, environment: Environment) -> Running {
+        for warning in self.warnings() {
+            warn!(operator = %self.name, "{warning}");
+        }
         Running::start(
             &self.name,
             &self.controllers,
             &self.tasks,
+            &self.transforms,
             client,
             environment,
         )

@@ -1,6 +1,6 @@
 //! [`Running`]: a started operator.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -8,8 +8,8 @@ use tracing::{info, warn};
 
 use super::task::{self, Task, TaskContext};
 use crate::{
-    AnyController, Environment,
-    cache::{Caches, informer},
+    AnyController, Environment, Error, KindInfo, Result,
+    cache::{Caches, Feeds, Transform},
     client::{Alive, Requests},
     controller::Shared,
     event::Recorder,
@@ -31,7 +31,7 @@ pub struct Running {
     /// The event recorder: ends by itself when no work is left to report events.
     events: JoinSet<()>,
     /// Watches: what work depends on.
-    watches: JoinSet<()>,
+    feeds: Arc<Feeds>,
 }
 
 impl Running {
@@ -39,23 +39,26 @@ impl Running {
         name: &Arc<str>,
         controllers: &[AnyController],
         tasks: &[Arc<Task>],
+        transforms: &BTreeMap<KindInfo, Transform>,
         client: kube::Client,
         environment: Environment,
     ) -> Self {
         let alive = Alive::new();
         let requests = Requests::new(client.clone(), Arc::clone(name), alive.clone());
-        let caches = Arc::new(Caches::new(Arc::clone(name)));
+        let caches = Arc::new(Caches::new(Arc::clone(name), transforms.clone()));
+        let feeds = Arc::new(Feeds::new(client.clone(), environment.clone()));
         let (recorder, record) =
             Recorder::new(Arc::clone(name), requests.clone(), environment.clone());
         let shared = Arc::new(Shared {
             operator: Arc::clone(name),
             requests,
             caches: Arc::clone(&caches),
+            feeds: Arc::clone(&feeds),
             environment: environment.clone(),
             recorder,
         });
         let stopping = CancellationToken::new();
-        let (mut work, mut events, mut watches) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
+        let (mut work, mut events) = (JoinSet::new(), JoinSet::new());
         // Every controller has subscribed before the first watch starts.
         let runs: Vec<_> = controllers
             .iter()
@@ -64,7 +67,7 @@ impl Running {
         drop(shared);
         events.spawn(record);
         for store in caches.all() {
-            watches.spawn(informer::run(store, client.clone(), environment.clone()));
+            feeds.start(&store);
         }
         for run in runs {
             work.spawn(run(stopping.clone()));
@@ -85,7 +88,7 @@ impl Running {
             caches,
             work,
             events,
-            watches,
+            feeds,
         }
     }
 
@@ -94,6 +97,23 @@ impl Running {
         for store in self.caches.all() {
             store.synced().await;
         }
+    }
+
+    /// As [`synced`](Self::synced), for so long; the error names every kind that is missing.
+    pub async fn synced_within(&self, limit: Duration) -> Result<()> {
+        if tokio::time::timeout(limit, self.synced()).await.is_ok() {
+            return Ok(());
+        }
+        let stores = self.caches.all();
+        let missing = stores.iter().filter(|store| !store.is_synced());
+        let missing = missing.map(|store| {
+            let why = if store.is_missing() { " (not served)" } else { "" };
+            format!("{}{why}", store.kind)
+        });
+        Err(Error::NotSynced {
+            kinds: missing.collect::<Vec<_>>().join(", "),
+            seconds: limit.as_secs(),
+        })
     }
 
     /// Takes no new work, lets the reconciles under way finish (within 30 s), and ends.
@@ -116,6 +136,6 @@ impl Drop for Running {
         self.stopping.cancel();
         self.work.abort_all();
         self.events.abort_all();
-        self.watches.abort_all();
+        self.feeds.end();
     }
 }

@@ -18,6 +18,10 @@ pub(crate) enum Cause {
     },
     /// The time its reconciler asked for.
     Timer,
+    /// Something outside the cluster, by the name of its source.
+    Source(Arc<str>),
+    /// Looked at again without a reason.
+    Resync,
     /// A retry after this many failures in a row.
     Retry { failures: u32 },
 }
@@ -27,6 +31,8 @@ impl fmt::Display for Cause {
         match self {
             Self::Changed { kind, key, change } => write!(f, "{kind} {key} {change}"),
             Self::Timer => f.write_str("timer"),
+            Self::Source(name) => write!(f, "source {name}"),
+            Self::Resync => f.write_str("resync"),
             Self::Retry { failures } => write!(f, "retry {failures}"),
         }
     }

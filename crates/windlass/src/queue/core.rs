@@ -4,12 +4,18 @@
 //! running (perhaps to be run again). Beside that it may have one wake-up in the future: a retry
 //! after a failure, or the time its reconciler asked for. Whoever starts a key takes its wake-up
 //! with it, because the reconcile decides anew what comes next.
+//!
+//! What changed goes before what was there from the start, but not for ever: after so many of the
+//! first one of the second has its turn, so that a flood starves nobody.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::cause::{Cause, Causes};
+use super::{
+    cause::{Cause, Causes},
+    rate::{Bucket, Rate},
+};
 use crate::{
     Key,
     environment::{Activity, BusyGuard, DueGuard},
@@ -20,12 +26,15 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(5);
 /// No retry is later than this.
 const LAST_BACKOFF: Duration = Duration::from_secs(1000);
 
+/// So many keys of the first line run before one of the second does.
+const FAIR: u32 = 16;
+
 /// The line a ready key waits in: what happened goes before what was there from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// Something changed.
     High,
-    /// Part of the first list.
+    /// Part of the first list, or looked at again without a reason.
     Low,
 }
 
@@ -48,6 +57,12 @@ pub(crate) struct Core {
     ready: BTreeMap<(Priority, u64), Key>,
     wakes: BTreeMap<(Instant, u64), Key>,
     tickets: u64,
+    rate: Rate,
+    bucket: Bucket,
+    /// How many of the first line ran in a row while the second waited.
+    favoured: u32,
+    /// Nobody takes keys yet: that they wait is not work left to do.
+    dormant: bool,
 }
 
 #[derive(Default)]
@@ -78,8 +93,19 @@ struct Wake {
     _due: Option<DueGuard>,
 }
 
+/// How many keys are where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) high: usize,
+    pub(crate) low: usize,
+    pub(crate) delayed: usize,
+    pub(crate) running: usize,
+    /// Keys that failed, and how often in a row.
+    pub(crate) failing: Vec<(Key, u32)>,
+}
+
 impl Core {
-    pub(crate) fn new(name: impl Into<Box<str>>, activity: Activity) -> Self {
+    pub(crate) fn new(name: impl Into<Box<str>>, activity: Activity, rate: Rate) -> Self {
         Self {
             name: name.into(),
             activity,
@@ -87,6 +113,23 @@ impl Core {
             ready: BTreeMap::new(),
             wakes: BTreeMap::new(),
             tickets: 0,
+            rate,
+            bucket: Bucket::default(),
+            favoured: 0,
+            dormant: false,
+        }
+    }
+
+    /// Says whether somebody takes keys. While nobody does, waiting keys are no activity.
+    pub(crate) fn set_dormant(&mut self, dormant: bool) {
+        self.dormant = dormant;
+        for (key, item) in &mut self.items {
+            if dormant {
+                item.busy = None;
+            } else if item.stage != Stage::Idle && item.busy.is_none() {
+                let what = format!("{} has {key} to reconcile", self.name);
+                item.busy = Some(self.activity.busy(what));
+            }
         }
     }
 
@@ -107,7 +150,7 @@ impl Core {
             Stage::Idle => {}
         }
         item.stage = Stage::Ready(priority, ticket);
-        if item.busy.is_none() {
+        if item.busy.is_none() && !self.dormant {
             item.busy = Some(
                 self.activity
                     .busy(format!("{} has {key} to reconcile", self.name)),
@@ -120,13 +163,26 @@ impl Core {
     /// [`finish`](Self::finish).
     pub(crate) fn next(&mut self, now: Instant) -> Option<(Key, Causes)> {
         self.wake(now);
-        let (_, key) = self.ready.pop_first()?;
+        let key = self.pick()?;
         let item = self.items.get_mut(&key)?;
         item.stage = Stage::Running { again: None };
         if let Some(wake) = item.wake.take() {
             self.wakes.remove(&(wake.at, wake.ticket));
         }
         Some((key, std::mem::take(&mut item.causes)))
+    }
+
+    fn pick(&mut self) -> Option<Key> {
+        let second = self.ready.range((Priority::Low, 0)..).next();
+        let second = second.map(|(place, _)| *place);
+        let first = self.ready.first_key_value().map(|(place, _)| *place)?;
+        let place = match second {
+            Some(second) if first.0 == Priority::High && self.favoured >= FAIR => second,
+            _ => first,
+        };
+        let waits = place.0 == Priority::High && second.is_some();
+        self.favoured = if waits { self.favoured + 1 } else { 0 };
+        self.ready.remove(&place)
     }
 
     /// A run is over.
@@ -150,10 +206,10 @@ impl Core {
                 Some((now + delay, Cause::Timer))
             }
             Outcome::Failed => {
-                let delay = backoff(item.failures);
+                let at = now + backoff(item.failures);
                 item.failures = item.failures.saturating_add(1);
                 Some((
-                    now + delay,
+                    at.max(self.bucket.take(self.rate, now)),
                     Cause::Retry {
                         failures: item.failures,
                     },
@@ -183,6 +239,25 @@ impl Core {
             }
             None => {}
         }
+    }
+
+    /// What waits and runs, for a person and for metrics.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for (priority, _) in self.ready.keys() {
+            match priority {
+                Priority::High => snapshot.high += 1,
+                Priority::Low => snapshot.low += 1,
+            }
+        }
+        snapshot.delayed = self.wakes.len();
+        let running = |item: &&Item| matches!(item.stage, Stage::Running { .. });
+        snapshot.running = self.items.values().filter(running).count();
+        let failing = self.items.iter().filter(|(_, item)| item.failures > 0);
+        snapshot.failing = failing
+            .map(|(key, item)| (key.clone(), item.failures))
+            .collect();
+        snapshot
     }
 
     /// When the next wake-up is due, if nothing is ready before.

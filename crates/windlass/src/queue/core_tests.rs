@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn core() -> Core {
-    Core::new("test", Activity::default())
+    Core::new("test", Activity::default(), Rate::default())
 }
 
 fn key(name: &str) -> Key {
@@ -91,7 +91,7 @@ fn a_change_does_not_wait_for_the_backoff() {
 #[test]
 fn only_work_that_a_settled_cluster_would_do_is_activity() {
     let activity = Activity::default();
-    let mut core = Core::new("test", activity.clone());
+    let mut core = Core::new("test", activity.clone(), Rate::default());
     let now = start();
     add(&mut core, "a", Priority::High);
     assert!(activity.is_busy());
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn every_add_is_followed_by_a_run(ops in prop::collection::vec(op(), 0..120)) {
         let activity = Activity::default();
-        let mut core = Core::new("test", activity.clone());
+        let mut core = Core::new("test", activity.clone(), Rate::default());
         let mut now = start();
         let mut running: BTreeSet<Key> = BTreeSet::new();
         // Keys that were added, or woken, after they last started.

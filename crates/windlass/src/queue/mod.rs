@@ -6,6 +6,7 @@
 
 mod cause;
 mod core;
+mod rate;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,8 @@ use tokio::{sync::Notify, time::Instant};
 use self::core::Core;
 pub(crate) use self::{
     cause::{Cause, Causes},
-    core::{Outcome, Priority},
+    core::{Outcome, Priority, Snapshot},
+    rate::Rate,
 };
 use crate::{Key, environment::Activity};
 
@@ -25,9 +27,9 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(name: &str, activity: Activity) -> Self {
+    pub(crate) fn new(name: &str, activity: Activity, rate: Rate) -> Self {
         Self {
-            core: Mutex::new(Core::new(name, activity)),
+            core: Mutex::new(Core::new(name, activity, rate)),
             added: Notify::new(),
         }
     }
@@ -62,6 +64,15 @@ impl Queue {
     pub(crate) fn finish(&self, key: &Key, outcome: Outcome) {
         self.lock().finish(key, outcome, Instant::now());
         self.added.notify_one();
+    }
+
+    /// Says whether somebody takes keys.
+    pub(crate) fn set_dormant(&self, dormant: bool) {
+        self.lock().set_dormant(dormant);
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.lock().snapshot()
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {

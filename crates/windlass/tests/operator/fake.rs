@@ -144,6 +144,12 @@ impl Fake {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let query = parts.uri.query().unwrap_or_default();
         if parts.method == Method::GET && query.contains("watch=true") {
+            if query.contains("sendInitialEvents=true") {
+                // As a server without the feature does: lists come in pages.
+                let refusal = json!({"kind": "Status", "code": 422, "reason": "Invalid"});
+                let body = Bytes::from(refusal.to_string()).boxed();
+                return Response::builder().status(422).body(body).unwrap();
+            }
             return self.watch(&target);
         }
         if parts.method != Method::GET {
@@ -231,8 +237,15 @@ impl State {
         let manager = query
             .split('&')
             .find_map(|one| one.strip_prefix("fieldManager="));
-        let mut object = self.find(target).unwrap_or(json!({}));
+        let found = self.find(target);
         let mut intent = intent.clone();
+        let version = intent["metadata"]
+            .as_object_mut()
+            .and_then(|metadata| metadata.remove("resourceVersion"));
+        if version.is_some() && found.is_some() {
+            return json!({"kind": "Status", "code": 409, "reason": "Conflict"});
+        }
+        let mut object = found.unwrap_or(json!({}));
         let fields = fields_of(&intent, true);
         if let Some(before) = object["metadata"]["managedFields"][0]["fieldsV1"]
             .as_object()

@@ -1,0 +1,94 @@
+//! [`Feeds`]: the watches that run, one per store and source however many use it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use kube::Client;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::{Store, informer::Informer};
+use crate::{Environment, KindInfo, Scope};
+
+/// Starts and stops watches. Dropped, it ends them all.
+pub(crate) struct Feeds {
+    client: Client,
+    environment: Environment,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tasks: JoinSet<()>,
+    running: BTreeMap<(KindInfo, Scope), Running>,
+}
+
+struct Running {
+    users: usize,
+    watches: Vec<AbortHandle>,
+}
+
+impl Feeds {
+    pub(crate) fn new(client: Client, environment: Environment) -> Self {
+        Self {
+            client,
+            environment,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// One more uses a store; the first starts its watches.
+    pub(crate) fn start(&self, store: &Arc<Store>) {
+        let mut inner = self.lock();
+        let Inner { tasks, running } = &mut *inner;
+        let name = (store.kind.clone(), store.scope.clone());
+        let feed = running.entry(name).or_insert_with(|| {
+            let sources = store.scope.sources().into_iter().enumerate();
+            let watches = sources.map(|(source, namespace)| {
+                let informer = Informer {
+                    store: Arc::clone(store),
+                    source,
+                    namespace,
+                    client: self.client.clone(),
+                    environment: self.environment.clone(),
+                };
+                tasks.spawn(informer.run())
+            });
+            Running {
+                users: 0,
+                watches: watches.collect(),
+            }
+        });
+        feed.users += 1;
+    }
+
+    /// One less uses a store; with the last its watches end. True if that was the last.
+    pub(crate) fn stop(&self, store: &Store) -> bool {
+        let mut inner = self.lock();
+        let name = (store.kind.clone(), store.scope.clone());
+        let Some(feed) = inner.running.get_mut(&name) else {
+            return false;
+        };
+        feed.users -= 1;
+        if feed.users > 0 {
+            return false;
+        }
+        for watch in &feed.watches {
+            watch.abort();
+        }
+        inner.running.remove(&name);
+        true
+    }
+
+    /// Ends all watches.
+    pub(crate) fn end(&self) {
+        let mut inner = self.lock();
+        inner.tasks.abort_all();
+        inner.running.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

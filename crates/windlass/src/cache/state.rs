@@ -1,0 +1,127 @@
+//! [`State`]: the objects of a store with everything that is derived from them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    CachedObject, Memo,
+    expectation::{Expectation, Want},
+    index::Index,
+    source::Source,
+};
+use crate::Key;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) objects: BTreeMap<Key, Arc<CachedObject>>,
+    /// The memory the objects take, roughly.
+    pub(super) bytes: usize,
+    /// Keys of the objects by the uid of their controller.
+    pub(super) controlled: BTreeMap<Box<str>, BTreeSet<Key>>,
+    pub(super) indexes: Vec<Index>,
+    pub(super) memos: BTreeMap<Key, Memo>,
+    pub(super) expectations: Vec<Expectation>,
+    pub(super) sources: Vec<Source>,
+    /// The server does not know the kind.
+    pub(super) missing: bool,
+}
+
+impl State {
+    pub(super) fn insert(&mut self, new: &Arc<CachedObject>) -> Option<Arc<CachedObject>> {
+        let old = self.objects.insert(new.key.clone(), Arc::clone(new));
+        if let Some(old) = &old {
+            self.unindex(old);
+        }
+        self.bytes += new.bytes();
+        if let Some(owner) = &new.controller {
+            self.controlled
+                .entry(owner.uid.clone())
+                .or_default()
+                .insert(new.key.clone());
+        }
+        for index in &mut self.indexes {
+            index.add(new);
+        }
+        old
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<CachedObject>> {
+        let old = self.objects.remove(key)?;
+        self.unindex(&old);
+        self.memos.remove(key);
+        Some(old)
+    }
+
+    fn unindex(&mut self, old: &CachedObject) {
+        self.bytes = self.bytes.saturating_sub(old.bytes());
+        for index in &mut self.indexes {
+            index.remove(old);
+        }
+        let Some(owner) = &old.controller else { return };
+        if let Some(keys) = self.controlled.get_mut(&owner.uid) {
+            keys.remove(&old.key);
+            if keys.is_empty() {
+                self.controlled.remove(&owner.uid);
+            }
+        }
+    }
+
+    /// Notes a write of our own; a later one of the same writer to the same object replaces it.
+    pub(super) fn expect(&mut self, mut expectation: Expectation) {
+        let earlier = self
+            .expectations
+            .extract_if(.., |old| {
+                old.key == expectation.key && old.writer == expectation.writer
+            })
+            .map(|old| match old.want {
+                Want::Version(version) | Want::Gone { version, .. } => version,
+            })
+            .max();
+        if let (Want::Gone { version, .. }, Some(earlier)) = (&mut expectation.want, earlier) {
+            *version = earlier.max(*version);
+        }
+        if !self.meets(&expectation) {
+            self.expectations.push(expectation);
+        }
+    }
+
+    pub(super) fn drop_met(&mut self) {
+        if self.expectations.is_empty() {
+            return;
+        }
+        let expectations = std::mem::take(&mut self.expectations);
+        self.expectations = expectations
+            .into_iter()
+            .filter(|one| !self.meets(one))
+            .collect();
+    }
+
+    /// The watch that shows an object.
+    pub(super) fn source_of(&self, key: &Key) -> Option<&Source> {
+        self.sources.iter().find(|source| source.covers(key))
+    }
+
+    fn meets(&self, expectation: &Expectation) -> bool {
+        // No watch of ours will ever show it.
+        let Some(source) = self.source_of(&expectation.key) else {
+            return true;
+        };
+        if self.missing || source.listed > expectation.lists {
+            return true;
+        }
+        let object = self.objects.get(&expectation.key);
+        match &expectation.want {
+            Want::Version(version) => {
+                source.seen >= *version || object.is_some_and(|object| object.version >= *version)
+            }
+            Want::Gone { uid, version } => match object {
+                Some(object) if object.uid == *uid => object.terminating,
+                // Another object of that name: made after ours went, or the one before it.
+                Some(object) => object.version > *version,
+                None => source.seen >= *version,
+            },
+        }
+    }
+}
