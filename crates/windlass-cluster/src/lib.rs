@@ -13,6 +13,7 @@ mod credentials;
 mod kubeconfig;
 mod operators;
 mod testing;
+mod webhooks;
 
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
 pub use testing::{Failure, Request, TestCluster, hours, minutes, seconds};

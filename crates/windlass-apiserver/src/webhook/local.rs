@@ -20,9 +20,9 @@ use crate::clock::Clock;
 
 /// A webhook server in this process.
 pub trait LocalService: Send + Sync {
-    /// The certificate chain it would show now, its own certificate first. One that shows none is
-    /// believed without: for webhooks that are not about certificates.
-    fn certificates(&self) -> Vec<CertificateDer<'static>>;
+    /// The certificate chain it would show now, its own certificate first. `None` is believed
+    /// without one: for tests that are not about certificates.
+    fn certificates(&self) -> Option<Vec<CertificateDer<'static>>>;
 
     /// Answers one POST.
     fn post(
@@ -38,6 +38,8 @@ type Services = BTreeMap<(String, u16), Vec<(u64, Arc<dyn LocalService>)>>;
 #[derive(Clone)]
 pub struct LocalWebhooks {
     clock: Clock,
+    /// Who is asked about what is not in this process.
+    others: Option<Arc<dyn WebhookTransport>>,
     inner: Arc<Mutex<(u64, Services)>>,
 }
 
@@ -59,8 +61,16 @@ impl LocalWebhooks {
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,
+            others: None,
             inner: Arc::default(),
         }
+    }
+
+    /// What is not in this process is reached in another way.
+    #[must_use]
+    pub fn or_else(mut self, others: Arc<dyn WebhookTransport>) -> Self {
+        self.others = Some(others);
+        self
     }
 
     /// Serves `host:port`; a Service is called `<name>.<namespace>.svc`. Of several services of
@@ -90,9 +100,11 @@ impl LocalWebhooks {
     }
 
     fn check(&self, service: &dyn LocalService, call: &WebhookCall) -> Result<(), String> {
-        let chain = service.certificates();
-        let Some((own, others)) = chain.split_first() else {
+        let Some(chain) = service.certificates() else {
             return Ok(());
+        };
+        let Some((own, others)) = chain.split_first() else {
+            return Err("remote error: tls: internal error".to_owned());
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let roots = Arc::new(roots(&call.ca_bundle)?);
@@ -118,6 +130,9 @@ impl WebhookTransport for LocalWebhooks {
         Box::pin(async move {
             let (host, port) = &call.address;
             let Some(service) = self.find(host, *port) else {
+                if let Some(others) = &self.others {
+                    return others.post(call).await;
+                }
                 let refused = std::io::ErrorKind::ConnectionRefused.into();
                 return Err(TransportError(dial_error(host, *port, &refused)));
             };

@@ -157,8 +157,8 @@ fn overlay(value: &mut Value, over: Option<&Value>) {
 }
 
 impl LocalService for Scripted {
-    fn certificates(&self) -> Vec<CertificateDer<'static>> {
-        Vec::new()
+    fn certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
+        None
     }
 
     fn post(

@@ -154,10 +154,12 @@ impl Informer {
             send_initial_events: initial,
         };
         // Not older than what we know: never back in time.
-        let from = position.clone().unwrap_or_else(|| match self.store.seen(self.source) {
-            0 => String::new(),
-            seen => seen.to_string(),
-        });
+        let from = position
+            .clone()
+            .unwrap_or_else(|| match self.store.seen(self.source) {
+                0 => String::new(),
+                seen => seen.to_string(),
+            });
         let events = match self.watch(&params, &from).await {
             Ok(events) => events,
             Err(error) if initial && refuses_streaming(&error) => return End::NoStreaming,
@@ -192,7 +194,9 @@ impl Informer {
                     Some(version)
                 }
                 Ok(WatchEvent::Error(status)) if status.code == 410 => return End::TooOld,
-                Ok(WatchEvent::Error(status)) if initial && position.is_none() && status.code == 422 => {
+                Ok(WatchEvent::Error(status))
+                    if initial && position.is_none() && status.code == 422 =>
+                {
                     return End::NoStreaming;
                 }
                 Ok(WatchEvent::Error(status)) => return End::Failed(status.message),
@@ -221,7 +225,10 @@ impl Informer {
         loop {
             let (items, metadata) = if self.store.scope.metadata_only {
                 let page = self.api().list_metadata(&params).await?;
-                let items = page.items.into_iter().map(|one| Wire::of_metadata(&one.metadata));
+                let items = page
+                    .items
+                    .into_iter()
+                    .map(|one| Wire::of_metadata(&one.metadata));
                 (items.collect::<Vec<_>>(), page.metadata)
             } else {
                 let page = self.api().list(&params).await?;

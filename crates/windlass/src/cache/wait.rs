@@ -22,7 +22,9 @@ impl Store {
     /// Notes a write of our own, so that reads wait for it.
     pub(crate) fn expect(&self, key: &Key, writer: &Writer, want: Want) {
         let mut state = self.lock();
-        let lists = state.source_of(key).map_or(0, |source| source.lists_started);
+        let lists = state
+            .source_of(key)
+            .map_or(0, |source| source.lists_started);
         state.expect(Expectation {
             key: key.clone(),
             writer: writer.clone(),

@@ -162,7 +162,9 @@ impl<S: Serializer> Serializer for Writer<S> {
         variant: &'static str,
         length: usize,
     ) -> Result<Self::SerializeStructVariant, S::Error> {
-        let inner = self.0.serialize_struct_variant(name, index, variant, length);
+        let inner = self
+            .0
+            .serialize_struct_variant(name, index, variant, length);
         inner.map(Writer)
     }
 

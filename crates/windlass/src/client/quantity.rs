@@ -54,7 +54,11 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
             return None;
         }
         let value = scaled / unit;
-        if value < 1024 { decimal(value, 0)? } else { binary(value) }
+        if value < 1024 {
+            decimal(value, 0)?
+        } else {
+            binary(value)
+        }
     } else {
         let exponent = exponent_of(suffix)?;
         decimal(mantissa, exponent - places)?
@@ -123,7 +127,11 @@ mod tests {
             ("abc", "-"),
             ("1Xi", "-"),
         ] {
-            assert_eq!(canonical(given).as_deref().unwrap_or("-"), written, "{given}");
+            assert_eq!(
+                canonical(given).as_deref().unwrap_or("-"),
+                written,
+                "{given}"
+            );
         }
     }
 }

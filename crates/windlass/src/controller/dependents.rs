@@ -200,7 +200,9 @@ impl<K: Kind, T: Kind> BoundRead<K, T> {
                     .filter(|one| keys(one).contains(ctx.key()))
                     .collect())
             }
-            Wakes::Handled(_) | Wakes::Everyone | Wakes::Nobody(_) => self.reads.list(ctx, Select::all()).await,
+            Wakes::Handled(_) | Wakes::Everyone | Wakes::Nobody(_) => {
+                self.reads.list(ctx, Select::all()).await
+            }
         }
     }
 }

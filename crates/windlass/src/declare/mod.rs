@@ -82,12 +82,10 @@ impl<K: Kind> Declare<K> {
 
     /// As [`owns`](Self::owns), for a kind that is known only at run time.
     pub fn owns_kind(&mut self, kind: &KindInfo) -> Owned<DynamicObject> {
-        let verbs = Verb::READ.into_iter().chain([
-            Verb::Create,
-            Verb::Update,
-            Verb::Patch,
-            Verb::Delete,
-        ]);
+        let verbs =
+            Verb::READ
+                .into_iter()
+                .chain([Verb::Create, Verb::Update, Verb::Patch, Verb::Delete]);
         let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
         self.grant(grant, "owns them");
         self.blocks_deletion();
@@ -150,7 +148,8 @@ impl<K: Kind> Declare<K> {
         }
         let watches = Watches::default();
         let wired = watches.clone();
-        self.wiring.push(Box::new(move |wires| wired.connect(wires)));
+        self.wiring
+            .push(Box::new(move |wires| wired.connect(wires)));
         watches
     }
 
@@ -202,6 +201,7 @@ impl<K: Kind> Declare<K> {
         match self.rules.iter_mut().find(same) {
             Some(rule) => rule.verbs.extend(verbs),
             None => self.rules.push(Rule {
+                names: std::collections::BTreeSet::new(),
                 group,
                 resource,
                 verbs,

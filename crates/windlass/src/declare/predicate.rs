@@ -46,11 +46,12 @@ impl<T: Object> Predicate<T> {
 
     /// The author's own: given the object before and after; one of them is missing when it appears
     /// or goes.
-    pub fn when(
-        test: impl Fn(Option<&T>, Option<&T>) -> bool + Send + Sync + 'static,
-    ) -> Self {
+    pub fn when(test: impl Fn(Option<&T>, Option<&T>) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |change| {
-            let (old, new) = (typed(change.kind, change.old), typed(change.kind, change.new));
+            let (old, new) = (
+                typed(change.kind, change.old),
+                typed(change.kind, change.new),
+            );
             let passes = catch_unwind(AssertUnwindSafe(|| test(old.as_ref(), new.as_ref())));
             passes.unwrap_or_else(|_| {
                 error!(kind = %change.kind, "a predicate panicked; the change counts");
@@ -181,8 +182,16 @@ mod tests {
             let generation = |map: &ConfigMap| map.metadata.generation.unwrap();
             old.map(generation) < new.map(generation)
         });
-        assert!(passes(&grew, Some(object(1, "", "")), Some(object(2, "", ""))));
-        assert!(!passes(&grew, Some(object(2, "", "")), Some(object(1, "", ""))));
+        assert!(passes(
+            &grew,
+            Some(object(1, "", "")),
+            Some(object(2, "", ""))
+        ));
+        assert!(!passes(
+            &grew,
+            Some(object(2, "", "")),
+            Some(object(1, "", ""))
+        ));
         let panics = Predicate::when(|_, _| panic!("as asked"));
         assert!(passes(&panics, None, Some(object(1, "", ""))));
     }

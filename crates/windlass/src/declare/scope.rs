@@ -76,8 +76,11 @@ impl Scope {
         let namespaces: Vec<&str> = self.namespaces.iter().map(String::as_str).collect();
         let parts = [
             (!namespaces.is_empty()).then(|| format!("namespace {}", namespaces.join(" and "))),
-            self.label_selector().map(|labels| format!("labels {labels}")),
-            self.fields.as_ref().map(|fields| format!("fields {fields}")),
+            self.label_selector()
+                .map(|labels| format!("labels {labels}")),
+            self.fields
+                .as_ref()
+                .map(|fields| format!("fields {fields}")),
             self.metadata_only.then(|| "metadata only".to_owned()),
         ];
         let words: Vec<String> = parts.into_iter().flatten().collect();

@@ -226,7 +226,11 @@ pub(crate) fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<I
 
 /// What the author's function says about an object; nothing if it cannot be decoded or panics,
 /// because the watch must go on.
-pub(crate) fn computed<T: Object, R>(kind: &KindInfo, object: &CachedObject, of: impl Fn(&T) -> R) -> Option<R> {
+pub(crate) fn computed<T: Object, R>(
+    kind: &KindInfo,
+    object: &CachedObject,
+    of: impl Fn(&T) -> R,
+) -> Option<R> {
     let typed: T = match object.decode(kind) {
         Ok(typed) => typed,
         Err(error) => {

@@ -58,7 +58,10 @@ impl Watches {
         scope: &Scope,
     ) -> Result<Reads<DynamicObject>> {
         let store = self.join(ctx, kind, scope)?;
-        if tokio::time::timeout(PATIENCE, store.synced()).await.is_err() {
+        if tokio::time::timeout(PATIENCE, store.synced())
+            .await
+            .is_err()
+        {
             let message = format!("cannot watch {kind}: its first list is not complete");
             return Err(Error::other(message));
         }
@@ -102,7 +105,10 @@ impl Watches {
                 wake(&queue, change, users.iter().cloned());
             });
             shared.feeds.start(&store);
-            let (feeds, caches) = (Arc::downgrade(&shared.feeds), Arc::downgrade(&shared.caches));
+            let (feeds, caches) = (
+                Arc::downgrade(&shared.feeds),
+                Arc::downgrade(&shared.caches),
+            );
             let ended = Arc::clone(&store);
             let end = Box::new(move || {
                 ended.unsubscribe(subscription);
@@ -112,11 +118,7 @@ impl Watches {
                     caches.forget(&ended.kind, &ended.scope);
                 }
             });
-            Started {
-                store,
-                users,
-                end,
-            }
+            Started { store, users, end }
         });
         let mut users = watch.users.lock().unwrap_or_else(PoisonError::into_inner);
         users.insert(ctx.key().clone());

@@ -18,9 +18,13 @@ use kube::ResourceExt;
 use tracing::warn;
 use windlass_manifests::{Description, Part};
 
-use self::task::Task;
+use self::{running::Hooks, task::Task};
 pub use self::{running::Running, task::TaskContext};
-use crate::{AnyController, Environment, Grant, Kind, KindInfo, Result, cache::Transform};
+use crate::{
+    AnyController, AnyWebhook, Environment, Grant, Kind, KindInfo, Result, Versions,
+    cache::Transform,
+    webhook::{AnyVersions, keeper},
+};
 
 /// An operator: its controllers and background tasks under one name.
 ///
@@ -32,6 +36,8 @@ pub struct Operator {
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
     transforms: BTreeMap<KindInfo, Transform>,
+    webhooks: Vec<AnyWebhook>,
+    versions: Vec<AnyVersions>,
 }
 
 impl Operator {
@@ -43,6 +49,8 @@ impl Operator {
             controllers: Vec::new(),
             tasks: Vec::new(),
             transforms: BTreeMap::new(),
+            webhooks: Vec::new(),
+            versions: Vec::new(),
         }
     }
 
@@ -57,6 +65,21 @@ impl Operator {
     #[must_use]
     pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
         self.controllers.push(controller.into());
+        self
+    }
+
+    /// Adds a webhook: defaults and judgement for objects of a kind, before they are stored.
+    #[must_use]
+    pub fn webhook(mut self, webhook: impl Into<AnyWebhook>) -> Self {
+        self.webhooks.push(webhook.into());
+        self
+    }
+
+    /// The versions of a kind this operator defines, and how one becomes another. The definition
+    /// then has them all, and this operator converts between them.
+    #[must_use]
+    pub fn versions<H>(mut self, versions: Versions<H>) -> Self {
+        self.versions.push(versions.into());
         self
     }
 
@@ -98,7 +121,11 @@ impl Operator {
     /// What somebody who runs the operator should know: watches that keep more in memory than
     /// they should.
     pub fn warnings(&self) -> Vec<String> {
-        let parts: Vec<Part> = self.controllers.iter().map(AnyController::describe).collect();
+        let parts: Vec<Part> = self
+            .controllers
+            .iter()
+            .map(AnyController::describe)
+            .collect();
         let watched = parts.iter().flat_map(|part| {
             let unlimited = part.watches.iter().filter(|watch| watch.scope.is_none());
             unlimited.map(|watch| (part.name.as_str(), watch.resource.as_str()))
@@ -123,9 +150,13 @@ impl Operator {
     /// The definitions of the kinds this operator defines, in the order of their names.
     pub fn crds(&self) -> Vec<CustomResourceDefinition> {
         let crds = self.controllers.iter().filter_map(AnyController::crd);
-        let by_name: BTreeMap<String, &CustomResourceDefinition> =
-            crds.map(|crd| (crd.name_any(), crd)).collect();
-        by_name.into_values().cloned().collect()
+        let mut by_name: BTreeMap<String, CustomResourceDefinition> =
+            crds.map(|crd| (crd.name_any(), crd.clone())).collect();
+        let namespace = windlass_manifests::Installation::namespace_of(&self.name);
+        for versions in &self.versions {
+            by_name.insert(versions.name(), versions.crd(&self.name, &namespace));
+        }
+        by_name.into_values().collect()
     }
 
     /// What the operator is, as plain facts: kinds, rules with their reasons.
@@ -140,7 +171,7 @@ impl Operator {
                 .map(|grant| grant.clone().rule("raw client access"))
                 .collect(),
         });
-        Description {
+        let mut description = Description {
             name: self.name.to_string(),
             version: self.version.clone(),
             crds: self.crds(),
@@ -150,7 +181,24 @@ impl Operator {
                 .map(AnyController::describe)
                 .collect(),
             tasks: tasks.collect(),
+            webhooks: self.webhooks.iter().flat_map(AnyWebhook::facts).collect(),
+            conversions: self
+                .versions
+                .iter()
+                .filter_map(AnyVersions::converted)
+                .collect(),
+            serving: None,
+        };
+        if description.has_webhooks() {
+            let mut serving = keeper::part(&description);
+            for webhook in &self.webhooks {
+                let part = webhook.describe();
+                serving.watches.extend(part.watches);
+                serving.rules.extend(part.rules);
+            }
+            description.serving = Some(serving);
         }
+        description
     }
 
     /// Starts caches, queues, controllers and tasks on the current tokio runtime.
@@ -165,6 +213,11 @@ impl Operator {
             &self.controllers,
             &self.tasks,
             &self.transforms,
+            Hooks {
+                webhooks: &self.webhooks,
+                versions: &self.versions,
+                description: self.description(),
+            },
             client,
             environment,
         )

@@ -13,7 +13,9 @@ use crate::{
     client::{Alive, Requests},
     controller::Shared,
     event::Recorder,
+    webhook::{AnyVersions, AnyWebhook, Router, serving::Serving},
 };
+use windlass_manifests::Description;
 
 /// How long a stop waits for the reconciles under way.
 const GRACE: Duration = Duration::from_secs(30);
@@ -34,12 +36,20 @@ pub struct Running {
     feeds: Arc<Feeds>,
 }
 
+/// What an operator answers when it is asked.
+pub(super) struct Hooks<'a> {
+    pub(super) webhooks: &'a [AnyWebhook],
+    pub(super) versions: &'a [AnyVersions],
+    pub(super) description: Description,
+}
+
 impl Running {
     pub(super) fn start(
         name: &Arc<str>,
         controllers: &[AnyController],
         tasks: &[Arc<Task>],
         transforms: &BTreeMap<KindInfo, Transform>,
+        hooks: Hooks<'_>,
         client: kube::Client,
         environment: Environment,
     ) -> Self {
@@ -58,6 +68,17 @@ impl Running {
             recorder,
         });
         let stopping = CancellationToken::new();
+        let serving = hooks.description.has_webhooks().then(|| {
+            Arc::new(Serving {
+                router: Arc::new(Router::new(hooks.webhooks, hooks.versions, &caches)),
+                description: Arc::new(hooks.description),
+                caches: Arc::clone(&caches),
+                requests: shared.requests.clone(),
+                environment: environment.clone(),
+                stopping: stopping.clone(),
+            })
+        });
+        let keeper = serving.as_ref().and_then(Serving::keeper);
         let (mut work, mut events) = (JoinSet::new(), JoinSet::new());
         // Every controller has subscribed before the first watch starts.
         let runs: Vec<_> = controllers
@@ -68,6 +89,10 @@ impl Running {
         events.spawn(record);
         for store in caches.all() {
             feeds.start(&store);
+        }
+        // Webhooks are served before anybody writes: what this operator writes may pass them.
+        if let Some(serving) = serving {
+            work.spawn(serving.run(keeper));
         }
         for run in runs {
             work.spawn(run(stopping.clone()));
@@ -107,7 +132,11 @@ impl Running {
         let stores = self.caches.all();
         let missing = stores.iter().filter(|store| !store.is_synced());
         let missing = missing.map(|store| {
-            let why = if store.is_missing() { " (not served)" } else { "" };
+            let why = if store.is_missing() {
+                " (not served)"
+            } else {
+                ""
+            };
             format!("{}{why}", store.kind)
         });
         Err(Error::NotSynced {

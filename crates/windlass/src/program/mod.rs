@@ -48,6 +48,8 @@ struct Run {
     /// Write logs as JSON, one object per line.
     #[arg(long)]
     log_json: bool,
+    #[command(flatten)]
+    webhooks: run::Webhooks,
 }
 
 #[derive(Debug, Args)]
@@ -101,7 +103,7 @@ fn obey(operator: &Operator, command: Command) -> Result<()> {
     match command {
         Command::Run(options) => {
             log(options.log_json);
-            block_on(run::run(operator))
+            block_on(run::run(operator, &options.webhooks))
         }
         Command::Install => block_on(install::install(operator)),
         Command::Uninstall => block_on(install::uninstall(operator)),
