@@ -10,6 +10,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
     sync::Arc,
+    time::Duration,
 };
 
 use futures::FutureExt;
@@ -23,7 +24,7 @@ pub use self::{running::Running, task::TaskContext};
 use crate::{
     AnyController, AnyWebhook, Environment, Grant, Kind, KindInfo, Result, Versions,
     cache::Transform,
-    webhook::{AnyVersions, keeper},
+    webhook::{AnyVersions, certificate::Lives, keeper},
 };
 
 /// An operator: its controllers and background tasks under one name.
@@ -38,6 +39,7 @@ pub struct Operator {
     transforms: BTreeMap<KindInfo, Transform>,
     webhooks: Vec<AnyWebhook>,
     versions: Vec<AnyVersions>,
+    lives: Lives,
 }
 
 impl Operator {
@@ -51,6 +53,7 @@ impl Operator {
             transforms: BTreeMap::new(),
             webhooks: Vec::new(),
             versions: Vec::new(),
+            lives: Lives::default(),
         }
     }
 
@@ -80,6 +83,15 @@ impl Operator {
     #[must_use]
     pub fn versions<H>(mut self, versions: Versions<H>) -> Self {
         self.versions.push(versions.into());
+        self
+    }
+
+    /// How long the certificates are valid that the operator issues for its webhooks: the one it
+    /// shows (90 days unless told), and its CA (two years). Each is renewed when two thirds of
+    /// its time are over.
+    #[must_use]
+    pub fn certificates_valid_for(mut self, serving: Duration, authority: Duration) -> Self {
+        self.lives = Lives { serving, authority };
         self
     }
 
@@ -217,6 +229,7 @@ impl Operator {
                 webhooks: &self.webhooks,
                 versions: &self.versions,
                 description: self.description(),
+                lives: self.lives,
             },
             client,
             environment,

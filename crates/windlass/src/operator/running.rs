@@ -13,7 +13,7 @@ use crate::{
     client::{Alive, Requests},
     controller::Shared,
     event::Recorder,
-    webhook::{AnyVersions, AnyWebhook, Router, serving::Serving},
+    webhook::{AnyVersions, AnyWebhook, Router, certificate::Lives, serving::Serving},
 };
 use windlass_manifests::Description;
 
@@ -41,6 +41,7 @@ pub(super) struct Hooks<'a> {
     pub(super) webhooks: &'a [AnyWebhook],
     pub(super) versions: &'a [AnyVersions],
     pub(super) description: Description,
+    pub(super) lives: Lives,
 }
 
 impl Running {
@@ -72,6 +73,7 @@ impl Running {
             Arc::new(Serving {
                 router: Arc::new(Router::new(hooks.webhooks, hooks.versions, &caches)),
                 description: Arc::new(hooks.description),
+                lives: hooks.lives,
                 caches: Arc::clone(&caches),
                 requests: shared.requests.clone(),
                 environment: environment.clone(),

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use windlass_manifests::{Description, Part, Rule, webhook};
 
 use super::{
-    certificate::{Due, Kept, plan},
+    certificate::{Due, Kept, Terms, plan},
     server::Shown,
     serving::Serving,
 };
@@ -194,6 +194,11 @@ impl Keeper {
         }
         let published = trusted_since.is_some_and(|since| since.elapsed() >= HEARD);
         let now = self.serving.environment.clock.now();
+        let terms = Terms {
+            names: &self.names,
+            now,
+            lives: self.serving.lives,
+        };
         let due = plan(kept.as_ref(), &self.names, now, published);
         let made = match (due, kept) {
             (Due::Nothing(until), kept) => {
@@ -201,17 +206,17 @@ impl Keeper {
                 let wait = until.duration_since(now).try_into().unwrap_or(RETRY);
                 return Ok(if has_next { HEARD } else { wait });
             }
-            (Due::Issue, _) | (_, None) => Kept::issue(&self.names, now)?,
+            (Due::Issue, _) | (_, None) => Kept::issue(terms)?,
             (Due::Renew, Some(mut kept)) => {
-                kept.renew(&self.names, now)?;
+                kept.renew(terms)?;
                 kept
             }
             (Due::Introduce, Some(mut kept)) => {
-                kept.introduce(now)?;
+                kept.introduce(terms)?;
                 kept
             }
             (Due::Promote, Some(mut kept)) => {
-                kept.promote(&self.names, now)?;
+                kept.promote(terms)?;
                 kept
             }
         };

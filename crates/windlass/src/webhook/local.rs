@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use windlass_manifests::{Description, Reach, webhook};
 
 use super::{
-    certificate::{Kept, Keyed},
+    certificate::{Kept, Keyed, Lives, Terms},
     server::Shown,
     serving::{Serving, keyed},
 };
@@ -65,7 +65,12 @@ impl<'a> Registration<'a> {
     /// With a certificate of its own, which nobody but this process has.
     pub(super) fn new(serving: &'a Serving, host: &str, port: u16) -> Result<Self> {
         let now = serving.environment.clock.now();
-        let kept = Kept::issue(&[host.to_owned()], now)?;
+        // A run on somebody's machine ends before this certificate does.
+        let kept = Kept::issue(Terms {
+            names: &[host.to_owned()],
+            now,
+            lives: Lives::default(),
+        })?;
         let shown = if host.contains(':') {
             format!("[{host}]")
         } else {

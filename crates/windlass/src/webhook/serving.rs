@@ -13,7 +13,7 @@ use windlass_manifests::{Description, webhook};
 
 use super::{
     Router,
-    certificate::Keyed,
+    certificate::{Keyed, Lives},
     keeper::Keeper,
     local,
     server::{self, Shown},
@@ -105,6 +105,7 @@ impl WebhookServer {
 /// What serving takes from a running operator.
 pub(crate) struct Serving {
     pub(crate) description: Arc<Description>,
+    pub(crate) lives: Lives,
     pub(crate) router: Arc<Router>,
     pub(crate) caches: Arc<Caches>,
     pub(crate) requests: Requests,

@@ -14,10 +14,31 @@ use serde_json::{Map, Value};
 
 use crate::{Error, Result};
 
-/// How long a CA is valid.
-pub(super) const CA_LIFE: Duration = Duration::from_hours(24 * 730);
-/// How long a certificate is valid.
-pub(super) const SERVING_LIFE: Duration = Duration::from_hours(24 * 90);
+/// How long certificates are valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lives {
+    /// The one that is shown.
+    pub(crate) serving: Duration,
+    /// The CA that signs it.
+    pub(crate) authority: Duration,
+}
+
+impl Default for Lives {
+    fn default() -> Self {
+        Self {
+            serving: Duration::from_hours(24 * 90),
+            authority: Duration::from_hours(24 * 730),
+        }
+    }
+}
+
+/// Whom a certificate is for, from when, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) names: &'a [String],
+    pub(crate) now: Timestamp,
+    pub(crate) lives: Lives,
+}
 /// Clocks that run behind must not refuse what was just made.
 const SKEW: Duration = Duration::from_hours(1);
 
@@ -40,9 +61,9 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// A CA and a certificate for these names.
-    pub(crate) fn issue(names: &[String], now: Timestamp) -> Result<Self> {
-        let ca = authority(now)?;
-        let serving = sign(&ca, names, now)?;
+    pub(crate) fn issue(terms: Terms<'_>) -> Result<Self> {
+        let ca = authority(terms)?;
+        let serving = sign(&ca, terms)?;
         Ok(Self {
             ca,
             next: None,
@@ -52,23 +73,23 @@ impl Kept {
     }
 
     /// The certificate again, with its time before it.
-    pub(crate) fn renew(&mut self, names: &[String], now: Timestamp) -> Result<()> {
-        self.serving = sign(&self.ca, names, now)?;
+    pub(crate) fn renew(&mut self, terms: Terms<'_>) -> Result<()> {
+        self.serving = sign(&self.ca, terms)?;
         Ok(())
     }
 
     /// The CA to come.
-    pub(crate) fn introduce(&mut self, now: Timestamp) -> Result<()> {
-        self.next = Some(authority(now)?);
+    pub(crate) fn introduce(&mut self, terms: Terms<'_>) -> Result<()> {
+        self.next = Some(authority(terms)?);
         Ok(())
     }
 
     /// The CA to come takes over.
-    pub(crate) fn promote(&mut self, names: &[String], now: Timestamp) -> Result<()> {
+    pub(crate) fn promote(&mut self, terms: Terms<'_>) -> Result<()> {
         if let Some(next) = self.next.take() {
             let before = std::mem::replace(&mut self.ca, next);
             self.previous = Some(before.certificate);
-            self.renew(names, now)?;
+            self.renew(terms)?;
         }
         Ok(())
     }
@@ -180,8 +201,8 @@ pub(crate) fn chain_of(pem: &str) -> Result<Vec<CertificateDer<'static>>> {
         .map_err(|error| Error::other(format!("cannot read a certificate: {error}")))
 }
 
-fn authority(now: Timestamp) -> Result<Keyed> {
-    let mut params = params("webhook-ca", now, CA_LIFE);
+fn authority(terms: Terms<'_>) -> Result<Keyed> {
+    let mut params = params("webhook-ca", terms.now, terms.lives.authority);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,
@@ -198,11 +219,11 @@ fn authority(now: Timestamp) -> Result<Keyed> {
     make().map_err(|error| Error::other(format!("cannot make a CA: {error}")))
 }
 
-fn sign(ca: &Keyed, names: &[String], now: Timestamp) -> Result<Keyed> {
+fn sign(ca: &Keyed, terms: Terms<'_>) -> Result<Keyed> {
     let make = || -> Result<Keyed, rcgen::Error> {
-        let first = names.first().map_or("webhook", String::as_str);
-        let mut params = params(first, now, SERVING_LIFE);
-        for name in names {
+        let first = terms.names.first().map_or("webhook", String::as_str);
+        let mut params = params(first, terms.now, terms.lives.serving);
+        for name in terms.names {
             params.subject_alt_names.push(match name.parse() {
                 Ok(address) => SanType::IpAddress(address),
                 Err(_) => SanType::DnsName(name.as_str().try_into()?),

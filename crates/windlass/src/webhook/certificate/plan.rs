@@ -63,26 +63,32 @@ fn two_thirds((from, until): (Timestamp, Timestamp)) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhook::certificate::issue::{CA_LIFE, SERVING_LIFE};
+    use crate::webhook::certificate::{Lives, Terms};
 
     #[test]
     fn a_life_of_certificates() {
         let names = ["a.b.svc".to_owned()];
         let start: Timestamp = "2030-01-01T00:00:00Z".parse().unwrap();
+        let lives = Lives::default();
+        let at = |now| Terms {
+            names: &names,
+            now,
+            lives,
+        };
         assert_eq!(plan(None, &names, start, false), Due::Issue);
-        let mut kept = Kept::issue(&names, start).unwrap();
+        let mut kept = Kept::issue(at(start)).unwrap();
         let Due::Nothing(renewal) = plan(Some(&kept), &names, start, true) else {
             panic!("something is due at once");
         };
-        assert!(renewal < start + SERVING_LIFE && renewal > start + SERVING_LIFE / 2);
+        assert!(renewal < start + lives.serving && renewal > start + lives.serving / 2);
         assert_eq!(plan(Some(&kept), &names, renewal, true), Due::Renew);
         let other = ["other.svc".to_owned()];
         assert_eq!(plan(Some(&kept), &other, start, true), Due::Renew);
-        let late = start + CA_LIFE * 7 / 10;
-        kept.renew(&names, late).unwrap();
+        let late = start + lives.authority * 7 / 10;
+        kept.renew(at(late)).unwrap();
         assert_eq!(plan(Some(&kept), &names, late, true), Due::Introduce);
         let before = kept.bundle();
-        kept.introduce(late).unwrap();
+        kept.introduce(at(late)).unwrap();
         assert!(kept.bundle().starts_with(before.trim()));
         assert!(matches!(
             plan(Some(&kept), &names, late, false),
@@ -90,14 +96,14 @@ mod tests {
         ));
         assert_eq!(plan(Some(&kept), &names, late, true), Due::Promote);
         let published = kept.bundle();
-        kept.promote(&names, late).unwrap();
+        kept.promote(at(late)).unwrap();
         assert_ne!(kept.bundle(), published);
         assert!(matches!(
             plan(Some(&kept), &names, late, true),
             Due::Nothing(_)
         ));
         assert_eq!(
-            plan(Some(&kept), &names, start + CA_LIFE * 2, true),
+            plan(Some(&kept), &names, start + lives.authority * 2, true),
             Due::Issue
         );
         assert!(Kept::read(&kept.write()) == Some(kept));
