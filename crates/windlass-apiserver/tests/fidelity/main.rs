@@ -106,7 +106,7 @@ fn on_ours(name: &str, sequence: &Sequence, steps: &[Step]) -> Result<Vec<Normal
         .build()
         .map_err(|error| error.to_string())?
         .block_on(async {
-            let servers = Servers::ours(hooks::Scripted::new(Default::default()));
+            let servers = Servers::ours(hooks::Scripted::new(BTreeMap::default()));
             play::define(&servers, &sequence.definition, &sequence.custom).await?;
             play::play(&servers, name, steps).await
         })
@@ -362,7 +362,7 @@ where
                     .expect("a runtime starts");
                 runtime.block_on(async {
                     let servers =
-                        Servers::real(kubeconfig, hooks::Scripted::new(Default::default())).await;
+                        Servers::real(kubeconfig, hooks::Scripted::new(BTreeMap::default())).await;
                     futures::stream::iter(std::iter::from_fn(|| {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         (number < count).then_some(number)

@@ -218,7 +218,9 @@ pub(crate) async fn serve(scripted: Arc<Scripted>) -> (String, String) {
                     async move {
                         let path = request.uri().to_string();
                         let body = request.into_body().collect().await;
-                        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+                        let body = body
+                            .map(http_body_util::Collected::to_bytes)
+                            .unwrap_or_default();
                         let (code, body) = scripted.answer(&path, &body).await;
                         let mut response = Response::new(Full::new(body));
                         *response.status_mut() = code;

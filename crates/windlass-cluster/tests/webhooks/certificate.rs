@@ -102,7 +102,7 @@ async fn a_settled_operator_sends_nothing(cluster: TestCluster) {
     cluster.start(operator()).await;
     cluster.settle().await;
     let before = cluster.requests_of("demo").len();
-    cluster.advance(Duration::from_secs(300)).await;
+    cluster.advance(Duration::from_mins(5)).await;
     let sent = cluster.requests_of("demo");
     let writes: Vec<_> = sent[before..]
         .iter()

@@ -127,7 +127,7 @@ fn keep(demo: &v2::Demo) -> Verdict {
     }
 }
 
-/// A ConfigMap may name only a Demo that exists.
+/// A `ConfigMap` may name only a Demo that exists.
 pub(crate) struct Named {
     demos: Lookup<v2::Demo>,
 }

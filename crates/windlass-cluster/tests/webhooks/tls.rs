@@ -8,6 +8,7 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use windlass::{Certificates, Environment, WebhookServing};
@@ -30,7 +31,6 @@ async fn cluster(name: &str) -> (Cluster, PathBuf) {
 }
 
 async fn install(client: &Client) {
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     for crd in operator().crds() {
         crds.create(&PostParams::default(), &crd)
@@ -128,6 +128,8 @@ async fn a_certificate_from_a_folder_is_loaded_again_when_it_changes() {
             .expect("a certificate");
         std::fs::write(certificates.join("tls.crt"), made.certificate).expect("written");
         std::fs::write(certificates.join("tls.key"), made.key).expect("written");
+        let ca = &authority.pem().certificate;
+        std::fs::write(certificates.join("ca.crt"), ca).expect("written");
     };
     let (first, second) = (
         Authority::create().expect("a CA"),
@@ -147,11 +149,20 @@ async fn a_certificate_from_a_folder_is_loaded_again_when_it_changes() {
         ..Environment::default()
     };
     install(&client).await;
-    let running = operator().start(client, environment);
+    let running = operator().start(client.clone(), environment);
     until(|| async { trusts(&first, port).await.then_some(()) }).await;
     assert!(!trusts(&second, port).await);
     write(&second);
     until(|| async { trusts(&second, port).await.then_some(()) }).await;
+    // And the API server is told whom to trust.
+    let crds: Api<CustomResourceDefinition> = Api::all(client);
+    until(|| async {
+        let crd = crds.get("demos.demo.example.com").await.ok()?;
+        let config = crd.spec.conversion?.webhook?.client_config?;
+        let bundle = String::from_utf8(config.ca_bundle?.0).ok()?;
+        (bundle == second.pem().certificate).then_some(())
+    })
+    .await;
     running.stop().await;
     cluster.stop().await;
     let _ = std::fs::remove_dir_all(folder);

@@ -9,10 +9,10 @@ use windlass_manifests::{Part, Webhook as WebhookFact};
 use super::{
     change,
     declare::DeclareWebhook,
+    hook::{Settings, Webhook},
     review::{Operation, Review},
     reviewer::{Defaulter, Validator},
     verdict::Verdict,
-    webhook::{Settings, Webhook},
 };
 use crate::{Error, Kind, KindInfo, Result, cache::Caches};
 

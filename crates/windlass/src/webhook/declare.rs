@@ -27,11 +27,11 @@ impl DeclareWebhook {
 
     /// The webhook reads objects of kind `T`, from the cache that the operator's controllers use too.
     pub fn reads<T: Kind>(&mut self) -> Lookup<T> {
-        self.reads_within(Scope::all())
+        self.reads_within(&Scope::all())
     }
 
     /// As [`reads`](Self::reads), of objects in this scope alone.
-    pub fn reads_within<T: Kind>(&mut self, scope: Scope) -> Lookup<T> {
+    pub fn reads_within<T: Kind>(&mut self, scope: &Scope) -> Lookup<T> {
         let kind = KindInfo::of::<T>();
         let grant = Grant::of::<T>(Verb::READ);
         self.rules.push(grant.rule("looks them up"));
@@ -41,7 +41,7 @@ impl DeclareWebhook {
             why: "looked up by a webhook".to_owned(),
         });
         Lookup {
-            store: self.caches.store(&kind, &scope),
+            store: self.caches.store(&kind, scope),
             kind: PhantomData,
         }
     }

@@ -4,7 +4,7 @@
 //! when something is due. Writes name the version they are made from, so that every replica may
 //! do this at once: one succeeds, the others see it.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -37,6 +37,8 @@ pub(crate) struct Keeper {
     serving: Arc<Serving>,
     /// The Secret, unless the certificate comes from elsewhere.
     secret: Option<(Arc<Store>, Key)>,
+    /// Where the certificate comes from, if not from the Secret.
+    folder: Option<PathBuf>,
     /// What says whom the API server trusts.
     trusting: Vec<(Arc<Store>, Key)>,
     woken: Arc<Notify>,
@@ -87,7 +89,7 @@ pub(crate) fn part(description: &Description) -> Part {
 }
 
 impl Keeper {
-    pub(super) fn new(serving: &Arc<Serving>, own: bool) -> Self {
+    pub(super) fn new(serving: &Arc<Serving>, folder: Option<PathBuf>) -> Self {
         let description = &serving.description;
         let (namespace, woken) = (serving.namespace(), Arc::new(Notify::new()));
         let watched = |store: Arc<Store>| {
@@ -100,7 +102,7 @@ impl Keeper {
             let store = watched(serving.caches.store(&kind, &scope));
             (store, Key::from_parts(None, name))
         };
-        let secret = own.then(|| {
+        let secret = folder.is_none().then(|| {
             let name = webhook::secret_name(&description.name);
             let scope = Scope::all()
                 .namespace(namespace.clone())
@@ -125,6 +127,7 @@ impl Keeper {
         Self {
             serving: Arc::clone(serving),
             secret,
+            folder,
             trusting,
             woken,
             names: vec![host.clone(), format!("{host}.cluster.local")],
@@ -168,7 +171,13 @@ impl Keeper {
         trusted_since: &mut Option<Instant>,
     ) -> Result<Duration> {
         let Some((store, key)) = &self.secret else {
-            return Ok(Duration::MAX);
+            // Whoever put the certificate there may have put its CA there, too.
+            if let Some(folder) = &self.folder
+                && let Ok(bundle) = std::fs::read_to_string(folder.join("ca.crt"))
+            {
+                self.publish(&bundle).await?;
+            }
+            return Ok(RETRY);
         };
         let Some(secret) = store.get(key) else {
             warn!(secret = %key, "the Secret for the webhook certificate is missing: apply the manifests");

@@ -39,7 +39,7 @@ pub(super) async fn follow(folder: &Path, shown: &Shown) {
                     match shown.set(&found) {
                         Ok(()) => info!(folder = %folder.display(), "webhook certificate loaded"),
                         Err(error) => {
-                            warn!(%error, folder = %folder.display(), "kept the one before")
+                            warn!(%error, folder = %folder.display(), "kept the one before");
                         }
                     }
                     known = Some(found);

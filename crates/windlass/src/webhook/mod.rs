@@ -40,6 +40,7 @@ mod any;
 pub(crate) mod certificate;
 mod change;
 mod declare;
+mod hook;
 pub(crate) mod keeper;
 mod local;
 mod review;
@@ -49,16 +50,15 @@ mod server;
 pub(crate) mod serving;
 mod verdict;
 mod versions;
-mod webhook;
 
 pub use self::{
     any::AnyWebhook,
     declare::{DeclareWebhook, Lookup},
+    hook::Webhook,
     review::{Operation, Review},
     reviewer::{Defaulter, Validator},
     serving::{Certificates, HostWebhooks, WebhookServer, WebhookServing},
     verdict::Verdict,
     versions::Versions,
-    webhook::Webhook,
 };
 pub(crate) use self::{router::Router, versions::AnyVersions};

@@ -128,12 +128,15 @@ impl Serving {
 
     /// The watches that keep the certificate current: asked for before watches start.
     pub(crate) fn keeper(self: &Arc<Self>) -> Option<Keeper> {
-        let own = match &self.environment.webhooks {
-            WebhookServing::Service { certificates, .. } => *certificates == Certificates::Own,
-            WebhookServing::InProcess { .. } => true,
+        let folder = match &self.environment.webhooks {
+            WebhookServing::Service {
+                certificates: Certificates::Folder(folder),
+                ..
+            } => Some(folder.clone()),
+            WebhookServing::Service { .. } | WebhookServing::InProcess { .. } => None,
             WebhookServing::Url { .. } => return None,
         };
-        Some(Keeper::new(self, own))
+        Some(Keeper::new(self, folder))
     }
 
     /// Serves until the operator stops.

@@ -102,8 +102,12 @@ impl Kept {
             next,
             self.previous.as_deref(),
         ];
-        let all = all.into_iter().flatten().map(str::trim);
-        all.map(|pem| format!("{pem}\n")).collect()
+        let mut bundle = String::new();
+        for pem in all.into_iter().flatten() {
+            bundle.push_str(pem.trim());
+            bundle.push('\n');
+        }
+        bundle
     }
 
     /// Whether another CA is about to take over.
