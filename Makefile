@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /usr/bin/env bash
 REAL := scripts/real-control-plane
+APISERVER_TESTS := crates/windlass-apiserver/tests
 
 .PHONY: help
 help: ## list the targets
@@ -27,6 +28,18 @@ down: ## stop that cluster
 test: ## set up, build, and run all tests
 	@scripts/test
 
+.PHONY: kill-rounds
+kill-rounds: ## kill a writing API server 1,000 times, and look whether it lost anything
+	KILL_ROUNDS=1000 cargo test --release --locked -p windlass-apiserver --test killed -- --nocapture
+
+.PHONY: soak
+soak: ## send a million generated requests to the API server; print what it saw
+	SOAK_REQUESTS=1000000 cargo test --release --locked -p windlass-apiserver --test soak -- --ignored --nocapture
+
+.PHONY: bench-watchers
+bench-watchers: ## print how long after a write a thousand watchers have it
+	cargo test --release --locked -p windlass-apiserver --test fanout -- --ignored --nocapture
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check
@@ -47,6 +60,10 @@ kubectl: ## print the path of a usable kubectl, fetching one when there is none
 record: ## send the recorded suite to a real control plane and store its answers
 	@scripts/record
 
+.PHONY: fidelity
+fidelity: ## play random sequences on the real kube-apiserver and on ours, and compare
+	@scripts/fidelity
+
 .PHONY: real-workloads
 real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
 	@scripts/real-workloads
@@ -56,3 +73,16 @@ facts: ## write the table of facts about kinds anew, from the real control plane
 	@$(REAL) start --no-controllers >/dev/null
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
 	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json
+	@scripts/start-up-objects "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/objects.json
+	@scripts/protobuf 36.3 crates/windlass-apiserver/facts/protobuf.json
+
+.PHONY: openapi
+openapi: ## note anew what the real control plane says in /openapi/v2
+	@$(REAL) start --no-controllers >/dev/null
+	@scripts/openapi "$$(scripts/kubectl)" .real/kubeconfig $(APISERVER_TESTS)/openapi/definition.json $(APISERVER_TESTS)/openapi/real.json
+
+.PHONY: protobuf
+protobuf: ## write the protobuf bodies that tests read anew, with Kubernetes' own codecs
+	@scripts/protobuf-bodies 36.3 $(APISERVER_TESTS)/protobuf/bodies.jsonl
+	@scripts/protobuf-case 36.3 $(APISERVER_TESTS)/recorded/cases/protobuf.yaml \
+		$(APISERVER_TESTS)/recorded/cases/defaults.yaml $(APISERVER_TESTS)/protobuf/requests.yaml

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub mod script;
+
 /// How long anything in these tests may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 

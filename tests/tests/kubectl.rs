@@ -134,3 +134,130 @@ fn a_custom_resource_is_explained_and_checked() {
         "{message}"
     );
 }
+
+/// Commands that send built-in kinds as kubectl's own types, not as somebody's YAML.
+#[test]
+fn what_kubectl_makes_itself_is_created() {
+    let folder = Folder::new("creators");
+    folder.windlass_ok(&["up", "--no-node", "--detach"]);
+    let created: &[(&[&str], &str)] = &[
+        (&["namespace", "made"], "namespace/made created"),
+        (
+            &[
+                "deployment",
+                "web",
+                "--image=busybox",
+                "--replicas=2",
+                "--port=80",
+            ],
+            "deployment.apps/web created",
+        ),
+        (
+            &["configmap", "settings", "--from-literal=a=b"],
+            "configmap/settings created",
+        ),
+        (
+            &["secret", "generic", "password", "--from-literal=p=w"],
+            "secret/password created",
+        ),
+        (&["serviceaccount", "robot"], "serviceaccount/robot created"),
+        (
+            &["role", "reader", "--verb=get,list", "--resource=pods"],
+            "role.rbac.authorization.k8s.io/reader created",
+        ),
+        (
+            &[
+                "rolebinding",
+                "readers",
+                "--role=reader",
+                "--serviceaccount=default:robot",
+            ],
+            "rolebinding.rbac.authorization.k8s.io/readers created",
+        ),
+        (
+            &["clusterrole", "watcher", "--verb=watch", "--resource=nodes"],
+            "clusterrole.rbac.authorization.k8s.io/watcher created",
+        ),
+        (
+            &["service", "clusterip", "web", "--tcp=80:8080"],
+            "service/web created",
+        ),
+        (
+            &["job", "once", "--image=busybox", "--", "true"],
+            "job.batch/once created",
+        ),
+        (
+            &[
+                "cronjob",
+                "often",
+                "--image=busybox",
+                "--schedule=*/5 * * * *",
+            ],
+            "cronjob.batch/often created",
+        ),
+        (
+            &["ingress", "front", "--rule=example.com/=web:80"],
+            "ingress.networking.k8s.io/front created",
+        ),
+        (
+            &["quota", "some", "--hard=pods=10"],
+            "resourcequota/some created",
+        ),
+        (
+            &[
+                "poddisruptionbudget",
+                "careful",
+                "--selector=app=web",
+                "--min-available=1",
+            ],
+            "poddisruptionbudget.policy/careful created",
+        ),
+        (
+            &["priorityclass", "high", "--value=1000"],
+            "priorityclass.scheduling.k8s.io/high created",
+        ),
+    ];
+    for (arguments, wanted) in created {
+        let printed = folder.kubectl(&[&["create"], *arguments].concat());
+        assert!(printed.contains(wanted), "{arguments:?}: {printed}");
+    }
+    let image = folder.kubectl(&[
+        "get",
+        "deployment",
+        "web",
+        "-o",
+        "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].ports[0].containerPort}",
+    ]);
+    assert_eq!(image, "2 80");
+    assert!(
+        folder
+            .kubectl(&["run", "one", "--image=busybox"])
+            .contains("pod/one created")
+    );
+    folder.kubectl(&["expose", "deployment", "web", "--name=exposed", "--port=80"]);
+    folder.kubectl(&["autoscale", "deployment", "web", "--max=3"]);
+    folder.kubectl(&["set", "image", "deployment/web", "busybox=busybox:2"]);
+    folder.kubectl(&["scale", "deployment", "web", "--replicas=0"]);
+}
+
+#[test]
+fn kubectl_knows_who_it_is_and_what_it_may() {
+    let folder = Folder::new("rights");
+    folder.windlass_ok(&["up", "--no-node", "--detach"]);
+    assert_eq!(
+        folder.kubectl(&["auth", "can-i", "create", "pods"]),
+        "yes\n"
+    );
+    let listed = folder.kubectl(&["auth", "can-i", "--list"]);
+    assert!(listed.contains("*.*"), "{listed}");
+    let me = folder.kubectl(&["auth", "whoami"]);
+    assert!(
+        me.contains("Username") && me.contains("system:masters"),
+        "{me}"
+    );
+    folder.kubectl(&["create", "serviceaccount", "robot"]);
+    let token = folder.kubectl(&["create", "token", "robot", "--duration=20m"]);
+    assert_eq!(token.trim().split('.').count(), 3, "{token}");
+    let robot = folder.kubectl(&["auth", "whoami", "--as=system:serviceaccount:default:robot"]);
+    assert!(robot.contains("system:serviceaccounts"), "{robot}");
+}

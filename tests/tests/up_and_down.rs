@@ -88,10 +88,15 @@ fn killed_with_9_and_started_again_no_process_is_left_twice() {
         address,
         "an old kubeconfig goes on working"
     );
-    let new: Vec<i32> = ready_pods(&folder.status())
-        .iter()
-        .filter_map(|(_, ip)| memcached_pid(ip))
-        .collect();
+    // The same pods, run again: what was stored of them says for a moment that they still run.
+    let new = folder.until("every pod runs again", |status| {
+        let pids: Vec<i32> = ready_pods(status)
+            .iter()
+            .filter_map(|(_, ip)| memcached_pid(ip))
+            .filter(|pid| !old.contains(pid))
+            .collect();
+        (pids.len() == 3).then_some(pids)
+    });
     assert_eq!((old.len(), new.len()), (3, 3));
     assert!(old.iter().all(|pid| !exists(*pid)), "{old:?} are left over");
 }

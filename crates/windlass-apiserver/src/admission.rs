@@ -1,21 +1,22 @@
 //! Built-in admission: what a new object passes, and what it is given, before it is stored.
 
-use serde_json::{Map, Value, json};
+mod account;
+mod class;
+mod limits;
+mod priority;
+mod runtime;
+
+use serde_json::{Value, json};
 
 use crate::object::{self, meta, meta_mut};
-use crate::random::Random;
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, Store, TableName};
 
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// Namespaces that cannot be deleted.
 pub(crate) const IMMORTAL_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public"];
-/// Where a container finds its `ServiceAccount`'s token.
-const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Seconds a mounted token lives; an hour and a bit, so that renewal never comes late.
-const TOKEN_SECONDS: u64 = 3607;
-
 /// Runs every plug-in that has a say in the creation of this kind.
 pub(crate) fn admit(
     server: &ApiServer,
@@ -23,18 +24,86 @@ pub(crate) fn admit(
     namespace: &str,
     object: &mut Value,
 ) -> Result<()> {
-    namespace_lifecycle(server.store(), resource, namespace, meta(object, "name"))?;
+    // A name that is still to be generated is shown by its base.
+    let name = match meta(object, "name") {
+        "" => meta(object, "generateName"),
+        name => name,
+    };
+    namespace_lifecycle(server.store(), resource, namespace, name)?;
     if resource.is_custom() {
         return Ok(());
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => {
-            service_account(server.store(), server.random(), resource, namespace, object)?;
-            pod_defaults(object);
+            limits::admit(server.store(), namespace, object);
+            account::admit(server.store(), server.random(), resource, namespace, object)?;
+            priority::admit(server.store(), resource, object)?;
+            tolerate_failing_nodes(object);
+            runtime::admit(server.store(), resource, object)?;
         }
-        ("", "persistentvolumeclaims") => add_finalizer(object, "kubernetes.io/pvc-protection"),
+        ("", "persistentvolumeclaims") => {
+            class::default_storage(server.store(), object);
+            add_finalizer(object, "kubernetes.io/pvc-protection");
+        }
+        ("", "nodes") => taint_until_ready(object),
         ("", "persistentvolumes") => add_finalizer(object, "kubernetes.io/pv-protection"),
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            add_finalizer(object, "kubernetes.io/vac-protection");
+        }
+        ("networking.k8s.io", "ingresses") => class::default_ingress(server.store(), object),
         _ => {}
+    }
+    Ok(())
+}
+
+/// Refuses a new object that its kind allows and the cluster does not.
+pub(crate) fn validate(
+    server: &ApiServer,
+    resource: &Resource,
+    namespace: &str,
+    object: &Value,
+) -> Result<()> {
+    if resource.is("", "pods") || resource.is("", "persistentvolumeclaims") {
+        limits::check(server.store(), resource, namespace, object)?;
+    } else if resource.is("scheduling.k8s.io", "priorityclasses") {
+        priority::check_default(server.store(), resource, object, true)?;
+    }
+    Ok(())
+}
+
+/// What a change is given before it is looked at.
+pub(crate) fn admit_change(resource: &Resource, subresource: &str, new: &mut Value, old: &Value) {
+    if resource.is("", "pods") && subresource.is_empty() {
+        priority::keep(new, old);
+        tolerate_failing_nodes(new);
+    }
+}
+
+/// Refuses a deletion that the cluster does not allow.
+pub(crate) fn validate_delete(resource: &Resource, name: &str) -> Result<()> {
+    if resource.is("scheduling.k8s.io", "priorityclasses") {
+        priority::check_delete(resource, name)?;
+    }
+    Ok(())
+}
+
+/// What a plug-in says no with.
+fn refused(resource: &Resource, name: &str, why: &str) -> ApiError {
+    ApiError::forbidden(resource.subject(), name, why)
+}
+
+/// Refuses a change that its kind allows and the cluster does not.
+pub(crate) fn validate_change(
+    server: &ApiServer,
+    resource: &Resource,
+    new: &Value,
+    old: &Value,
+) -> Result<()> {
+    if resource.is("", "persistentvolumeclaims") {
+        class::check_growth(server.store(), resource, new, old)?;
+        limits::check(server.store(), resource, meta(new, "namespace"), new)?;
+    } else if resource.is("scheduling.k8s.io", "priorityclasses") {
+        priority::check_default(server.store(), resource, new, false)?;
     }
     Ok(())
 }
@@ -71,108 +140,41 @@ fn namespace_lifecycle(
     Ok(())
 }
 
-/// A pod runs as a `ServiceAccount` that exists, and gets its token mounted unless it or the
-/// account says no.
-fn service_account(
-    store: &Store,
-    random: &Random,
-    resource: &Resource,
-    namespace: &str,
-    pod: &mut Value,
-) -> Result<()> {
-    let pod_name = meta(pod, "name").to_owned();
-    let Some(spec) = pod["spec"].as_object_mut() else {
-        return Ok(());
-    };
-    let name = spec.get("serviceAccountName").and_then(Value::as_str);
-    let name = name
-        .filter(|name| !name.is_empty())
-        .unwrap_or("default")
-        .to_owned();
-    spec.insert("serviceAccountName".into(), name.as_str().into());
-    spec.insert("serviceAccount".into(), name.as_str().into());
-    let accounts = TableName::new("", "serviceaccounts");
-    let Some(account) = store.get(&accounts, &Key::new(namespace, &name)) else {
-        let why = format!(
-            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
-        );
-        return Err(ApiError::forbidden(resource.subject(), &pod_name, &why));
-    };
-    let account = account.value();
-    let automount = spec
-        .get("automountServiceAccountToken")
-        .or(account.get("automountServiceAccountToken"));
-    if automount != Some(&Value::Bool(false)) {
-        mount_token(spec, random);
-    }
-    Ok(())
-}
-
-fn mount_token(spec: &mut Map<String, Value>, random: &Random) {
-    // A webhook may have added a container after the volume was made.
-    let volumes = spec.get("volumes").and_then(Value::as_array);
-    let known = volumes.into_iter().flatten().find_map(|volume| {
-        let name = volume["name"].as_str()?;
-        name.starts_with("kube-api-access-")
-            .then(|| name.to_owned())
-    });
-    let is_new = known.is_none();
-    let volume = known.unwrap_or_else(|| format!("kube-api-access-{}", random.name_suffix()));
-    let mut mounted = false;
-    for list in ["initContainers", "containers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
-        for container in containers
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object_mut)
-        {
-            let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
-            let Some(mounts) = mounts.as_array_mut() else {
-                continue;
-            };
-            if mounts.iter().all(|mount| mount["mountPath"] != TOKEN_PATH) {
-                mounts.push(json!({"name": volume, "readOnly": true, "mountPath": TOKEN_PATH}));
-                mounted = true;
-            }
-        }
-    }
-    if !mounted || !is_new {
-        return;
-    }
-    let namespace = json!({"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}});
-    let token = json!({"name": volume, "projected": {"defaultMode": 420, "sources": [
-        {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [namespace]}},
-    ]}});
-    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
-    if let Some(volumes) = volumes.as_array_mut() {
-        volumes.push(token);
-    }
-}
-
-/// The default priority, and the tolerations that keep a pod for five minutes on a node that fails.
-fn pod_defaults(pod: &mut Value) {
+/// A pod stays for five minutes on a node that fails, unless it says otherwise.
+fn tolerate_failing_nodes(pod: &mut Value) {
     let Some(spec) = pod["spec"].as_object_mut() else {
         return;
     };
-    spec.entry("priority").or_insert(0.into());
-    spec.entry("preemptionPolicy")
-        .or_insert("PreemptLowerPriority".into());
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Some(tolerations) = tolerations.as_array_mut() {
-        for key in [
-            "node.kubernetes.io/not-ready",
-            "node.kubernetes.io/unreachable",
-        ] {
+        for key in [NOT_READY, "node.kubernetes.io/unreachable"] {
             let covered = tolerations.iter().any(|toleration| {
-                (toleration["key"] == key || toleration.get("key").is_none())
-                    && (toleration["effect"] == "NoExecute" || toleration.get("effect").is_none())
+                let unset = |field: &str| toleration[field].as_str().is_none_or(str::is_empty);
+                (toleration["key"] == key || unset("key"))
+                    && (toleration["effect"] == "NoExecute" || unset("effect"))
             });
             if !covered {
                 tolerations.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
             }
         }
+    }
+}
+
+/// Nothing is sent to a new node until somebody has seen that it is ready.
+fn taint_until_ready(node: &mut Value) {
+    let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+    if !node["spec"].is_object() {
+        node["spec"] = json!({});
+    }
+    let taints = &mut node["spec"]["taints"];
+    match taints.as_array_mut() {
+        Some(taints) => {
+            let there = |one: &Value| one["key"] == NOT_READY && one["effect"] == "NoSchedule";
+            if !taints.iter().any(there) {
+                taints.push(taint);
+            }
+        }
+        None => *taints = json!([taint]),
     }
 }
 

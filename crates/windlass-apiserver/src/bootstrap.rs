@@ -1,8 +1,10 @@
-//! What every cluster starts with: its namespaces, and the roles and bindings without which nobody
-//! but the administrator could do anything.
+//! What every cluster starts with: its namespaces, the `kubernetes` Service and the range addresses
+//! come from, priorities of requests and pods, the API groups, and the roles and bindings without
+//! which nobody but the administrator could do anything.
 //!
-//! The roles are `facts/roles.json`, read off the real server by `scripts/roles`. What they mean is
-//! worked out once per process: a test starts many servers.
+//! The roles are `facts/roles.json`, read off the real server by `scripts/roles`; the rest is
+//! `facts/objects.json`, by `scripts/start-up-objects`. What roles mean is worked out once per
+//! process: a test starts many servers.
 
 use std::sync::LazyLock;
 
@@ -11,9 +13,14 @@ use serde_json::{Value, json};
 use crate::auth::rbac;
 use crate::object::{meta, set_meta};
 use crate::server::ApiServer;
+use crate::services;
 use crate::store::{Key, TableName};
 
-const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+/// Everything but roles and bindings.
+static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../facts/objects.json"))
+        .expect("facts/objects.json is generated and checked in: it parses")
+});
 
 /// The roles and bindings, with the rules of aggregated roles filled in.
 static ROLES: LazyLock<Vec<(TableName, Value)>> = LazyLock::new(|| {
@@ -41,35 +48,58 @@ pub(crate) fn policy() -> rbac::Policy {
 
 /// Stores what every cluster has.
 pub(crate) fn run(server: &ApiServer) {
-    let selectable = ["status.phase".to_owned()];
-    for name in NAMESPACES {
-        let namespace = json!({
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {
-                "name": name,
-                "labels": {"kubernetes.io/metadata.name": name},
-            },
-            "spec": {"finalizers": ["kubernetes"]},
-            "status": {"phase": "Active"},
+    let known = server.registry().known();
+    for object in OBJECTS.iter() {
+        let resource = known.all().find(|resource| {
+            object["kind"] == *resource.kind && object["apiVersion"] == *resource.api_version()
         });
-        store(
-            server,
-            &TableName::new("", "namespaces"),
-            namespace,
-            &selectable,
-        );
+        let Some(resource) = resource else {
+            continue;
+        };
+        let mut object = object.clone();
+        set_times(&mut object, &server.clock().now_seconds());
+        match resource.plural.as_str() {
+            "servicecidrs" => object["spec"]["cidrs"] = json!([server.service_range().to_string()]),
+            "services" => set_address(server, &mut object),
+            _ => {}
+        }
+        store(server, &resource.table, object, &resource.selectable);
     }
     for (table, object) in ROLES.iter() {
         store(server, table, object.clone(), &[]);
     }
 }
 
+/// The `kubernetes` Service has the first address of the range.
+fn set_address(server: &ApiServer, service: &mut Value) {
+    let address = server.service_range().first().to_string();
+    service["spec"]["clusterIPs"] = json!([address]);
+    service["spec"]["clusterIP"] = address.as_str().into();
+    services::claim(server, service, &address);
+}
+
+/// What the facts leave out: when it was written, and since when it holds.
+fn set_times(object: &mut Value, now: &str) {
+    for (list, field) in [
+        ("/metadata/managedFields", "time"),
+        ("/status/conditions", "lastTransitionTime"),
+    ] {
+        let entries = object.pointer_mut(list).and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten() {
+            entry[field] = now.into();
+        }
+    }
+}
+
 fn store(server: &ApiServer, table: &TableName, mut object: Value, selectable: &[String]) {
+    let key = Key::new(meta(&object, "namespace"), meta(&object, "name"));
+    // A store that outlived its server has most of it already.
+    if server.store().get(table, &key).is_some() {
+        return;
+    }
     set_meta(&mut object, "uid", Some(server.random().uid().into()));
     let now = server.clock().now_seconds();
     set_meta(&mut object, "creationTimestamp", Some(now.into()));
-    let key = Key::new(meta(&object, "namespace"), meta(&object, "name"));
-    // The store is new, so the name is free.
+    // The name is free: nobody else uses the store yet.
     let _ = server.store().create(table, key, object, selectable);
 }

@@ -37,6 +37,7 @@ pub(crate) fn paths(known: &Known) -> Value {
         "/apis",
         "/healthz",
         "/livez",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
         "/version",
@@ -117,7 +118,7 @@ fn api_group(name: &str, versions: &[String]) -> Value {
 /// `/api/v1` and `/apis/<group>/<version>`.
 pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Answer> {
     let Some(resources) = known.of_version(group, version) else {
-        return if known.is_path(group, version) {
+        return if Known::is_path(group) {
             Err(ApiError::resource_not_found())
         } else {
             Ok(Answer::no_such_path())

@@ -1,6 +1,39 @@
 //! core/v1 and events.k8s.io/v1 events: one store, two spellings. They are kept in core's.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
+
+use crate::resource::Resource;
+use crate::server::ApiServer;
+use crate::store::Stored;
+
+/// How long an event is kept unless the server is told otherwise.
+pub(crate) const TTL: Duration = Duration::from_hours(1);
+
+/// Forgets an event some time after it was written last; watches see it go.
+pub(crate) fn expire_later(server: &ApiServer, resource: &Resource, stored: &Stored) {
+    // Outside of a runtime there is no time that could pass.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    let (key, revision) = (stored.key.clone(), stored.revision);
+    let (table, selectable) = (resource.table.clone(), resource.selectable.clone());
+    let (ttl, server) = (server.event_ttl(), server.downgrade());
+    runtime.spawn(async move {
+        tokio::time::sleep(ttl).await;
+        let Some(server) = server.upgrade() else {
+            return;
+        };
+        let found = server.store().get(&table, &key);
+        if let Some(found) = found.filter(|found| found.revision == revision) {
+            // Somebody who is quicker has written or deleted it: then this is not its time.
+            let _ = server
+                .store()
+                .delete(&table, key, revision, found.value(), &selectable);
+        }
+    });
+}
 
 /// Fields that only their names differ in: core's, then events.k8s.io's.
 const NAMES: &[(&str, &str)] = &[
@@ -13,14 +46,29 @@ const NAMES: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
+/// Who tells of it: core says so even when nobody does.
+const REPORTER: &[&str] = &["reportingController", "reportingInstance"];
+
 /// Turns an events.k8s.io/v1 event into the stored form.
 pub(crate) fn to_core(event: &mut Value) {
     rename(event, "v1", |(core, new)| (new, core));
+    if let Some(map) = event.as_object_mut() {
+        for field in ["reportingComponent", "reportingInstance"] {
+            map.entry(field).or_insert_with(|| "".into());
+        }
+    }
 }
 
 /// Turns a stored event into an events.k8s.io/v1 one.
 pub(crate) fn from_core(event: &mut Value) {
     rename(event, "events.k8s.io/v1", |(core, new)| (core, new));
+    if let Some(map) = event.as_object_mut() {
+        for field in REPORTER {
+            if map.get(*field).is_some_and(|value| value == "") {
+                map.remove(*field);
+            }
+        }
+    }
 }
 
 /// The stored path of a field of an events.k8s.io/v1 event.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
+use crate::types::{Field, GRANULAR, ListKind, PatchRule, Scalar, Type};
 
 /// The version of Kubernetes the facts were read from.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
@@ -44,15 +44,30 @@ impl Facts {
 
     /// The fields of a type that are on the wire even when nobody set them, and what they hold then.
     pub(crate) fn zeros_of(&self, name: &str) -> Option<&Map<String, Value>> {
-        self.zeros.get(name)
+        self.zeros.get(name.strip_prefix(GRANULAR).unwrap_or(name))
     }
 
     fn from_raw(raw: RawFacts, zeros: HashMap<String, Map<String, Value>>) -> Self {
-        let types = raw
+        let mut types: HashMap<String, Type> = raw
             .types
             .iter()
             .map(|(name, ty)| (name.clone(), ty.to_type(name)))
             .collect();
+        for (name, ty) in &raw.types {
+            if let Type::Struct {
+                fields,
+                atomic: true,
+                open,
+            } = ty.to_type(name)
+            {
+                let granular = Type::Struct {
+                    fields,
+                    atomic: false,
+                    open,
+                };
+                types.insert(format!("{GRANULAR}{name}"), granular);
+            }
+        }
         Self {
             version: raw.version,
             groups: raw.groups,
@@ -160,11 +175,20 @@ pub(crate) struct RawField {
 
 /// Types whose published form says less than is known about them.
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 
 impl RawType {
     fn to_type(&self, name: &str) -> Type {
         match &self.fields {
             _ if name == QUANTITY => Type::Scalar(Scalar::Quantity),
+            _ if name == MICRO_TIME => Type::Scalar(Scalar::MicroTime),
+            // Somebody else's object: whole or not at all.
+            _ if name == RAW_EXTENSION => Type::Struct {
+                fields: BTreeMap::new(),
+                atomic: true,
+                open: true,
+            },
             Some(fields) => Type::Struct {
                 fields: fields
                     .iter()
@@ -193,6 +217,10 @@ impl RawField {
     fn to_type(&self) -> Type {
         let atomic = self.map.as_deref() == Some("atomic");
         match self.t.as_deref() {
+            Some("ref") if self.map.as_deref() == Some("granular") => {
+                let name = self.reference.as_deref().unwrap_or_default();
+                Type::Named(format!("{GRANULAR}{name}"))
+            }
             Some("ref") => Type::Named(self.reference.clone().unwrap_or_default()),
             Some("string") if self.format.as_deref() == Some("date-time") => {
                 Type::Scalar(Scalar::Time)

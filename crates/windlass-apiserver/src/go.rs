@@ -20,8 +20,73 @@ pub(crate) fn plus_v(value: &Value) -> String {
                 .collect();
             format!("map[{}]", entries.join(" "))
         }
+        Value::Number(number) if number.is_f64() => float(number.as_f64().unwrap_or_default()),
         other => other.to_string(),
     }
+}
+
+/// What `%#v` prints of a decoded value.
+pub(crate) fn sharp_v(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            format!(
+                "[]interface {{}}{{{}}}",
+                joined(items.iter().map(sharp_v).collect())
+            )
+        }
+        Value::Object(map) => {
+            let entry = |(key, value): (&String, &Value)| format!("{key:?}:{}", sharp_v(value));
+            format!(
+                "map[string]interface {{}}{{{}}}",
+                joined(map.iter().map(entry).collect())
+            )
+        }
+        other => other.to_string(),
+    }
+}
+
+/// `fmt.Sprint(number)` of a float64.
+pub(crate) fn float(number: f64) -> String {
+    if number != 0.0 && !(1e-5..1e21).contains(&number.abs()) {
+        let text = format!("{number:e}");
+        // Go gives an exponent its sign and two digits.
+        if let Some((digits, exponent)) = text.split_once('e') {
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(rest) => ('-', rest),
+                None => ('+', exponent),
+            };
+            return format!("{digits}e{sign}{exponent:0>2}");
+        }
+    }
+    number.to_string()
+}
+
+/// Why Go would not take a regular expression.
+pub(crate) fn regex_error(pattern: &str) -> Result<(), String> {
+    let Err(error) = regex::Regex::new(pattern) else {
+        return Ok(());
+    };
+    let count = |c: char| pattern.matches(c).count();
+    Err(if count('(') > count(')') {
+        format!("error parsing regexp: missing closing ): `{pattern}`")
+    } else if count(')') > count('(') {
+        format!("error parsing regexp: unexpected ): `{pattern}`")
+    } else if count('[') > count(']') {
+        let from = pattern.find('[').unwrap_or_default();
+        format!(
+            "error parsing regexp: missing closing ]: `{}`",
+            &pattern[from..]
+        )
+    } else {
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or_default();
+        format!(
+            "error parsing regexp: {}",
+            why.trim_start_matches("error: ")
+        )
+    })
 }
 
 /// The name of a type in a decoding error: `int32`, `map[string]string`, `[]v1.Container`.
@@ -49,6 +114,7 @@ pub(crate) fn type_name(ty: &Type) -> String {
             Scalar::IntOrString => "intstr.IntOrString",
             Scalar::Quantity => "resource.Quantity",
             Scalar::Time => "v1.Time",
+            Scalar::MicroTime => "v1.MicroTime",
         }
         .to_owned(),
         Type::Map { value, .. } => format!("map[string]{}", type_name(value)),
@@ -67,6 +133,19 @@ pub(crate) fn json_kind(value: &Value) -> String {
         Value::Bool(_) => "bool".to_owned(),
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),
+    }
+}
+
+/// What `reflect` calls the type of a decoded JSON value.
+pub(crate) fn reflected(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::String(_) => "string",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

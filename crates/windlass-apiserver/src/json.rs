@@ -1,9 +1,12 @@
 //! JSON and YAML bodies as trees, telling of fields that are said twice.
 
+mod syntax;
+
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 /// How deep a body may be nested. What is stored adds some levels of its own, and must still be
 /// readable by everybody: most JSON readers stop at 128.
@@ -17,8 +20,16 @@ pub(crate) struct Document {
     pub(crate) duplicates: Vec<String>,
 }
 
-/// Reads JSON.
+/// Reads JSON, also with bytes in its texts that stand for no character: they are replaced, as Go
+/// does.
 pub(crate) fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
+    read_json(bytes).or_else(|error| match syntax::mended(bytes) {
+        Some(mended) if syntax::check(bytes, MAX_DEPTH).is_ok() => read_json(&mended),
+        _ => Err(error),
+    })
+}
+
+fn read_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
     let mut duplicates = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Tree::root(&mut duplicates).deserialize(&mut reader)?;
@@ -28,7 +39,8 @@ pub(crate) fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
 
 /// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys.
 pub(crate) fn from_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
-    serde_saphyr::from_str::<Plain>(text).map(|plain| plain.0)
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    serde_saphyr::from_str_with_options::<Plain>(text, options).map(|plain| plain.0)
 }
 
 struct Plain(Value);
@@ -44,47 +56,9 @@ impl<'de> de::Deserialize<'de> for Plain {
 
 /// How Go names what went wrong with a JSON text.
 pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    if error.is_data() {
-        return error.to_string();
-    }
-    let line = bytes
-        .split(|byte| *byte == b'\n')
-        .nth(error.line().saturating_sub(1));
-    let found = line
-        .and_then(|line| line.get(error.column().saturating_sub(1)))
-        .map_or('?', |byte| char::from(*byte));
-    let found = match u32::from(found) {
-        code @ (0..0x20 | 0x7f) => format!("\\x{code:02x}"),
-        code @ 0x80..0xa0 => format!("\\u{code:04x}"),
-        _ => found.to_string(),
-    };
-    if let Some((literal, expected)) = begun_literal(line.unwrap_or_default(), error.column()) {
-        return format!(
-            "invalid character '{found}' in literal {literal} (expecting '{expected}')"
-        );
-    }
-    format!("invalid character '{found}' looking for beginning of value")
-}
-
-/// A literal that was begun just before the column, and the letter that should have followed.
-fn begun_literal(line: &[u8], column: usize) -> Option<(&'static str, char)> {
-    let before = line.get(..column.saturating_sub(1))?;
-    let start = before
-        .iter()
-        .rposition(|byte| !byte.is_ascii_lowercase())
-        .map_or(0, |place| place + 1);
-    let begun = std::str::from_utf8(before.get(start..)?).ok()?;
-    if begun.is_empty() {
-        return None;
-    }
-    let literal = ["true", "false", "null"]
-        .into_iter()
-        .find(|literal| literal.starts_with(begun))?;
-    let expected = literal.chars().nth(begun.len())?;
-    Some((literal, expected))
+    syntax::check(bytes, MAX_DEPTH)
+        .err()
+        .unwrap_or_else(|| error.to_string())
 }
 
 /// How deep a tree is nested.

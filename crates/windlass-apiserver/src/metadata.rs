@@ -16,19 +16,31 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// What is wrong with the metadata of a new object.
 pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
     let check = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces" | "services") if !resource.is_custom() => names::label_errors,
+        ("", "namespaces" | "services") | ("apps", "statefulsets") if !resource.is_custom() => {
+            names::label_errors
+        }
+        ("networking.k8s.io", "ipaddresses") if !resource.is_custom() => {
+            crate::validation::address_name_errors
+        }
         ("rbac.authorization.k8s.io", _) if !resource.is_custom() => names::segment_errors,
         _ => names::subdomain_errors,
     };
-    let name = meta(object, "name");
-    let mut causes = if name.is_empty() {
-        vec![field::required(
+    let (name, base) = (meta(object, "name"), meta(object, "generateName"));
+    let mut causes = Vec::new();
+    if !base.is_empty() {
+        // A base may end in a dash, as something follows.
+        let masked = base.strip_suffix('-').map(|start| format!("{start}a"));
+        let wrong = check(masked.as_deref().unwrap_or(base));
+        causes.extend(invalid("metadata.generateName", base, wrong));
+    }
+    if name.is_empty() {
+        causes.push(field::required(
             "metadata.name",
             "name or generateName is required",
-        )]
+        ));
     } else {
-        invalid("metadata.name", name, check(name)).collect()
-    };
+        causes.extend(invalid("metadata.name", name, check(name)));
+    }
     causes.extend(common_causes(object));
     if !resource.is_custom() {
         causes.extend(finalizer_causes(object));
@@ -110,7 +122,7 @@ fn invalid(
 }
 
 /// Built-in kinds want a domain in the name of a finalizer that is not Kubernetes' own.
-fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
+pub(crate) fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
     let named = finalizers(object).into_iter().enumerate();
     named
         .filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name))

@@ -41,6 +41,23 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
+    /// Nothing.
+    pub(crate) const ZERO: Self = Self {
+        nanos: 0,
+        form: Form::Decimal,
+    };
+
+    /// The amount as a whole number, rounded away from zero.
+    pub(crate) fn units(self) -> i128 {
+        let whole = self.nanos / NANO;
+        whole + self.nanos.signum() * i128::from(self.nanos % NANO != 0)
+    }
+
+    /// Whether nothing is left over.
+    pub(crate) fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+
     /// Reads a quantity; `None` when the text is none.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text
@@ -68,6 +85,74 @@ impl Quantity {
             nanos: if negative { -nanos } else { nanos },
             form,
         })
+    }
+}
+
+impl Quantity {
+    pub(crate) fn is_negative(&self) -> bool {
+        self.nanos < 0
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        self.nanos == 0
+    }
+
+    /// In thousandths, rounded up.
+    pub(crate) fn milli(&self) -> i128 {
+        let unit = NANO / 1000;
+        self.nanos.div_euclid(unit) + i128::from(self.nanos.rem_euclid(unit) != 0)
+    }
+
+    /// Rounded up to thousandths: nobody is given less than that.
+    pub(crate) fn rounded_to_milli(self) -> Self {
+        Self {
+            nanos: self.milli().saturating_mul(NANO / 1000),
+            ..self
+        }
+    }
+
+    /// As a number for people, who forgive its rounding.
+    #[allow(clippy::cast_precision_loss, reason = "it is shown with six places")]
+    pub(crate) fn as_f64(&self) -> f64 {
+        self.milli() as f64 / 1000.0
+    }
+
+    /// How many times the other it is.
+    #[allow(clippy::cast_precision_loss, reason = "it is shown with six places")]
+    pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
+        self.milli() as f64 / other.milli() as f64
+    }
+
+    pub(crate) fn is_multiple_of(&self, other: &Self) -> bool {
+        other.nanos > 0 && self.nanos % other.nanos == 0
+    }
+
+    /// Both together, written as the first is, unless that is nothing.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            nanos: self.nanos.saturating_add(other.nanos),
+            form: if self.is_zero() {
+                other.form
+            } else {
+                self.form
+            },
+        }
+    }
+}
+
+/// Why a text that cannot be parsed is no quantity: it has not the form of one, or no known suffix.
+pub(crate) fn problem(text: &str) -> &'static str {
+    let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = rest.strip_prefix('.').unwrap_or(rest);
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = rest.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    if text.is_empty() || !rest.is_empty() {
+        MALFORMED
+    } else {
+        "unable to parse quantity's suffix"
     }
 }
 

@@ -37,7 +37,8 @@ impl Registry {
         let mut known = Known::default();
         for facts in facts::get().resources.iter().filter(|facts| {
             let has = |wanted: &str| facts.verbs.iter().any(|verb| verb == wanted);
-            has("create") && (has("list") || is_review(&facts.group, &facts.plural))
+            let asked = is_review(&facts.group, &facts.plural) || facts.plural == "bindings";
+            has("create") && (has("list") || asked)
         }) {
             let resource = Arc::new(Resource::from_facts(facts));
             let address = address(&resource);
@@ -154,12 +155,9 @@ impl Known {
         (found.namespaced || request.namespace.is_none()).then(|| found.clone())
     }
 
-    /// Whether the path of a version leads anywhere: every version of a built-in group does, if only
-    /// to a Status that says no; of other groups, those that are served.
-    pub(crate) fn is_path(&self, group: &str, version: &str) -> bool {
+    /// Whether a path of a group leads anywhere: in a built-in group every one does, if only to a
+    /// Status that says no; in others, those that are served.
+    pub(crate) fn is_path(group: &str) -> bool {
         facts::get().groups.iter().any(|known| known.name == group)
-            || self
-                .all()
-                .any(|resource| resource.group == group && resource.version == version)
     }
 }

@@ -12,8 +12,18 @@ use crate::store::TableName;
 use crate::types::Type;
 
 /// Subresources this server implements; others are not advertised.
-pub(crate) const SERVED_SUBRESOURCES: &[&str] =
-    &["status", "scale", "binding", "finalize", "log", "token"];
+pub(crate) const SERVED_SUBRESOURCES: &[&str] = &[
+    "approval",
+    "binding",
+    "ephemeralcontainers",
+    "eviction",
+    "finalize",
+    "log",
+    "resize",
+    "scale",
+    "status",
+    "token",
+];
 
 /// A subresource and what its body is.
 #[derive(Clone, Debug)]
@@ -145,6 +155,11 @@ impl Resource {
     /// Whether this is the built-in resource of that group and plural.
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
         self.plural == plural && self.group == group && !self.is_custom()
+    }
+
+    /// Whether this is the version of autoscalers that is made from another.
+    pub(crate) fn is_old_autoscaler(&self) -> bool {
+        self.version == "v1" && self.is("autoscaling", "horizontalpodautoscalers")
     }
 
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {

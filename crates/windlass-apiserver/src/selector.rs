@@ -41,7 +41,9 @@ impl Selector {
         for (field, ..) in &mut fields {
             let stored = resource.stored_field(field);
             let known = matches!(field.as_str(), "metadata.name")
-                || (field == "metadata.namespace" && resource.namespaced);
+                || (field == "metadata.namespace"
+                    && (resource.namespaced
+                        || (resource.selectable.is_empty() && !resource.is_custom())));
             if !known && !resource.selectable.contains(&stored) {
                 let plain = resource.selectable.is_empty() && !resource.is_custom();
                 return Err(ApiError::bad_request(if plain {
@@ -82,6 +84,12 @@ impl Selector {
         Self { labels, fields }
     }
 
+    /// Leaves only the object of this name.
+    pub(crate) fn require_name(&mut self, name: &str) {
+        let field = "metadata.name".to_owned();
+        self.fields.push((field, name.to_owned(), true));
+    }
+
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -97,11 +105,15 @@ impl Selector {
                 let found = match field.as_str() {
                     "metadata.name" => object.key.name(),
                     "metadata.namespace" => object.key.namespace(),
-                    _ => object
-                        .fields
-                        .iter()
-                        .find(|(known, _)| **known == **field)
-                        .map_or("", |(_, value)| value),
+                    _ => {
+                        let known = object.fields.iter().find(|(known, _)| **known == **field);
+                        let Some((_, value)) = known else {
+                            // It was stored before anybody could ask for this field.
+                            let found = crate::store::field_text(&object.value(), field);
+                            return (found == *wanted) == *equal;
+                        };
+                        value
+                    }
                 };
                 (found == wanted) == *equal
             })
@@ -320,8 +332,14 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
 }
 
 fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
-    text.split(',')
+    let mut clauses: Vec<&str> = text
+        .split(',')
         .filter(|clause| !clause.is_empty())
+        .collect();
+    // In this order Kubernetes reads them, and complains about the first it cannot read.
+    clauses.sort_unstable();
+    clauses
+        .into_iter()
         .map(|clause| {
             let (field, value, equal) = if let Some((field, value)) = clause.split_once("!=") {
                 (field, value, false)
@@ -329,7 +347,7 @@ fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
                 (field, value.strip_prefix('=').unwrap_or(value), true)
             } else {
                 return Err(ApiError::bad_request(format!(
-                    "invalid selector: '{clause}'; can't understand '{clause}'"
+                    "invalid selector: '{text}'; can't understand '{clause}'"
                 )));
             };
             Ok((field.to_owned(), value.to_owned(), equal))

@@ -1,9 +1,11 @@
 //! The server as a value: what it holds, how it is made, and how it is reached without a socket.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -11,13 +13,14 @@ use http::{Request, Response, StatusCode};
 use crate::auth::rbac::Rbac;
 use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
-use crate::http::{Body, ResourceRequest};
+use crate::http::{Body, ResourceRequest, Room};
 use crate::node::NodeClient;
+use crate::openapi::Whole;
 use crate::random::Random;
 use crate::registry::Registry;
-use crate::services::ServiceRange;
+use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
-use crate::store::Store;
+use crate::store::{StorageError, Store};
 use crate::webhook::{TlsTransport, WebhookTransport};
 
 /// How a request ended.
@@ -88,8 +91,21 @@ pub struct Config {
     pub nodes: Option<NodeClient>,
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
+    /// How long events are kept after they were written last.
+    pub event_ttl: Duration,
+    /// How long a list of the past can be read, at least: the next pages of a list, and what asks
+    /// for an exact version.
+    pub compaction_interval: Duration,
+    /// How long a watch lasts that does not say so: this long at least, twice as long at most.
+    pub min_request_timeout: Duration,
     /// What watches the server's edges.
     pub hooks: Option<Arc<dyn Hooks>>,
+    /// How many requests that only read are served at a time; 0 is any number.
+    pub max_requests_in_flight: usize,
+    /// How many that write.
+    pub max_mutating_requests_in_flight: usize,
+    /// How many connections are open at a time; `None` leaves the process some of its files.
+    pub max_connections: Option<usize>,
     /// How webhooks are reached.
     pub webhooks: Arc<dyn WebhookTransport>,
 }
@@ -102,7 +118,13 @@ impl Default for Config {
             service_range: ServiceRange::default(),
             nodes: None,
             service_account_key: None,
+            event_ttl: crate::event::TTL,
+            compaction_interval: Duration::from_mins(5),
+            min_request_timeout: Duration::from_mins(30),
             hooks: None,
+            max_requests_in_flight: 400,
+            max_mutating_requests_in_flight: 200,
+            max_connections: None,
             webhooks: Arc::new(TlsTransport::default()),
         }
     }
@@ -112,26 +134,63 @@ impl Default for Config {
 #[derive(Clone)]
 pub struct ApiServer(Arc<Inner>);
 
+/// A server that may be gone.
+pub(crate) struct WeakServer(std::sync::Weak<Inner>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<ApiServer> {
+        self.0.upgrade().map(ApiServer)
+    }
+}
+
 struct Inner {
     store: Store,
     registry: Registry,
     accounts: Accounts,
     rbac: Rbac,
+    allocations: Allocations,
+    openapi: Whole,
+    room: Room,
     config: Config,
 }
 
 impl ApiServer {
-    /// A server with nothing stored but the namespaces and roles every cluster has.
+    /// A server with nothing stored but the namespaces and roles every cluster has, in memory.
     pub fn new(config: Config) -> Self {
-        let server = Self(Arc::new(Inner {
-            store: Store::new(),
+        let store = Store::new(config.compaction_interval);
+        let server = Self::with_store(config, store);
+        crate::bootstrap::run(&server);
+        server
+    }
+
+    /// A server that keeps what it stores in `folder`, and has what was kept there. Whatever it
+    /// acknowledges is durable. The folder must be used by one server at a time.
+    pub fn open(config: Config, folder: &Path) -> Result<Self, StorageError> {
+        let store = Store::kept_in(folder, config.compaction_interval)?;
+        let server = Self::with_store(config, store);
+        crate::bootstrap::run(&server);
+        crate::restore::run(&server);
+        server
+            .store()
+            .flush()
+            .map_err(|lost| StorageError::not_written(folder, &lost.0))?;
+        Ok(server)
+    }
+
+    fn with_store(config: Config, store: Store) -> Self {
+        Self(Arc::new(Inner {
+            store,
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
             rbac: Rbac::new(crate::bootstrap::policy()),
+            allocations: Allocations::default(),
+            openapi: Whole::default(),
+            room: Room::new(
+                config.max_requests_in_flight,
+                config.max_mutating_requests_in_flight,
+            ),
             config,
-        }));
-        crate::bootstrap::run(&server);
-        server
+        }))
     }
 
     /// The server without a socket, as seen by `identity`: a [`tower::Service`] for `kube::Client::new`.
@@ -171,6 +230,22 @@ impl ApiServer {
         &self.0.rbac
     }
 
+    pub(crate) fn allocations(&self) -> &Allocations {
+        &self.0.allocations
+    }
+
+    pub(crate) fn openapi(&self) -> &Whole {
+        &self.0.openapi
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    pub(crate) fn max_connections(&self) -> Option<usize> {
+        self.0.config.max_connections
+    }
+
     pub(crate) fn clock(&self) -> &Clock {
         &self.0.config.clock
     }
@@ -179,8 +254,21 @@ impl ApiServer {
         &self.0.config.random
     }
 
+    pub(crate) fn min_request_timeout(&self) -> Duration {
+        self.0.config.min_request_timeout
+    }
+
     pub(crate) fn service_range(&self) -> ServiceRange {
         self.0.config.service_range
+    }
+
+    pub(crate) fn event_ttl(&self) -> std::time::Duration {
+        self.0.config.event_ttl
+    }
+
+    /// A way back to the server that does not keep it alive.
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn nodes(&self) -> Option<&NodeClient> {

@@ -62,6 +62,15 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is not shown at all.
+    pub(crate) fn invalid_hidden(field: impl Into<String>, detail: &str) -> Cause {
+        cause(
+            "FieldValueInvalid",
+            field,
+            format!("Invalid value: {detail}"),
+        )
+    }
+
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Cause {
         cause("FieldValueNotFound", field, format!("Not found: {value}"))
     }
@@ -111,11 +120,28 @@ pub(crate) mod field {
         )
     }
 
+    /// The same for a value that is shown in another form than its JSON.
+    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: &str) -> Cause {
+        cause(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {shown}"),
+        )
+    }
+
+    /// The same for a value that is not shown at all.
+    pub(crate) fn duplicate_hidden(field: impl Into<String>) -> Cause {
+        cause("FieldValueDuplicate", field, "Duplicate value".to_owned())
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
         cause(
             "FieldValueTooLong",
             field,
-            format!("Too long: may not be more than {max} bytes"),
+            format!(
+                "Too long: may not be more than {max} {}",
+                if max == 1 { "byte" } else { "bytes" }
+            ),
         )
     }
 
@@ -136,6 +162,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
+    /// Where a list that broke off can go on.
+    pub(crate) continuation: Option<String>,
     /// The whole body, where somebody else has written it.
     body: Option<Box<Value>>,
 }
@@ -150,6 +178,7 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            continuation: None,
             body: None,
         }
     }
@@ -271,6 +300,13 @@ impl ApiError {
         error
     }
 
+    /// A custom resource cannot be treated like this.
+    pub(crate) fn not_supported(subject: Subject<'_>, verb: &str) -> Self {
+        let kind = subject.qualified();
+        let message = format!("{verb} is not supported on resources of kind \"{kind}\"");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(subject, "")
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -282,8 +318,26 @@ impl ApiError {
         )
     }
 
+    /// A client, or what it waited for, was too slow.
+    pub(crate) fn timeout(what: &str) -> Self {
+        let mut error = Self::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "Timeout",
+            format!("Timeout: {what}"),
+        );
+        error.details = Some(json!({}));
+        error
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
+    /// Something went wrong inside, told as the one cause as well.
+    pub(crate) fn internal_because(why: &str) -> Self {
+        let mut error = Self::internal(format!("Internal error occurred: {why}"));
+        error.set_causes(vec![json!({"message": why})]);
+        error
     }
 
     /// Something went wrong that Kubernetes has no reason for: a 500 with a message alone.
@@ -304,6 +358,9 @@ impl ApiError {
             "message": self.message,
             "code": self.code.as_u16(),
         });
+        if let Some(token) = &self.continuation {
+            status["metadata"]["continue"] = token.as_str().into();
+        }
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
         }

@@ -22,8 +22,10 @@ pub(crate) enum Scalar {
     IntOrString,
     /// `100m`, `1Gi`: text or number on the wire.
     Quantity,
-    /// An RFC 3339 timestamp.
+    /// An RFC 3339 timestamp, to the second.
     Time,
+    /// One to the microsecond.
+    MicroTime,
 }
 
 /// How the items of a list are told apart when two lists are merged.
@@ -78,7 +80,19 @@ pub(crate) enum Type {
 
 static ANY: Type = Type::Any;
 
+/// What stands before the name of a type whose fields are owned one by one where it is used,
+/// though the type itself is replaced whole.
+pub(crate) const GRANULAR: &str = "granular#";
+
 impl Type {
+    /// The name of the definition, if it is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Type::Named(name) => Some(name.strip_prefix(GRANULAR).unwrap_or(name)),
+            _ => None,
+        }
+    }
+
     /// Follows names to what they stand for.
     pub(crate) fn resolve(&self) -> &Type {
         let mut ty = self;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::process::Signal;
+use windlass_cluster::FolderLock;
 
 use crate::error::{Error, Result, at};
 use crate::progress::Step;
@@ -21,7 +22,7 @@ pub(crate) struct Down {
     /// The cluster's data folder
     #[arg(long, default_value = ".windlass")]
     data_dir: PathBuf,
-    /// Remove the data folder too: certificates, logs, everything
+    /// Remove the data folder too: objects, certificates, logs, everything
     #[arg(long)]
     purge: bool,
 }
@@ -53,6 +54,8 @@ impl Down {
             .await
             .map_err(at(&self.data_dir))?;
         if self.purge && self.data_dir.exists() {
+            // One that is just starting has not said yet that it runs.
+            let _lock = FolderLock::take(&self.data_dir)?;
             fs::remove_dir_all(&self.data_dir).map_err(at(&self.data_dir))?;
             println!("removed {}", self.data_dir.display());
         }

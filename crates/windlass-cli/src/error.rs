@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use windlass_cluster::ClusterError;
+use windlass_cluster::{ClusterError, FolderError};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +12,8 @@ pub(crate) enum Error {
     NotRunning(PathBuf),
     #[error("cannot use {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     #[error("the cluster did not start; the end of {}:\n{tail}", log.display())]

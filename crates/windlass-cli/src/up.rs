@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use windlass_cluster::{Cluster, ClusterConfig};
@@ -26,8 +27,9 @@ const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// Start the embedded cluster: an API server, controllers and a node on this machine.
 ///
-/// It is for developing and testing operators, not for production. Objects are kept in memory:
-/// they go with the cluster.
+/// It is for developing and testing operators, not for production. What is stored in it outlives
+/// it: the next `windlass up` with the same data folder goes on from there. `windlass down --purge`
+/// removes it.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  windlass up\n  windlass up --with memcached --sample --detach"
@@ -36,7 +38,7 @@ pub(crate) struct Up {
     /// Where the API server listens; port 0 is any free one. Default: the port of last time, or a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Where certificates, logs and the node's state are kept
+    /// Where objects, certificates, logs and the node's state are kept; one cluster at a time can use it
     #[arg(long, default_value = ".windlass")]
     data_dir: PathBuf,
     /// Where the kubeconfig is written. Default: `kubeconfig` in the data folder
@@ -98,6 +100,7 @@ impl Up {
         let mut terminate =
             signal(SignalKind::terminate()).map_err(|error| Error::Other(error.to_string()))?;
         start_log();
+        raise_file_limit();
         let step = Step::start("starting the cluster");
         let mut cluster = Cluster::start(ClusterConfig {
             data_dir: self.data_dir.clone(),
@@ -256,7 +259,10 @@ impl Up {
         };
         println!("  node        {node}");
         println!("  operators   {operators}");
-        println!("  objects     in memory: they go with the cluster");
+        println!(
+            "  objects     kept in {} until `windlass down --purge`",
+            self.data_dir.display()
+        );
         println!("  kubeconfig  {}\n", state.kubeconfig.display());
         if self.sample {
             print!("{}", status::tables(&client).await?);
@@ -292,6 +298,15 @@ fn last_address(data_dir: &Path) -> SocketAddr {
         .and_then(|state| state.address.strip_prefix("https://")?.parse().ok());
     last.filter(|address| std::net::TcpListener::bind(address).is_ok())
         .unwrap_or(any)
+}
+
+/// A cluster has many connections: it may have as many files open as this user is allowed to.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Logs go to stderr; `RUST_LOG` chooses what is said.

@@ -12,22 +12,25 @@ use windlass::{Environment, Operator, Running};
 use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};
-use windlass_apiserver::{ApiServer, NodeClient};
+use windlass_apiserver::{ApiServer, NodeClient, StorageError};
 use windlass_node::process::{self, ProcessNodeConfig};
 use windlass_workloads::WorkloadsConfig;
 
 use crate::credentials::{self, CredentialsError};
+use crate::folder::{FolderError, FolderLock};
 use crate::kubeconfig::{Credential, kubeconfig};
 use crate::operators::{self, Account};
 use crate::webhooks;
 
-/// Where the node keeps its state, in the data folder.
+/// Where the API server keeps its objects, in the data folder.
+const STORE_FOLDER: &str = "store";
+/// Where the node keeps its state there.
 const NODE_FOLDER: &str = "node";
 
 /// What a cluster is made from.
 #[derive(Debug)]
 pub struct ClusterConfig {
-    /// Where certificates, logs and the node's state are kept.
+    /// Where objects, certificates, logs and the node's state are kept. One cluster uses it at a time.
     pub data_dir: PathBuf,
     /// Where the API server listens; port 0 is any free one.
     pub listen: SocketAddr,
@@ -46,6 +49,12 @@ pub enum ClusterError {
         /// Why not.
         source: io::Error,
     },
+    /// The data folder is not to be had.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// What is stored there cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// Certificates cannot be made, kept or used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
@@ -74,11 +83,18 @@ pub struct Cluster {
     admin: Kubeconfig,
     /// In the order they were started; stopped the other way round.
     running: Vec<Running>,
+    /// Given up last.
+    _lock: FolderLock,
 }
 
 impl Cluster {
     /// Starts API server, controllers and node, and waits until the API server answers.
     pub async fn start(config: ClusterConfig) -> Result<Self, ClusterError> {
+        std::fs::create_dir_all(&config.data_dir).map_err(|source| FolderError::Io {
+            path: config.data_dir.clone(),
+            source,
+        })?;
+        let lock = FolderLock::take(&config.data_dir)?;
         let folder = config.data_dir.join("pki");
         let authority = credentials::authority(&folder)?;
         let ca = authority.pem().certificate.clone();
@@ -113,12 +129,13 @@ impl Cluster {
         // Operators that run in this process are called in it; everybody else over TLS.
         let webhooks = LocalWebhooks::new(windlass_apiserver::Clock::system())
             .or_else(Arc::new(TlsTransport::default()));
-        let server = ApiServer::new(windlass_apiserver::Config {
+        let settings = windlass_apiserver::Config {
             webhooks: Arc::new(webhooks.clone()),
             nodes: Some(NodeClient::new(&to_nodes, &ca).map_err(ClusterError::Tls)?),
             service_account_key: Some(credentials::signing_key(&folder)?),
             ..windlass_apiserver::Config::default()
-        });
+        };
+        let server = ApiServer::open(settings, &config.data_dir.join(STORE_FOLDER))?;
         let tls = TlsConfig {
             serving,
             client_ca: ca.clone(),
@@ -143,6 +160,7 @@ impl Cluster {
             webhooks,
             admin,
             running: Vec::new(),
+            _lock: lock,
         };
         let workloads = windlass_workloads::operator(WorkloadsConfig {
             root_ca: Some(ca.clone()),

@@ -10,13 +10,15 @@
 
 mod cluster;
 mod credentials;
+mod folder;
 mod kubeconfig;
 mod operators;
 mod testing;
 mod webhooks;
 
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
-pub use testing::{Failure, Request, TestCluster, hours, minutes, seconds};
+pub use folder::{FolderError, FolderLock};
+pub use testing::{Failure, Replica, Request, TestCluster, hours, minutes, seconds};
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;
 pub use windlass_node::simulated::{Delays, SimulatedNode};

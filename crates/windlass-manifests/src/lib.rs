@@ -8,6 +8,7 @@
 mod description;
 mod explain;
 pub mod install;
+pub mod leader;
 pub mod role;
 pub mod webhook;
 mod yaml;

@@ -12,15 +12,19 @@
 //! | `namespace` | empties namespaces that are going |
 //! | `serviceaccount` | gives every namespace its default account |
 //! | `rootca` | gives every namespace the API server's certificate |
+//! | `node` | taints nodes that are not ready |
 //! | `scheduler` | binds pods to nodes |
+//! | `protection` | keeps claims and volumes that are in use |
 
 mod cause;
 mod deployment;
 mod garbage;
 mod namespace;
+mod node;
 mod owner;
 mod pending;
 mod pod;
+mod protection;
 mod replicaset;
 mod resource;
 mod rootca;
@@ -43,11 +47,12 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         .controller(deployment::controller())
         .controller(replicaset::controller())
         .controller(namespace::controller())
+        .controller(node::controller())
         .controller(serviceaccount::controller())
         .controller(scheduler::controller());
     let operator = match config.root_ca {
         Some(root_ca) => operator.controller(rootca::controller(root_ca)),
         None => operator,
     };
-    garbage::add_to(operator)
+    garbage::add_to(protection::add_to(operator))
 }

@@ -6,6 +6,8 @@
 
 use kube::core::Status;
 
+use crate::client::NotLeading;
+
 /// The result of everything that talks to the API server or reads a cache.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -128,7 +130,7 @@ impl Error {
             Self::Terminal(_) | Self::NotDeclared { .. } | Self::NotOurs { .. } => Class::Terminal,
             // Nothing is wrong: the next attempt starts when the watch has caught up.
             Self::Stale { .. } => Class::Conflict,
-            _ if self.is_conflict() => Class::Conflict,
+            _ if self.is_conflict() || self.is_not_leading() => Class::Conflict,
             // An invalid object stays invalid until the intent changes; retrying is only noise.
             _ if self.status().is_some_and(Status::is_invalid) => Class::Terminal,
             _ => Class::Retry,
@@ -160,6 +162,14 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         self.status()
             .is_some_and(|status| status.code == 409 && !status.is_already_exists())
+    }
+
+    /// The write was not sent, because this process does not hold the lease.
+    pub fn is_not_leading(&self) -> bool {
+        let (Self::Api { source, .. } | Self::Client(source)) = self else {
+            return false;
+        };
+        matches!(source.as_ref(), kube::Error::Service(error) if error.is::<NotLeading>())
     }
 
     /// The operator's role does not allow it.

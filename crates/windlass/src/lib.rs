@@ -74,9 +74,12 @@ mod finalizer;
 mod handle;
 mod key;
 mod kind;
+mod leader;
+mod metrics;
 mod operator;
 mod program;
 mod queue;
+mod serve;
 mod webhook;
 
 pub use kube::core::{Expression, Selector};
@@ -97,8 +100,11 @@ pub use self::{
     handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},
-    operator::{Operator, Running, TaskContext},
+    leader::LeaderElection,
+    metrics::Metrics,
+    operator::{Debug, Launch, Operator, Running, TaskContext},
     program::main,
+    serve::{Endpoint, Readers},
     webhook::{
         AnyWebhook, Certificates, DeclareWebhook, Defaulter, HostWebhooks, Lookup, Operation,
         Review, Validator, Verdict, Versions, Webhook, WebhookServer, WebhookServing,

@@ -281,7 +281,7 @@ mod tests {
                 "cache.example.com/memcacheds patch",
                 "cache.example.com/memcacheds/finalizers update",
                 "cache.example.com/memcacheds/status patch",
-                "events.k8s.io/events create",
+                "events.k8s.io/events create,patch",
             ]
         );
     }

@@ -22,6 +22,15 @@ impl FieldSet {
         self.members.contains(element)
     }
 
+    /// Whether `path` itself is in the set.
+    pub(crate) fn has(&self, path: &[PathElement]) -> bool {
+        match path {
+            [] => false,
+            [last] => self.has_member(last),
+            [first, rest @ ..] => self.child(first).is_some_and(|child| child.has(rest)),
+        }
+    }
+
     pub(crate) fn child(&self, element: &PathElement) -> Option<&Self> {
         self.children.get(element)
     }

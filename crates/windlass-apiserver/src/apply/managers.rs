@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::fieldset::FieldSet;
+use super::path::PathElement;
 
 /// How many managers of plain updates an object remembers; older ones are merged into one.
 const MAX_UPDATE_MANAGERS: usize = 10;
@@ -26,17 +27,32 @@ pub(crate) struct Writer<'a> {
 pub(crate) struct Manager {
     name: String,
     operation: &'static str,
+    /// Empty for one that applies: it is the same at every version.
     api_version: String,
     subresource: String,
 }
 
 impl Manager {
     fn new(writer: &Writer<'_>, operation: &'static str) -> Self {
-        Self {
-            name: writer.manager.to_owned(),
+        Self::named(
+            writer.manager,
             operation,
-            api_version: writer.api_version.to_owned(),
-            subresource: writer.subresource.to_owned(),
+            writer.api_version,
+            writer.subresource,
+        )
+    }
+
+    fn named(name: &str, operation: &'static str, api_version: &str, subresource: &str) -> Self {
+        let api_version = if operation == "Apply" {
+            ""
+        } else {
+            api_version
+        };
+        Self {
+            name: name.to_owned(),
+            operation,
+            api_version: api_version.to_owned(),
+            subresource: subresource.to_owned(),
         }
     }
 
@@ -65,6 +81,7 @@ impl Manager {
 struct Owned {
     fields: FieldSet,
     time: Option<String>,
+    api_version: String,
 }
 
 /// All entries of one object.
@@ -85,17 +102,19 @@ impl Managers {
             let Some(fields) = FieldSet::from_fields_v1(&entry["fieldsV1"]) else {
                 continue;
             };
-            let manager = Manager {
-                name: text("manager"),
+            let api_version = text("apiVersion");
+            let manager = Manager::named(
+                &text("manager"),
                 operation,
-                api_version: text("apiVersion"),
-                subresource: text("subresource"),
-            };
+                &api_version,
+                &text("subresource"),
+            );
             managers.insert(
                 manager,
                 Owned {
                     fields,
                     time: entry["time"].as_str().map(str::to_owned),
+                    api_version,
                 },
             );
         }
@@ -110,14 +129,14 @@ impl Managers {
                 a.operation,
                 &a_owned.time,
                 &a.name,
-                &a.api_version,
+                &a_owned.api_version,
                 &a.subresource,
             )
                 .cmp(&(
                     b.operation,
                     &b_owned.time,
                     &b.name,
-                    &b.api_version,
+                    &b_owned.api_version,
                     &b.subresource,
                 ))
         });
@@ -125,7 +144,7 @@ impl Managers {
             let mut entry = json!({
                 "manager": manager.name,
                 "operation": manager.operation,
-                "apiVersion": manager.api_version,
+                "apiVersion": owned.api_version,
                 "fieldsType": "FieldsV1",
                 "fieldsV1": owned.fields.to_fields_v1(),
             });
@@ -149,10 +168,20 @@ impl Managers {
     }
 
     /// Sets what `manager` owns; gives back what it owned before.
-    pub(crate) fn replace(&mut self, manager: &Manager, fields: FieldSet) -> Option<FieldSet> {
+    pub(crate) fn replace(
+        &mut self,
+        manager: &Manager,
+        fields: FieldSet,
+        api_version: &str,
+    ) -> Option<FieldSet> {
         let time = self.0.get(manager).and_then(|owned| owned.time.clone());
+        let owned = Owned {
+            fields,
+            time,
+            api_version: api_version.to_owned(),
+        };
         self.0
-            .insert(manager.clone(), Owned { fields, time })
+            .insert(manager.clone(), owned)
             .map(|owned| owned.fields)
     }
 
@@ -164,9 +193,11 @@ impl Managers {
 
     /// Adds to what `manager` owns.
     pub(crate) fn give(&mut self, manager: Manager, fields: &FieldSet, now: Option<&str>) {
+        let api_version = manager.api_version.clone();
         let owned = self.0.entry(manager).or_insert_with(|| Owned {
             fields: FieldSet::default(),
             time: None,
+            api_version,
         });
         owned.fields = std::mem::take(&mut owned.fields).union(fields);
         owned.time = now.map(str::to_owned);
@@ -220,20 +251,66 @@ impl Managers {
         let surplus = updaters.len() - MAX_UPDATE_MANAGERS + 1;
         for (_, manager) in updaters.into_iter().take(surplus) {
             if let Some(owned) = self.0.remove(&manager) {
-                let bucket = Manager {
-                    name: ANCIENT.to_owned(),
-                    operation: "Update",
-                    api_version: manager.api_version,
-                    subresource: manager.subresource,
-                };
+                let version = &owned.api_version;
+                let bucket = Manager::named(ANCIENT, "Update", version, &manager.subresource);
                 let merged = self.0.entry(bucket).or_insert_with(|| Owned {
                     fields: FieldSet::default(),
                     time: None,
+                    api_version: version.clone(),
                 });
                 merged.fields = std::mem::take(&mut merged.fields).union(&owned.fields);
                 merged.time = merged.time.take().max(owned.time);
             }
         }
+    }
+}
+
+impl Managers {
+    /// Ownership of a scale: whoever owns the `replicas` of the object owns those of its scale.
+    pub(crate) fn of_scale(&self, replicas: &[PathElement], scale: &[PathElement]) -> Self {
+        let mut fields = FieldSet::default();
+        fields.insert(scale);
+        let owners = self
+            .0
+            .iter()
+            .filter(|(_, owned)| owned.fields.has(replicas));
+        let of_scale = |(manager, owned): (&Manager, &Owned)| {
+            let owned = Owned {
+                fields: fields.clone(),
+                time: owned.time.clone(),
+                api_version: owned.api_version.clone(),
+            };
+            (manager.clone(), owned)
+        };
+        Self(owners.map(of_scale).collect())
+    }
+
+    /// Takes over who owns the replicas of the scale: others lose those of the object.
+    pub(crate) fn take_scale(
+        mut self,
+        scaled: &Self,
+        replicas: &[PathElement],
+        api_version: &str,
+    ) -> Self {
+        for (manager, owned) in &mut self.0 {
+            if !scaled.0.contains_key(manager) {
+                owned.fields.remove(replicas);
+            }
+        }
+        self.0.retain(|_, owned| !owned.fields.is_empty());
+        for manager in scaled.0.keys() {
+            // A write through the scale leaves no time.
+            self.0.entry(manager.clone()).or_insert_with(|| {
+                let mut fields = FieldSet::default();
+                fields.insert(replicas);
+                Owned {
+                    fields,
+                    time: None,
+                    api_version: api_version.to_owned(),
+                }
+            });
+        }
+        self
     }
 }
 

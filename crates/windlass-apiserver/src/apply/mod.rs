@@ -6,14 +6,15 @@
 //! conflict (unless forced), and what it stated last time and no longer states is removed, unless
 //! somebody else owns it too.
 
+mod check;
 mod fieldset;
 mod last_applied;
 mod managers;
 mod path;
 mod typed;
 
+pub(crate) use check::check;
 pub(crate) use managers::{Managers, Writer, equal_but_for_times};
-pub(crate) use typed::check;
 
 use serde_json::{Value, json};
 
@@ -46,7 +47,8 @@ fn strip_server_owned(mut set: FieldSet) -> FieldSet {
     set
 }
 
-fn fields_path(path: &[&str]) -> Vec<PathElement> {
+/// A path of plain fields.
+pub(crate) fn fields_path(path: &[&str]) -> Vec<PathElement> {
     path.iter()
         .map(|part| PathElement::Field((*part).to_owned()))
         .collect()
@@ -100,7 +102,7 @@ pub(crate) fn apply(
 ) -> Result<Applied, ApiError> {
     let manager = Manager::applying(writer);
     let claimed = strip_server_owned(typed::fields_of(config, ty));
-    let last = managers.replace(&manager, claimed.clone());
+    let last = managers.replace(&manager, claimed, writer.api_version);
     let merged = typed::merge(live, config, ty);
     let (merged, compared) = match &last {
         None => (merged.clone(), merged),
@@ -123,8 +125,10 @@ pub(crate) fn apply(
         return Err(conflict_error(&conflicts));
     }
     managers.take_from_others(&manager, &written, &difference.removed);
-    let changed = last.as_ref() != Some(&claimed) || merged != *live;
-    if changed && let Some(now) = writer.now {
+    // Whose intent changes nothing is recorded without a time.
+    if !difference.is_empty()
+        && let Some(now) = writer.now
+    {
         managers.set_time(&manager, now);
     }
     let mut object = merged;
@@ -191,5 +195,7 @@ fn conflict_error(conflicts: &[(Manager, FieldSet)]) -> ApiError {
     error
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

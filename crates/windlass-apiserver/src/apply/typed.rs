@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::PathElement;
-use crate::types::{ListKind, Scalar, Type};
+use crate::types::{ListKind, Type};
 
 /// How a value is walked, given its type.
 enum Walk<'a> {
@@ -74,7 +74,7 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
                 if is_leaf || is_empty || ty.field(key).is_none() {
                     set.insert_member(element.clone());
                 }
-                if !is_leaf {
+                if !is_leaf && !is_empty {
                     fields_below(value, member, set.child_mut(element));
                 }
             }
@@ -100,6 +100,10 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
     /// Everything the new value set.
     pub(crate) fn written(&self) -> FieldSet {
         self.modified.clone().union(&self.added)
@@ -215,6 +219,9 @@ pub(crate) fn merge(base: &Value, over: &Value, ty: &Type) -> Value {
         (Walk::List(base), Walk::List(over)) if !base.is_empty() || !over.is_empty() => {
             Value::Array(merge_lists(base, over, ty))
         }
+        // Nothing over something that is merged leaves it: null says no more than an empty one.
+        (Walk::Map(map), Walk::Leaf) if over.is_null() && !map.is_empty() => base.clone(),
+        (Walk::List(items), Walk::Leaf) if over.is_null() && !items.is_empty() => base.clone(),
         _ => over.clone(),
     }
 }
@@ -332,82 +339,4 @@ pub(crate) fn with_named_parents(set: &FieldSet, ty: &Type) -> FieldSet {
         }
     }
     out
-}
-
-/// Whether a value has the form its type asks for; the message names the first place that has not.
-pub(crate) fn check(value: &Value, ty: &Type, path: &str) -> Result<(), String> {
-    let place = || if path.is_empty() { "." } else { path }.to_owned();
-    match (value, ty.resolve()) {
-        (Value::Null, _) | (_, Type::Any | Type::Named(_)) => Ok(()),
-        (Value::Object(map), Type::Struct { fields, open, .. }) => {
-            map.iter().try_for_each(|(key, value)| {
-                let below = format!("{path}.{key}");
-                match fields.get(key) {
-                    Some(field) => check(value, &field.ty, &below),
-                    None if *open => Ok(()),
-                    None => Err(format!("{below}: field not declared in schema")),
-                }
-            })
-        }
-        (Value::Object(map), Type::Map { value: ty, .. }) => map
-            .iter()
-            .try_for_each(|(key, value)| check(value, ty, &format!("{path}.{key}"))),
-        (Value::Array(items), Type::List { item, kind }) => {
-            let mut seen = std::collections::BTreeSet::new();
-            items.iter().enumerate().try_for_each(|(index, value)| {
-                if *kind != ListKind::Atomic {
-                    let element = item_element(value, ty, index);
-                    if !seen.insert(element.clone()) {
-                        return Err(format!(
-                            "{}: duplicate entries for key {}",
-                            place(),
-                            element
-                        ));
-                    }
-                }
-                check(value, item, &format!("{path}[{index}]"))
-            })
-        }
-        (Value::Object(_), Type::Scalar(_)) => {
-            Err(format!("{}: expected scalar, got map", place()))
-        }
-        (Value::Array(_), Type::Scalar(_)) => {
-            Err(format!("{}: expected scalar, got list", place()))
-        }
-        (_, Type::Struct { .. } | Type::Map { .. }) => {
-            Err(format!("{}: expected map, got {}", place(), shown(value)))
-        }
-        (_, Type::List { .. }) => Err(format!("{}: expected list, got {}", place(), shown(value))),
-        (_, Type::Scalar(scalar)) => {
-            let (fits, wanted) = match scalar {
-                Scalar::String | Scalar::Bytes | Scalar::Time => (value.is_string(), "string"),
-                Scalar::Int32 | Scalar::Integer | Scalar::Number => {
-                    (value.is_number(), "numeric (int or float)")
-                }
-                Scalar::Boolean => (value.is_boolean(), "boolean"),
-                Scalar::IntOrString | Scalar::Quantity => (true, ""),
-            };
-            if fits {
-                Ok(())
-            } else {
-                Err(format!(
-                    "{}: expected {wanted}, got {}",
-                    place(),
-                    shown(value)
-                ))
-            }
-        }
-    }
-}
-
-fn shown(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Object(_) => "map",
-        Value::Array(_) => "list",
-        Value::String(_) => "string",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "float",
-        Value::Number(_) => "int",
-    }
 }

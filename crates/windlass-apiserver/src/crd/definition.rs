@@ -1,220 +1,411 @@
-//! The definition itself: what it may leave out, what is wrong with it, and what its status says.
+//! The definition itself: what it may leave out, and what is wrong with it.
+//!
+//! Kubernetes keeps what all versions say alike once, at the top of the spec, and speaks of it
+//! there: `spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`,
+//! `spec.selectableFields`. So do the paths of these causes.
 
 use serde_json::{Value, json};
 
-use super::CLEANUP_FINALIZER;
+use super::approval::check_approval;
+use super::path::{child, index};
 use super::schema::Schema;
-use crate::object::{finalizers, set_meta};
+use super::schema_check;
+use super::version::{check_columns, check_scale, check_selectable};
+use crate::names;
 use crate::status::{Cause, field};
 
 /// Fills in what a CRD may leave out.
 pub(crate) fn fill_defaults(crd: &mut Value) {
-    let kind = crd["spec"]["names"]["kind"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    if let Some(names) = crd["spec"]["names"].as_object_mut() {
-        names
-            .entry("singular")
-            .or_insert_with(|| kind.to_lowercase().into());
-        names
-            .entry("listKind")
-            .or_insert_with(|| format!("{kind}List").into());
+    let kind = text(&crd["spec"]["names"]["kind"]).to_owned();
+    if let Some(names) = crd["spec"]["names"].as_object_mut()
+        && !kind.is_empty()
+    {
+        let is_missing = |value: Option<&Value>| value.is_none_or(|value| text(value).is_empty());
+        if is_missing(names.get("singular")) {
+            names.insert("singular".into(), kind.to_lowercase().into());
+        }
+        if is_missing(names.get("listKind")) {
+            names.insert("listKind".into(), format!("{kind}List").into());
+        }
     }
     if let Some(spec) = crd["spec"].as_object_mut() {
         spec.entry("conversion")
             .or_insert_with(|| json!({"strategy": "None"}));
+        if let Some(service) = spec
+            .get_mut("conversion")
+            .and_then(|conversion| conversion.pointer_mut("/webhook/clientConfig/service"))
+            .and_then(Value::as_object_mut)
+        {
+            service.entry("port").or_insert_with(|| 443.into());
+        }
+        if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
+            spec.remove("preserveUnknownFields");
+        }
+    }
+    let stored = crd["status"]["storedVersions"].as_array();
+    if crd["status"].is_object()
+        && stored.is_none_or(Vec::is_empty)
+        && let Some(name) = storage_version(&crd["spec"])
+    {
+        crd["status"]["storedVersions"] = json!([name]);
     }
 }
 
-/// What is wrong with a CRD. Thin: names, versions and the parts this server cannot honour.
-pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
+/// The version that objects are stored in.
+fn storage_version(spec: &Value) -> Option<Value> {
+    let stored = versions(spec)
+        .iter()
+        .find(|version| version["storage"] == true)?;
+    Some(stored["name"].clone())
+}
+
+/// What is wrong with a new definition, or with one that changes `old`.
+pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &crd["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
-    for (path, value) in [
-        ("spec.group", &spec["group"]),
-        ("spec.scope", &spec["scope"]),
-        ("spec.names.plural", &spec["names"]["plural"]),
-        ("spec.names.kind", &spec["names"]["kind"]),
-    ] {
-        if text(value).is_empty() {
-            causes.push(field::required(path, ""));
+    if old.is_none() {
+        let name = &crd["metadata"]["name"];
+        let wanted = format!(
+            "{}.{}",
+            text(&spec["names"]["plural"]),
+            text(&spec["group"])
+        );
+        if text(name) != wanted {
+            let why = "must be spec.names.plural+\".\"+spec.group";
+            causes.push(field::invalid("metadata.name", name, why));
         }
     }
-    let expected = format!("{plural}.{group}");
-    if text(&crd["metadata"]["name"]) != expected {
-        causes.push(field::invalid(
-            "metadata.name",
-            &crd["metadata"]["name"],
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
-    let storage_versions = versions
-        .iter()
-        .filter(|version| version["storage"] == true)
-        .count();
-    if storage_versions != 1 {
-        causes.push(field::invalid_shown(
-            "spec.versions",
-            &versions_shown(versions),
-            "must have exactly one version marked as storage version",
-        ));
-    }
-    // One schema for all versions is checked as the definition's own.
-    let schema_of = |version: &Value| version["schema"]["openAPIV3Schema"].clone();
-    let shared = versions
-        .windows(2)
-        .all(|pair| schema_of(&pair[0]) == schema_of(&pair[1]));
-    for (index, version) in versions.iter().enumerate() {
-        let raw = &version["schema"]["openAPIV3Schema"];
-        let own = format!("spec.versions[{index}].schema.openAPIV3Schema");
-        if !raw.is_object() {
-            causes.push(field::required(own, ""));
-            continue;
-        }
-        let path = match (shared, index) {
-            (true, 0) => "spec.validation.openAPIV3Schema".to_owned(),
-            (true, _) => continue,
-            (false, _) => own,
+    check_spec(spec, old.map(|old| &old["spec"]), &mut causes);
+    if let Some(old) = old {
+        let mut immutable = |path: &str, new: &Value, old: &Value| {
+            if new != old {
+                causes.push(field::invalid(path, new, "field is immutable"));
+            }
         };
-        match serde_json::from_value::<Schema>(raw.clone()) {
-            Err(error) => causes.push(field::invalid(path, raw, &error.to_string())),
-            Ok(schema) => check_structure(&schema, &path, &mut causes),
+        let before = &old["spec"];
+        if has_condition(old, "Established") {
+            immutable("spec.scope", &spec["scope"], &before["scope"]);
+            let kind = |spec: &Value| spec["names"]["kind"].clone();
+            immutable("spec.names.kind", &kind(spec), &kind(before));
         }
+        immutable("spec.group", &spec["group"], &before["group"]);
+        let plural = |spec: &Value| spec["names"]["plural"].clone();
+        immutable("spec.names.plural", &plural(spec), &plural(before));
     }
-    if storage_versions == 0 {
-        let why = "must have at least one stored version";
-        causes.push(field::invalid("status.storedVersions", &Value::Null, why));
+    check_names(
+        &crd["status"]["acceptedNames"],
+        "status.acceptedNames",
+        &mut causes,
+    );
+    check_stored_versions(crd, &mut causes);
+    check_approval(crd, old, &mut causes);
+    if spec["preserveUnknownFields"] == true
+        && old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true)
+    {
+        causes.push(field::invalid(
+            "spec.preserveUnknownFields",
+            &true.into(),
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ));
     }
     causes
 }
 
-/// Versions as Go shows them: what all of them share is not said of each.
-fn versions_shown(versions: &[Value]) -> String {
-    let flag = |version: &Value, name: &str| version[name] == true;
-    let shown: Vec<String> = versions
-        .iter()
-        .map(|version| {
-            format!(
-                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
-                version["name"],
-                flag(version, "served"),
-                flag(version, "storage"),
-                flag(version, "deprecated"),
-                version["deprecationWarning"],
-            )
-        })
-        .collect();
-    format!("[{}]", shown.join(","))
-}
-
-fn check_structure(schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
-    if schema.ty != "object" {
-        causes.push(field::invalid(
-            format!("{path}.type"),
-            &schema.ty.as_str().into(),
-            "must be object at the root",
-        ));
+/// Formats of a definition that mean nothing, which its writer is warned about.
+pub(crate) fn unknown_formats(crd: &Value) -> Vec<String> {
+    fn find(schema: &Schema, found: &mut Vec<String>) {
+        if !schema.format.is_empty() && !super::format::is_known(&schema.format, &schema.ty) {
+            found.push(schema.format.clone());
+        }
+        for child in schema.children() {
+            find(child, found);
+        }
     }
-    schema.visit(path, &mut |path, schema| {
-        if schema.ty.is_empty() && !schema.int_or_string && !schema.preserve_unknown {
-            causes.push(field::required(format!("{path}.type"), "must not be empty for specified object fields"));
+    let mut found = Vec::new();
+    for raw in shared_or_each(&crd["spec"], "schema") {
+        if let Ok(schema) = serde_json::from_value(raw["openAPIV3Schema"].clone()) {
+            find(&schema, &mut found);
         }
-        if !schema.rules.is_empty() {
-            causes.push(field::forbidden(
-                format!("{path}.x-kubernetes-validations"),
-                "CEL rules are not run by this version of windlass, and are refused rather than ignored",
-            ));
-        }
-        if let Some(pattern) = &schema.pattern
-            && let Err(error) = regex::Regex::new(pattern)
-        {
-            causes.push(field::invalid(format!("{path}.pattern"), &pattern.as_str().into(), &format!("must be a valid regular expression, but isn't: {error}")));
-        }
-    });
+    }
+    found
 }
 
-/// The status of an accepted CRD, with the conditions clients wait for.
-pub(crate) fn established_status(crd: &Value, now: &str) -> Value {
-    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now});
-    let storage = crd["spec"]["versions"]
-        .as_array()
+/// What the versions say of something: once, if they all say the same.
+fn shared_or_each<'a>(spec: &'a Value, part: &str) -> Vec<&'a Value> {
+    let versions = versions(spec);
+    let said: Vec<&Value> = versions.iter().map(|version| &version[part]).collect();
+    match said.split_first() {
+        Some((first, rest)) if rest.iter().all(|other| other == first) => vec![first],
+        _ => said,
+    }
+}
+
+fn versions(spec: &Value) -> &[Value] {
+    spec["versions"].as_array().map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub(super) fn has_condition(crd: &Value, kind: &str) -> bool {
+    let conditions = crd["status"]["conditions"].as_array();
+    conditions
         .into_iter()
         .flatten()
-        .find(|version| version["storage"] == true);
-    let mut stored: Vec<Value> = crd["status"]["storedVersions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    if let Some(name) = storage.map(|version| version["name"].clone())
-        && !stored.contains(&name)
+        .any(|condition| condition["type"] == kind && condition["status"] == "True")
+}
+
+fn check_spec(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let group = text(&spec["group"]);
+    if group.is_empty() {
+        causes.push(field::required("spec.group", ""));
+    } else if let errors = names::subdomain_errors(group)
+        && !errors.is_empty()
     {
-        stored.push(name);
+        causes.push(field::invalid(
+            "spec.group",
+            &spec["group"],
+            &errors.join(","),
+        ));
+    } else if !group.contains('.') {
+        let why = "should be a domain with at least one dot";
+        causes.push(field::invalid("spec.group", &spec["group"], why));
     }
-    json!({
-        "acceptedNames": crd["spec"]["names"],
-        "conditions": [
-            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        ],
-        "storedVersions": stored,
+    one_of(
+        "spec.scope",
+        &spec["scope"],
+        &["Cluster", "Namespaced"],
+        causes,
+    );
+    let versions = versions(spec);
+    let is_shared = |part: &str| {
+        versions
+            .windows(2)
+            .all(|pair| pair[0][part] == pair[1][part])
+    };
+    for (place, version) in versions.iter().enumerate() {
+        if !version["schema"]["openAPIV3Schema"].is_object() {
+            let at = child(&index("spec.versions", place), "schema.openAPIV3Schema");
+            causes.push(field::required(at, ""));
+        }
+    }
+    if spec["preserveUnknownFields"] == true && has_defaults(spec) {
+        causes.push(field::invalid(
+            "spec.preserveUnknownFields",
+            &true.into(),
+            "must be false in order to use defaults in the schema",
+        ));
+    }
+    let suppress_cost = |version: &Value| {
+        old.is_some_and(|old| {
+            let before = self::versions(old)
+                .iter()
+                .find(|before| before["name"] == version["name"]);
+            before.is_some_and(|before| before["schema"] == version["schema"])
+        })
+    };
+    let status_of = |version: &Value| version["subresources"]["status"].is_object();
+    for (place, version) in versions.iter().enumerate() {
+        let at = index("spec.versions", place);
+        let name = &version["name"];
+        label_1035(&child(&at, "name"), name, "", causes);
+        check_deprecation(version, &at, causes);
+        if !is_shared("schema") {
+            let at = child(&at, "schema");
+            check_schema(
+                version,
+                status_of(version),
+                suppress_cost(version),
+                &at,
+                causes,
+            );
+        }
+        if !is_shared("subresources") {
+            check_scale(version, &child(&at, "subresources"), causes);
+        }
+        if !is_shared("additionalPrinterColumns") {
+            check_columns(version, &child(&at, "additionalPrinterColumns"), causes);
+        }
+        if !is_shared("selectableFields") {
+            check_selectable(version, &child(&at, "selectableFields"), causes);
+        }
+    }
+    check_version_names(versions, is_shared("schema"), causes);
+    if let Some(first) = versions.first() {
+        label_1035("spec.version", &first["name"], "", causes);
+    }
+    for part in ["plural", "singular", "kind", "listKind"] {
+        if text(&spec["names"][part]).is_empty() {
+            causes.push(field::required(child("spec.names", part), ""));
+        }
+    }
+    check_names(&spec["names"], "spec.names", causes);
+    if let Some(first) = versions.first() {
+        if is_shared("schema") {
+            let has_status = versions.iter().any(status_of);
+            let at = "spec.validation";
+            check_schema(first, has_status, suppress_cost(first), at, causes);
+        }
+        if is_shared("subresources") {
+            check_scale(first, "spec.subresources", causes);
+        }
+        if is_shared("additionalPrinterColumns") {
+            check_columns(first, "spec.additionalPrinterColumns", causes);
+        }
+        if is_shared("selectableFields") {
+            check_selectable(first, "spec.selectableFields", causes);
+        }
+    }
+    super::conversion::check(&spec["conversion"], causes);
+}
+
+fn has_defaults(spec: &Value) -> bool {
+    versions(spec).iter().any(|version| {
+        let raw = version["schema"]["openAPIV3Schema"].clone();
+        serde_json::from_value::<Schema>(raw)
+            .is_ok_and(|schema| schema.any(&|schema| schema.default.is_some()))
     })
 }
 
-/// Marks a CRD that is going away: its objects are deleted before it is.
-pub(crate) fn mark_terminating(crd: &mut Value, now: &str) {
-    let mut kept: Vec<String> = finalizers(crd).into_iter().map(str::to_owned).collect();
-    if kept.iter().all(|known| known != CLEANUP_FINALIZER) {
-        kept.push(CLEANUP_FINALIZER.to_owned());
+fn check_schema(
+    version: &Value,
+    has_status: bool,
+    suppress_cost: bool,
+    at: &str,
+    causes: &mut Vec<Cause>,
+) {
+    let raw = &version["schema"]["openAPIV3Schema"];
+    if !raw.is_object() {
+        return;
     }
-    set_meta(crd, "finalizers", Some(json!(kept)));
-    set_condition(
-        crd,
-        json!({
-            "type": "Terminating",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "InstanceDeletionPending",
-            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-        }),
-    );
-}
-
-fn set_condition(crd: &mut Value, condition: Value) {
-    let conditions = &mut crd["status"]["conditions"];
-    match conditions.as_array_mut() {
-        None => *conditions = json!([condition]),
-        Some(conditions) => match conditions
-            .iter_mut()
-            .find(|known| known["type"] == condition["type"])
-        {
-            Some(known) => *known = condition,
-            None => conditions.push(condition),
-        },
+    let at = child(at, "openAPIV3Schema");
+    match serde_json::from_value::<Schema>(raw.clone()) {
+        Err(error) => causes.push(field::invalid(at, raw, &error.to_string())),
+        Ok(schema) => schema_check::check(&schema, has_status, suppress_cost, &at, causes),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn one_of(at: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
+    if text(value).is_empty() {
+        causes.push(field::required(at, ""));
+    } else if !allowed.contains(&text(value)) {
+        let allowed: Vec<String> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
+        causes.push(field::not_supported(at, value, &allowed));
+    }
+}
 
-    #[test]
-    fn cel_rules_are_refused_rather_than_ignored() {
-        let crd = json!({
-            "metadata": {"name": "ws.x.io"},
-            "spec": {"group": "x.io", "scope": "Namespaced", "names": {"plural": "ws", "kind": "W"}, "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}},
-            }]},
-        });
-        let causes = validate(&crd);
-        assert_eq!(causes.len(), 1, "{causes:?}");
-        assert_eq!(
-            causes[0].field,
-            "spec.validation.openAPIV3Schema.x-kubernetes-validations"
-        );
+fn label_1035(at: &str, value: &Value, prefix: &str, causes: &mut Vec<Cause>) {
+    let lower = text(value).to_lowercase();
+    let checked = if prefix.is_empty() {
+        text(value)
+    } else {
+        &lower
+    };
+    let errors = names::label_1035_errors(checked);
+    if !errors.is_empty() {
+        let why = format!("{prefix}{}", errors.join(","));
+        causes.push(field::invalid(at, value, &why));
+    }
+}
+
+fn check_names(names: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let mixed = "may have mixed case, but should otherwise match: ";
+    for (part, prefix) in [
+        ("plural", ""),
+        ("singular", ""),
+        ("kind", mixed),
+        ("listKind", mixed),
+    ] {
+        if !text(&names[part]).is_empty() {
+            label_1035(&child(at, part), &names[part], prefix, causes);
+        }
+    }
+    let list = |part: &str, causes: &mut Vec<Cause>| {
+        let listed = names[part].as_array().into_iter().flatten();
+        for (place, name) in listed.enumerate() {
+            label_1035(&index(&child(at, part), place), name, "", causes);
+        }
+    };
+    list("shortNames", causes);
+    if !text(&names["kind"]).is_empty() && names["kind"] == names["listKind"] {
+        let why = "kind and listKind may not be the same";
+        causes.push(field::invalid(
+            child(at, "listKind"),
+            &names["listKind"],
+            why,
+        ));
+    }
+    list("categories", causes);
+}
+
+fn check_deprecation(version: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let Some(warning) = version["deprecationWarning"].as_str() else {
+        return;
+    };
+    let mut wrong = |why: String| {
+        let at = child(at, "deprecationWarning");
+        causes.push(field::invalid(at, &warning.into(), &why));
+    };
+    if version["deprecated"] != true {
+        wrong("can only be set for deprecated versions".into());
+        return;
+    }
+    if warning.len() > 256 {
+        wrong("must be <= 256 characters long".into());
+    }
+    if warning.is_empty() {
+        wrong("must not be an empty string".into());
+    }
+    if let Some((at, _)) = warning
+        .char_indices()
+        .find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' '))
+    {
+        wrong(format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        ));
+    }
+}
+
+fn check_version_names(versions: &[Value], schema_shared: bool, causes: &mut Vec<Cause>) {
+    let mut names: Vec<&str> = versions.iter().map(|v| text(&v["name"])).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut wrong = |why: &str| {
+        let shown = super::shown::versions(versions, schema_shared);
+        causes.push(field::invalid_shown("spec.versions", &shown, why));
+    };
+    if names.len() != versions.len() {
+        wrong("must contain unique version names");
+    }
+    if versions.iter().filter(|v| v["storage"] == true).count() != 1 {
+        wrong("must have exactly one version marked as storage version");
+    }
+}
+
+fn check_stored_versions(crd: &Value, causes: &mut Vec<Cause>) {
+    let at = "status.storedVersions";
+    let stored = crd["status"]["storedVersions"].as_array();
+    let stored = stored.map_or(&[][..], Vec::as_slice);
+    if stored.is_empty() {
+        let why = "must have at least one stored version";
+        causes.push(field::invalid(at, &Value::Null, why));
+        return;
+    }
+    let versions = versions(&crd["spec"]);
+    for version in versions.iter().filter(|version| version["storage"] == true) {
+        if !stored.contains(&version["name"]) {
+            let why = format!("must have the storage version {}", text(&version["name"]));
+            causes.push(field::invalid(at, &json!(stored), &why));
+        }
+    }
+    for (place, name) in stored.iter().enumerate() {
+        if !versions.iter().any(|version| version["name"] == *name) {
+            let name = text(name);
+            let why = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            causes.push(field::invalid(index(at, place), &name.into(), &why));
+        }
     }
 }

@@ -5,9 +5,15 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Field(String),
-    Index(usize),
+    /// From the end, if negative.
+    Index(i64),
+    /// From one place to another, each from the end if negative.
+    Slice(Option<i64>, Option<i64>),
     All,
-    Where { path: Vec<String>, equals: Value },
+    Where {
+        path: Vec<String>,
+        equals: Value,
+    },
 }
 
 /// A path that picks cells out of an object; one that could not be read picks nothing.
@@ -34,7 +40,17 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
     };
     match step {
         Step::Field(name) => follow(rest, value.get(name)?),
-        Step::Index(index) => follow(rest, value.get(index)?),
+        Step::Index(index) => {
+            let items = value.as_array()?;
+            follow(rest, items.get(place(*index, items.len())?)?)
+        }
+        Step::Slice(from, to) => {
+            let items = value.as_array()?;
+            let from = from.map_or(Some(0), |from| place(from, items.len()))?;
+            let to = to.map_or(Some(items.len()), |to| place(to, items.len()))?;
+            let items = items.get(from..to.min(items.len()))?;
+            items.iter().find_map(|item| follow(rest, item))
+        }
         Step::All => value.as_array()?.iter().find_map(|item| follow(rest, item)),
         Step::Where { path, equals } => value
             .as_array()?
@@ -44,6 +60,13 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
             })
             .find_map(|item| follow(rest, item)),
     }
+}
+
+/// Where in a list of that length something is.
+fn place(index: i64, length: usize) -> Option<usize> {
+    let length = i64::try_from(length).ok()?;
+    let index = if index < 0 { index + length } else { index };
+    usize::try_from(index).ok()
 }
 
 fn parse(mut text: &str) -> Option<Vec<Step>> {
@@ -85,6 +108,15 @@ fn bracket(inside: &str) -> Option<Step> {
     }
     if let Ok(index) = inside.parse() {
         return Some(Step::Index(index));
+    }
+    if let Some((from, to)) = inside.split_once(':') {
+        let bound = |text: &str| match text.trim() {
+            "" => Some(None),
+            number => number.parse().ok().map(Some),
+        };
+        if let (Some(from), Some(to)) = (bound(from), bound(to)) {
+            return Some(Step::Slice(from, to));
+        }
     }
     if let Some(condition) = inside
         .strip_prefix("?(@.")

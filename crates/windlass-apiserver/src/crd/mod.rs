@@ -1,22 +1,58 @@
 //! Custom resources: from a `CustomResourceDefinition` to resources the registry can serve.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `definition`, `version`, `conversion`, `approval`, `schema_check`, `list_check`, `structural`, `default_check` | what is wrong with a definition |
+//! | `names` | which of the names a definition asks for it gets, and what its status says |
+//! | `schema`, `prune` | what a schema makes of an object: unknown fields, nulls, defaults |
+//! | `validate`, `format`, `scale`, `lists`, `embedded`, `rules`, `ratchet` | what is wrong with an object |
+//! | `declare`, `field_path`, `jsonpath`, `shown` | parts of these |
 
+mod approval;
+mod conversion;
+mod declare;
+mod default_check;
 mod definition;
+mod embedded;
+mod field_path;
+mod format;
 mod jsonpath;
+mod list_check;
+mod lists;
+mod names;
+mod path;
+mod prune;
+mod ratchet;
+mod rules;
+mod scale;
 mod schema;
+mod schema_check;
+mod shown;
+mod structural;
 mod validate;
+mod version;
+
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 
-pub(crate) use definition::{established_status, fill_defaults, mark_terminating, validate};
+pub(crate) use definition::{fill_defaults, unknown_formats, validate};
 pub(crate) use jsonpath::JsonPath;
+pub(crate) use names::{mark_terminating, set_condition, status_of};
+use ratchet::Correlated;
+use rules::Rules;
 use schema::Schema;
 
 use crate::facts::ColumnFacts;
+use crate::object::finalizers;
 use crate::resource::{Resource, Subresource};
-use crate::status::Cause;
+use crate::status::{Cause, field};
 use crate::store::TableName;
 use crate::types::Type;
 use crate::webhook::Conversion;
@@ -39,7 +75,9 @@ const VERBS: &[&str] = &[
 /// What one version of a CRD asks for.
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
-    schema: Schema,
+    version: String,
+    schemas: Arc<BTreeMap<String, Schema>>,
+    rules: Option<Rules>,
     /// The schema as written, for `OpenAPI`.
     pub(crate) raw_schema: Value,
     /// Objects are stored in this version.
@@ -50,6 +88,14 @@ pub(crate) struct CustomVersion {
     pub(crate) scale: Option<ScalePaths>,
     /// Cells of the columns after Name.
     pub(crate) cells: Vec<JsonPath>,
+    /// What who uses this version is told.
+    pub(crate) deprecation: Option<String>,
+    /// Its definition is going away: no new objects are made.
+    pub(crate) terminating: AtomicBool,
+    /// Whether every object is stored as this version of the schema would have it.
+    pub(crate) as_stored: bool,
+    /// What the definition said, by which it is seen whether it says something else.
+    said: Value,
 }
 
 /// The dotted paths of the scale subresource.
@@ -61,35 +107,194 @@ pub(crate) struct ScalePaths {
 }
 
 impl CustomVersion {
-    /// Removes unknown fields (telling which) and fills in defaults.
-    pub(crate) fn prune_and_default(&self, object: &mut Value) -> Vec<String> {
-        let mut pruned = Vec::new();
-        self.schema.prune(object, true, "", &mut pruned);
-        self.schema.drop_nulls(object);
-        self.schema.fill_defaults(object);
-        pruned
+    fn schema(&self) -> Option<&Schema> {
+        self.schemas.get(&self.version)
     }
 
-    /// Removes unknown fields.
-    pub(crate) fn prune(&self, object: &mut Value) {
-        self.schema.prune(object, true, "", &mut Vec::new());
+    /// Brings an object of this version into the form it is looked at: tells the unknown fields it
+    /// removed, or why it cannot be read.
+    pub(crate) fn read(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        let Some(schema) = self.schema() else {
+            return Ok(Vec::new());
+        };
+        let mut unknown = schema.prune(object, true);
+        schema.drop_nulls(object);
+        unknown.extend(schema.read_embedded(object)?);
+        schema.fill_defaults(object);
+        Ok(unknown)
     }
 
-    /// What is wrong with an object.
-    pub(crate) fn validate(&self, object: &Value) -> Vec<Cause> {
-        let mut causes = Vec::new();
-        validate::check(object, &self.schema, "", &mut causes);
-        if let Some(scale) = &self.scale {
-            validate::check_scale(object, scale, &mut causes);
+    /// The version objects are stored in, in full.
+    pub(crate) fn stored_api_version(&self, group: &str) -> String {
+        format!("{group}/{}", self.storage_version)
+    }
+
+    /// Fills in what the storage version has defaults for, of an object that came from another.
+    pub(crate) fn fill_stored(&self, object: &mut Value) {
+        if self.version != self.storage_version
+            && let Some(schema) = self.schemas.get(&self.storage_version)
+        {
+            schema.fill_defaults(object);
         }
+    }
+
+    /// What is read from the store: it gets the defaults of the version it was stored as, and
+    /// loses what that does not know.
+    pub(crate) fn read_stored(&self, object: &mut Value) {
+        let stored = object["apiVersion"].as_str().unwrap_or_default();
+        let stored = stored.rsplit('/').next().unwrap_or_default().to_owned();
+        if (stored != self.version || !self.as_stored)
+            && let Some(schema) = self.schemas.get(&stored)
+        {
+            convert(object, Some(schema));
+            schema.fill_defaults(object);
+        }
+    }
+
+    /// Makes an object that came from another version one of `version`, with nothing that it does
+    /// not know.
+    pub(crate) fn coerce(&self, object: &mut Value, version: &str) {
+        convert(object, self.schemas.get(version));
+    }
+
+    /// Whether the stored bytes of an object are what a client of this version reads.
+    pub(crate) fn reads_as_stored(&self) -> bool {
+        self.as_stored && self.version == self.storage_version
+    }
+
+    /// Whether it is what a definition says: a changed one is served anew.
+    pub(crate) fn is_said_by(&self, crd: &Value) -> bool {
+        self.said == said(crd)
+    }
+
+    /// What is wrong with a new object.
+    pub(crate) fn check_create(&self, object: &Value) -> Vec<Cause> {
+        let Some(schema) = self.schema() else {
+            return Vec::new();
+        };
+        let mut causes = validate::check(object, schema, "", None);
+        if let Some(scale) = &self.scale {
+            scale::check(object, scale, true, &mut causes);
+        }
+        causes.extend(embedded::check(object, schema, ""));
+        causes.extend(lists::check(object, schema, ""));
+        let (more, _) = self.check_rules(object, None, &causes);
+        causes.extend(more);
         causes
+    }
+
+    /// What is wrong with a change, and what is warned about instead.
+    pub(crate) fn check_update(
+        &self,
+        new: &Value,
+        old: &Value,
+        subresource: &str,
+    ) -> (Vec<Cause>, Vec<String>) {
+        let Some(schema) = self.schema() else {
+            return (Vec::new(), Vec::new());
+        };
+        let is_status = subresource == "status";
+        let mut causes = if is_status {
+            match (new.get("status"), schema.properties.get("status")) {
+                (Some(status), Some(schema)) => {
+                    let before = &old["status"];
+                    let before = Correlated::new(status, before, schema);
+                    validate::check(status, schema, "status", Some(before))
+                }
+                _ => Vec::new(),
+            }
+        } else {
+            let before = Correlated::new(new, old, schema);
+            validate::check(new, schema, "", Some(before))
+        };
+        if let Some(scale) = &self.scale {
+            scale::check(new, scale, !is_status, &mut causes);
+        }
+        causes.extend(embedded::check(new, schema, ""));
+        if lists::check(old, schema, "").is_empty() {
+            causes.extend(lists::check(new, schema, ""));
+        }
+        let (more, warnings) = self.check_rules(new, Some(old), &causes);
+        causes.extend(more);
+        (causes, warnings)
+    }
+
+    /// Rules are run on objects that are otherwise what the schema asks for.
+    fn check_rules(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        found: &[Cause],
+    ) -> (Vec<Cause>, Vec<String>) {
+        let (Some(rules), Some(schema)) = (&self.rules, self.schema()) else {
+            return (Vec::new(), Vec::new());
+        };
+        let blocks = |cause: &Cause| {
+            matches!(
+                cause.reason,
+                "FieldValueNotSupported"
+                    | "FieldValueRequired"
+                    | "FieldValueTooLong"
+                    | "FieldValueTooMany"
+                    | "FieldValueTypeInvalid"
+            )
+        };
+        if found.iter().any(blocks) {
+            let cause = field::invalid(
+                "<nil>",
+                &Value::Null,
+                "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            );
+            return (vec![cause], Vec::new());
+        }
+        rules.check(new, old, schema, "", true)
     }
 }
 
-/// The resources a CRD defines: one per served version.
-pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
+/// Warnings about finalizers that a write adds and that others might use as well.
+pub(crate) fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let before = old.map(finalizers).unwrap_or_default();
+    let mut added = finalizers(new);
+    added.retain(|name| !before.contains(name));
+    added.sort_unstable();
+    added.dedup();
+    let is_standard = |name: &str| matches!(name, "kubernetes" | "orphan" | "foregroundDeletion");
+    added
+        .into_iter()
+        .filter(|name| !name.contains('/') && !is_standard(name))
+        .map(|name| {
+            let path = if name.contains('.') {
+                " including a path (/)"
+            } else {
+                ""
+            };
+            format!(
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            )
+        })
+        .collect()
+}
+
+/// Takes from an object what a version does not know.
+fn convert(object: &mut Value, schema: Option<&Schema>) {
+    if let Some(schema) = schema {
+        schema.prune(object, true);
+        schema.drop_nulls(object);
+        // Metadata that cannot be read is left as it is stored.
+        let _ = schema.read_embedded(object);
+    }
+}
+
+/// What of a definition decides how its objects are served.
+fn said(crd: &Value) -> Value {
+    json!([crd["spec"], crd["status"]["acceptedNames"]])
+}
+
+/// The resources a CRD defines: one per served version. `as_stored` tells whether all objects are
+/// stored as its schemas would have them.
+pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
     let spec = &crd["spec"];
-    let names = &spec["names"];
+    let names = &crd["status"]["acceptedNames"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| {
         value
@@ -105,15 +310,25 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
         .find(|version| version["storage"] == true)
         .map(|v| text(&v["name"]))
         .unwrap_or_default();
+    let schemas: BTreeMap<String, Schema> = versions()
+        .map(|version| {
+            let raw = version["schema"]["openAPIV3Schema"].clone();
+            let schema = serde_json::from_value(raw).unwrap_or_default();
+            (text(&version["name"]), schema)
+        })
+        .collect();
+    let schemas = Arc::new(schemas);
     let group = text(&spec["group"]);
     versions()
         .filter(|version| version["served"] == true)
         .map(|version| {
+            let name = text(&version["name"]);
             let raw_schema = version["schema"]["openAPIV3Schema"].clone();
-            let schema: Schema = serde_json::from_value(raw_schema.clone()).unwrap_or_default();
+            let schema = schemas.get(&name);
             let mut subresources = Vec::new();
             let rest = vec!["get".to_owned(), "patch".to_owned(), "update".to_owned()];
-            if version["subresources"]["status"].is_object() {
+            let has_status = version["subresources"]["status"].is_object();
+            if has_status {
                 subresources.push(Subresource {
                     name: "status".into(),
                     verbs: rest.clone(),
@@ -144,13 +359,10 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
                         .to_owned()
                 })
                 .collect();
-            let ty = if schema.ty.is_empty() {
-                Type::Any
-            } else {
-                schema.to_type(true)
-            };
+            let ty = schema
+                .filter(|schema| !schema.ty.is_empty())
+                .map_or(Type::Any, |schema| schema.to_type(true));
             Resource {
-                version: text(&version["name"]),
                 plural: text(&names["plural"]),
                 singular: text(&names["singular"]),
                 kind: text(&names["kind"]),
@@ -165,17 +377,49 @@ pub(crate) fn resources(crd: &Value) -> Vec<Resource> {
                 table: TableName::new(&group, &text(&names["plural"])),
                 ty,
                 custom: Some(Arc::new(CustomVersion {
-                    schema,
+                    rules: schema.and_then(|schema| Rules::of(schema, true)),
+                    schemas: schemas.clone(),
                     raw_schema,
                     storage_version: storage.clone(),
                     conversion: Conversion::of(crd),
                     scale,
                     cells,
+                    deprecation: deprecation(spec, version, &text(&names["kind"])),
+                    terminating: AtomicBool::new(definition::has_condition(crd, "Terminating")),
+                    as_stored,
+                    said: said(crd),
+                    version: name.clone(),
                 })),
+                version: name,
                 group: group.clone(),
             }
         })
         .collect()
+}
+
+/// What who uses a deprecated version is told: what the definition says, or what to use instead.
+fn deprecation(spec: &Value, version: &Value, kind: &str) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(said) = version["deprecationWarning"].as_str() {
+        return Some(said.to_owned());
+    }
+    let group = spec["group"].as_str().unwrap_or_default();
+    let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
+    let warning = format!("{group}/{} {kind} is deprecated", name(version));
+    let better = spec["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|other| other["served"] == true && other["deprecated"] != true)
+        .map(name)
+        .filter(|other| compare_versions(other, &name(version)) == Ordering::Less)
+        .min_by(|a, b| compare_versions(a, b));
+    Some(match better {
+        Some(better) => format!("{warning}; use {group}/{better} {kind}"),
+        None => warning,
+    })
 }
 
 /// Name, then the columns the CRD asks for, or Age when it asks for none.
@@ -231,38 +475,5 @@ pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => a.cmp(b),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_ordered_as_kubernetes_orders_them() {
-        let mut versions = vec![
-            "foo1",
-            "v1alpha1",
-            "v2",
-            "v1beta2",
-            "v1",
-            "v11alpha2",
-            "v1beta1",
-            "bar",
-        ];
-        versions.sort_by(|a, b| compare_versions(a, b));
-        assert_eq!(
-            versions,
-            [
-                "v2",
-                "v1",
-                "v1beta2",
-                "v1beta1",
-                "v11alpha2",
-                "v1alpha1",
-                "bar",
-                "foo1"
-            ]
-        );
     }
 }

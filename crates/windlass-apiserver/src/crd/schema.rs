@@ -1,4 +1,8 @@
-//! The schema of a custom resource: how it is read, and what it makes of an object.
+//! The schema of a custom resource, as it is written in a definition.
+//!
+//! [`Schema`] holds every field of `JSONSchemaProps`, those included that no definition may use:
+//! what is refused must have been read. What a schema makes of an object is told elsewhere:
+//! `prune` (unknown fields, nulls, defaults), `validate` and `rules`.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,7 +15,10 @@ use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// `JSONSchemaProps`, as far as it has an effect on objects.
+/// The fields that every object has, whatever its schema says.
+pub(crate) const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// `JSONSchemaProps`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(
@@ -19,12 +26,21 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
     reason = "the fields are those of Kubernetes' schema"
 )]
 pub(crate) struct Schema {
+    pub(crate) id: String,
+    #[serde(rename = "$ref")]
+    pub(crate) reference: Option<String>,
+    pub(crate) description: String,
+    pub(crate) title: String,
     #[serde(rename = "type")]
     pub(crate) ty: String,
-    pub(crate) format: Option<String>,
+    pub(crate) format: String,
     pub(crate) properties: BTreeMap<String, Schema>,
     pub(crate) additional_properties: Option<AdditionalProperties>,
-    pub(crate) items: Option<Box<Schema>>,
+    pub(crate) pattern_properties: BTreeMap<String, Schema>,
+    pub(crate) items: Option<Items>,
+    pub(crate) additional_items: Option<Value>,
+    pub(crate) definitions: BTreeMap<String, Schema>,
+    pub(crate) dependencies: Option<Value>,
     pub(crate) required: Vec<String>,
     pub(crate) nullable: bool,
     pub(crate) default: Option<Value>,
@@ -35,23 +51,23 @@ pub(crate) struct Schema {
     pub(crate) exclusive_minimum: bool,
     pub(crate) exclusive_maximum: bool,
     pub(crate) multiple_of: Option<f64>,
-    pub(crate) min_length: Option<u64>,
-    pub(crate) max_length: Option<u64>,
-    pub(crate) pattern: Option<String>,
+    pub(crate) min_length: Option<i64>,
+    pub(crate) max_length: Option<i64>,
+    pub(crate) pattern: String,
     /// The pattern, compiled when it is first needed.
     #[serde(skip)]
     compiled: OnceLock<Option<Regex>>,
-    pub(crate) min_items: Option<u64>,
-    pub(crate) max_items: Option<u64>,
+    pub(crate) min_items: Option<i64>,
+    pub(crate) max_items: Option<i64>,
     pub(crate) unique_items: bool,
-    pub(crate) min_properties: Option<u64>,
-    pub(crate) max_properties: Option<u64>,
+    pub(crate) min_properties: Option<i64>,
+    pub(crate) max_properties: Option<i64>,
     pub(crate) all_of: Vec<Schema>,
     pub(crate) any_of: Vec<Schema>,
     pub(crate) one_of: Vec<Schema>,
     pub(crate) not: Option<Box<Schema>>,
     #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
-    pub(crate) preserve_unknown: bool,
+    pub(crate) preserve_unknown: Option<bool>,
     #[serde(rename = "x-kubernetes-int-or-string")]
     pub(crate) int_or_string: bool,
     #[serde(rename = "x-kubernetes-embedded-resource")]
@@ -63,7 +79,7 @@ pub(crate) struct Schema {
     #[serde(rename = "x-kubernetes-map-type")]
     pub(crate) map_type: Option<String>,
     #[serde(rename = "x-kubernetes-validations")]
-    pub(crate) rules: Vec<Value>,
+    pub(crate) rules: Vec<Rule>,
 }
 
 /// `additionalProperties`: a yes or no, or the schema of the values.
@@ -74,31 +90,100 @@ pub(crate) enum AdditionalProperties {
     Of(Box<Schema>),
 }
 
+/// `items`: one schema for all, or (which is refused) one for each.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Items {
+    All(Box<Schema>),
+    Each(Vec<Schema>),
+}
+
+/// A rule of `x-kubernetes-validations`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(
+    clippy::struct_field_names,
+    reason = "the fields are those of Kubernetes' rule"
+)]
+pub(crate) struct Rule {
+    pub(crate) rule: String,
+    pub(crate) message: String,
+    pub(crate) message_expression: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) field_path: String,
+    pub(crate) optional_old_self: Option<bool>,
+}
+
 impl Schema {
     /// Whether a text is as the pattern asks, if there is one. A pattern that cannot be read fits nothing.
     pub(crate) fn pattern_fits(&self, text: &str) -> bool {
-        let Some(pattern) = &self.pattern else {
+        if self.pattern.is_empty() {
             return true;
-        };
-        let compiled = self.compiled.get_or_init(|| Regex::new(pattern).ok());
+        }
+        let compiled = self.compiled.get_or_init(|| Regex::new(&self.pattern).ok());
         compiled
             .as_ref()
             .is_some_and(|compiled| compiled.is_match(text))
     }
 
-    fn values(&self) -> Option<&Schema> {
+    /// The schema of a map's values.
+    pub(crate) fn values(&self) -> Option<&Schema> {
         match &self.additional_properties {
             Some(AdditionalProperties::Of(schema)) => Some(schema),
             _ => None,
         }
     }
 
-    fn keeps_unknown(&self) -> bool {
-        self.preserve_unknown
-            || matches!(
-                self.additional_properties,
-                Some(AdditionalProperties::Allowed(true))
-            )
+    /// The schema of a list's items.
+    pub(crate) fn item(&self) -> Option<&Schema> {
+        match &self.items {
+            Some(Items::All(schema)) => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// The schema of the field or map entry called `name`.
+    pub(crate) fn member(&self, name: &str) -> Option<&Schema> {
+        self.properties.get(name).or_else(|| self.values())
+    }
+
+    pub(crate) fn keeps_unknown(&self) -> bool {
+        self.preserve_unknown == Some(true)
+    }
+
+    pub(crate) fn is_list_of(&self, kind: &str) -> bool {
+        self.list_type.as_deref() == Some(kind)
+    }
+
+    /// Whether this schema or one inside it has a rule.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+            || self.item().is_some_and(Schema::has_rules)
+            || self.values().is_some_and(Schema::has_rules)
+            || self.properties.values().any(Schema::has_rules)
+    }
+
+    /// Whether something holds of this schema or of any in it, however it is nested.
+    pub(crate) fn any(&self, holds: &dyn Fn(&Schema) -> bool) -> bool {
+        holds(self) || self.children().into_iter().any(|child| child.any(holds))
+    }
+
+    /// Every schema this one is made of, in the order Kubernetes looks at them.
+    pub(crate) fn children(&self) -> Vec<&Schema> {
+        let mut children: Vec<&Schema> = match &self.items {
+            Some(Items::All(schema)) => vec![schema],
+            Some(Items::Each(schemas)) => schemas.iter().collect(),
+            None => Vec::new(),
+        };
+        children.extend(&self.all_of);
+        children.extend(&self.any_of);
+        children.extend(&self.one_of);
+        children.extend(self.not.as_deref());
+        children.extend(self.properties.values());
+        children.extend(self.values());
+        children.extend(self.pattern_properties.values());
+        children.extend(self.definitions.values());
+        children
     }
 
     /// The type that merging and ownership go by. The root gets Kubernetes' own metadata.
@@ -112,11 +197,7 @@ impl Schema {
             "number" => Type::Scalar(Scalar::Number),
             "boolean" => Type::Scalar(Scalar::Boolean),
             "array" => Type::List {
-                item: Box::new(
-                    self.items
-                        .as_ref()
-                        .map_or(Type::Any, |items| items.to_type(false)),
-                ),
+                item: Box::new(self.item().map_or(Type::Any, |items| items.to_type(false))),
                 kind: match self.list_type.as_deref() {
                     Some("map") => ListKind::Map(self.list_map_keys.clone()),
                     Some("set") => ListKind::Set,
@@ -131,7 +212,12 @@ impl Schema {
                         atomic,
                     };
                 }
-                if self.properties.is_empty() && self.keeps_unknown() && !root && !self.embedded {
+                let open = self.keeps_unknown()
+                    || matches!(
+                        self.additional_properties,
+                        Some(AdditionalProperties::Allowed(true))
+                    );
+                if self.properties.is_empty() && open && !root && !self.embedded {
                     return Type::Any;
                 }
                 let mut fields: BTreeMap<String, Field> = self
@@ -145,11 +231,9 @@ impl Schema {
                     })
                     .collect();
                 if root || self.embedded {
-                    fields.insert(
-                        "apiVersion".into(),
-                        field(Type::Scalar(Scalar::String), None),
-                    );
-                    fields.insert("kind".into(), field(Type::Scalar(Scalar::String), None));
+                    let text = || field(Type::Scalar(Scalar::String), None);
+                    fields.insert("apiVersion".into(), text());
+                    fields.insert("kind".into(), text());
                     fields.insert(
                         "metadata".into(),
                         field(Type::Named(OBJECT_META.into()), None),
@@ -158,138 +242,10 @@ impl Schema {
                 Type::Struct {
                     fields,
                     atomic,
-                    open: self.keeps_unknown(),
+                    open,
                 }
             }
             _ => Type::Any,
-        }
-    }
-
-    /// Fills in defaults, deepest last, as Kubernetes does: a default object is itself defaulted.
-    pub(crate) fn fill_defaults(&self, value: &mut Value) {
-        match value {
-            Value::Object(map) => {
-                for (name, schema) in &self.properties {
-                    if let Some(default) = &schema.default {
-                        let absent = match map.get(name) {
-                            None => true,
-                            Some(Value::Null) => !schema.nullable,
-                            Some(_) => false,
-                        };
-                        if absent {
-                            map.insert(name.clone(), default.clone());
-                        }
-                    }
-                    if let Some(value) = map.get_mut(name) {
-                        schema.fill_defaults(value);
-                    }
-                }
-                if let Some(values) = self.values() {
-                    for (name, value) in map.iter_mut() {
-                        if !self.properties.contains_key(name) {
-                            values.fill_defaults(value);
-                        }
-                    }
-                }
-            }
-            Value::Array(items) => {
-                if let Some(schema) = &self.items {
-                    for item in items {
-                        schema.fill_defaults(item);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Removes what the schema does not know; tells the paths of what it removed.
-    pub(crate) fn prune(
-        &self,
-        value: &mut Value,
-        root: bool,
-        path: &str,
-        pruned: &mut Vec<String>,
-    ) {
-        let below = |name: &str| {
-            if path.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{path}.{name}")
-            }
-        };
-        match value {
-            Value::Object(map) => {
-                let kept_anyway = |name: &str| {
-                    (root || self.embedded) && matches!(name, "apiVersion" | "kind" | "metadata")
-                };
-                if !self.keeps_unknown() && self.values().is_none() {
-                    let unknown: Vec<String> = map
-                        .keys()
-                        .filter(|name| !self.properties.contains_key(*name) && !kept_anyway(name))
-                        .cloned()
-                        .collect();
-                    for name in unknown {
-                        map.remove(&name);
-                        pruned.push(below(&name));
-                    }
-                }
-                for (name, value) in map.iter_mut() {
-                    if kept_anyway(name) {
-                        continue;
-                    }
-                    if let Some(schema) = self.properties.get(name).or_else(|| self.values()) {
-                        schema.prune(value, false, &below(name), pruned);
-                    }
-                }
-            }
-            Value::Array(items) => {
-                if let Some(schema) = &self.items {
-                    for (index, item) in items.iter_mut().enumerate() {
-                        schema.prune(item, false, &format!("{path}[{index}]"), pruned);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Removes fields that are null and may not be: it is as if they had not been said.
-    pub(crate) fn drop_nulls(&self, value: &mut Value) {
-        match value {
-            Value::Object(map) => {
-                let schema_of = |name: &str| self.properties.get(name).or_else(|| self.values());
-                map.retain(|name, value| {
-                    !value.is_null() || schema_of(name).is_none_or(|schema| schema.nullable)
-                });
-                for (name, value) in map.iter_mut() {
-                    if let Some(schema) = schema_of(name) {
-                        schema.drop_nulls(value);
-                    }
-                }
-            }
-            Value::Array(items) => {
-                if let Some(schema) = &self.items {
-                    for item in items {
-                        schema.drop_nulls(item);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Every schema of the tree, with its path.
-    pub(crate) fn visit<'a>(&'a self, path: &str, see: &mut dyn FnMut(&str, &'a Schema)) {
-        see(path, self);
-        for (name, schema) in &self.properties {
-            schema.visit(&format!("{path}.properties[{name}]"), see);
-        }
-        if let Some(schema) = self.values() {
-            schema.visit(&format!("{path}.additionalProperties"), see);
-        }
-        if let Some(schema) = &self.items {
-            schema.visit(&format!("{path}.items"), see);
         }
     }
 }
@@ -299,42 +255,5 @@ fn field(ty: Type, default: Option<Value>) -> Field {
         ty,
         patch: PatchRule::default(),
         default,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn schema() -> Schema {
-        serde_json::from_value(json!({
-            "type": "object",
-            "properties": {"spec": {"type": "object", "properties": {
-                "size": {"type": "integer", "default": 1},
-                "nested": {"type": "object", "default": {}, "properties": {"on": {"type": "boolean", "default": true}}},
-                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-            }}},
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn unknown_fields_go_and_are_named() {
-        let mut value = json!({"kind": "K", "metadata": {"name": "x"}, "spec": {"size": 1, "odd": 1, "free": {"a": 1}}});
-        let mut pruned = Vec::new();
-        schema().prune(&mut value, true, "", &mut pruned);
-        assert_eq!(
-            value,
-            json!({"kind": "K", "metadata": {"name": "x"}, "spec": {"size": 1, "free": {"a": 1}}})
-        );
-        assert_eq!(pruned, ["spec.odd"]);
-    }
-
-    #[test]
-    fn defaults_fill_what_is_absent_and_defaults_have_defaults() {
-        let mut value = json!({"spec": {"size": null}});
-        schema().fill_defaults(&mut value);
-        assert_eq!(value, json!({"spec": {"size": 1, "nested": {"on": true}}}));
     }
 }

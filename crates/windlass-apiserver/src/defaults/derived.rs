@@ -3,6 +3,8 @@
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
+use crate::quantity::Quantity;
+
 type Fields = Map<String, Value>;
 
 /// The annotation that tells the generation of a `DaemonSet`'s template.
@@ -104,11 +106,33 @@ pub(super) fn pull_policy(container: &mut Fields) {
         .get("image")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let name = image.rsplit('/').next().unwrap_or_default();
-    let moving =
-        !image.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
-    let policy = if moving { "Always" } else { "IfNotPresent" };
+    let policy = policy_of(image);
     set(container, "imagePullPolicy", policy);
+}
+
+fn policy_of(image: &str) -> &'static str {
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let moving = match last.split_once(':') {
+        Some((_, tag)) => tag == "latest",
+        None => digest.is_none(),
+    };
+    // What is no name of an image has no tag that could move.
+    let path = name.split_once('/').map_or(last, |(_, path)| path);
+    let is_name = !image.is_empty()
+        && !path
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .any(|c| c.is_ascii_uppercase());
+    if moving && is_name {
+        "Always"
+    } else {
+        "IfNotPresent"
+    }
 }
 
 /// The limits of containers: what is not said follows from what is.
@@ -144,6 +168,7 @@ pub(super) fn pod(pod: &mut Fields) {
     let Some(spec) = object(pod, "spec") else {
         return;
     };
+    pod_requests(spec);
     set(spec, "enableServiceLinks", true);
     let on_host = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
     for list in ["containers", "initContainers"] {
@@ -160,6 +185,28 @@ pub(super) fn pod(pod: &mut Fields) {
                 host_ports(container);
             }
         }
+    }
+}
+
+/// A pod that is limited as a whole asks for what its containers do, or else for its limits.
+fn pod_requests(spec: &mut Fields) {
+    let whole = Value::Object(spec.clone());
+    let Some(resources) = object(spec, "resources") else {
+        return;
+    };
+    let Some(Value::Object(limits)) = resources.get("limits").cloned() else {
+        return;
+    };
+    let requests = resources.entry("requests").or_insert_with(|| json!({}));
+    let Some(requests) = requests.as_object_mut() else {
+        return;
+    };
+    for (name, limit) in limits {
+        if !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with("hugepages-") {
+            continue;
+        }
+        let asked = crate::pods::requests(&whole, &name).map(|all| Value::from(all.to_string()));
+        requests.entry(name).or_insert(asked.unwrap_or(limit));
     }
 }
 
@@ -243,10 +290,87 @@ pub(super) fn target_port(port: &mut Fields) {
     }
 }
 
-/// A volume without a source is an empty directory.
-pub(super) fn empty_dir(volume: &mut Fields) {
+/// A volume without a source is an empty directory; one of an image is pulled like a container's.
+pub(super) fn volume(volume: &mut Fields) {
     if volume.keys().all(|key| key == "name") {
         volume.insert("emptyDir".into(), json!({}));
+    }
+    if let Some(image) = object(volume, "image") {
+        let reference = image
+            .get("reference")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let policy = policy_of(reference);
+        set(image, "pullPolicy", policy);
+    }
+}
+
+/// Nobody is given less than a thousandth.
+pub(super) fn round_up(amounts: &mut Fields) {
+    for value in amounts.values_mut() {
+        let rounded = value
+            .as_str()
+            .and_then(Quantity::parse)
+            .map(Quantity::rounded_to_milli);
+        if let Some(rounded) = rounded
+            .map(|rounded| rounded.to_string())
+            .filter(|text| value != text)
+        {
+            *value = rounded.into();
+        }
+    }
+}
+
+/// The older name of the first range of a node's pods follows it, and the other way round.
+pub(super) fn node_ranges(spec: &mut Fields) {
+    let first = spec
+        .get("podCIDRs")
+        .and_then(|ranges| ranges.get(0))
+        .cloned();
+    match (spec.get("podCIDR").cloned(), first) {
+        (None, Some(first)) => {
+            spec.insert("podCIDR".into(), first);
+        }
+        (Some(range), None) => {
+            spec.insert("podCIDRs".into(), json!([range]));
+        }
+        _ => {}
+    }
+}
+
+/// A node gives all it has, unless it says less.
+pub(super) fn allocatable(status: &mut Fields) {
+    if let (Some(capacity), false) = (
+        status.get("capacity").cloned(),
+        status.contains_key("allocatable"),
+    ) {
+        status.insert("allocatable".into(), capacity);
+    }
+}
+
+/// Whoever says anything about how to scale is told all of it.
+pub(super) fn scaling(behavior: &mut Fields) {
+    let policy =
+        |kind: &str, value: i32| json!({"type": kind, "value": value, "periodSeconds": 15});
+    for (direction, window, policies) in [
+        (
+            "scaleUp",
+            Some(0),
+            json!([policy("Pods", 4), policy("Percent", 100)]),
+        ),
+        ("scaleDown", None, json!([policy("Percent", 100)])),
+    ] {
+        let rules = behavior.entry(direction).or_insert_with(|| json!({}));
+        let Some(rules) = rules.as_object_mut() else {
+            continue;
+        };
+        set(rules, "selectPolicy", "Max");
+        if let Some(window) = window {
+            set(rules, "stabilizationWindowSeconds", window);
+        }
+        if is_empty(rules, "policies") {
+            rules.insert("policies".into(), policies);
+        }
     }
 }
 
@@ -259,5 +383,38 @@ pub(super) fn policy_types(spec: &mut Fields) {
             json!(["Ingress", "Egress"])
         };
         spec.insert("policyTypes".into(), types);
+    }
+}
+
+/// An address that a load balancer has is its own unless it says otherwise.
+pub(super) fn ip_mode(point: &mut Fields) {
+    let addressed = point.get("ip").and_then(Value::as_str);
+    if addressed.is_some_and(|address| !address.is_empty()) {
+        set(point, "ipMode", "VIP");
+    }
+}
+
+/// Seconds a client is sent to the same endpoint, and who is reached from outside.
+pub(super) fn service(spec: &mut Fields) {
+    match spec.get("sessionAffinity").and_then(Value::as_str) {
+        Some("ClientIP") => {
+            let config = spec
+                .entry("sessionAffinityConfig")
+                .or_insert_with(|| json!({}));
+            if let Some(config) = config.as_object_mut() {
+                let client = config.entry("clientIP").or_insert_with(|| json!({}));
+                if let Some(client) = client.as_object_mut() {
+                    set(client, "timeoutSeconds", 10_800);
+                }
+            }
+        }
+        Some("None") => {
+            spec.remove("sessionAffinityConfig");
+        }
+        _ => {}
+    }
+    let inside = spec.get("type").and_then(Value::as_str) == Some("ClusterIP");
+    if inside && !is_empty(spec, "externalIPs") {
+        set(spec, "externalTrafficPolicy", "Cluster");
     }
 }

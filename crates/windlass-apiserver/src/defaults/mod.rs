@@ -6,6 +6,7 @@
 //! without `omitempty`) gets its zero value, from `facts/zeros.json`.
 
 mod derived;
+mod omitted;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -13,9 +14,10 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 pub(crate) use derived::TEMPLATE_GENERATION;
+pub(crate) use omitted::drop_zeros;
 
 use crate::facts;
-use crate::types::Type;
+use crate::types::{Scalar, Type};
 
 struct Default {
     field: String,
@@ -60,7 +62,7 @@ static TABLE: LazyLock<HashMap<String, Vec<Default>>> = LazyLock::new(|| {
 pub(crate) fn fill(value: &mut Value, ty: &Type) {
     match value {
         Value::Object(map) => {
-            if let Type::Named(name) = ty {
+            if let Some(name) = ty.name() {
                 fill_type(map, name);
                 for (field, zero) in facts::get().zeros_of(name).into_iter().flatten() {
                     if !map.contains_key(field) {
@@ -74,6 +76,11 @@ pub(crate) fn fill(value: &mut Value, ty: &Type) {
                         map.insert(name.clone(), default.clone());
                     }
                 }
+            }
+            if let Type::Map { value, .. } = ty.resolve()
+                && matches!(value.resolve(), Type::Scalar(Scalar::Quantity))
+            {
+                derived::round_up(map);
             }
             for (key, value) in map.iter_mut() {
                 fill(value, ty.member(key));
@@ -128,7 +135,15 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str) {
             .when
             .as_ref()
             .is_none_or(|(sibling, value)| map.get(sibling).is_some_and(|found| found == value));
-        if wanted && !map.contains_key(&default.field) {
+        // Behind no pointer a zero is what nobody set.
+        let zero = facts::get()
+            .zeros_of(ty)
+            .and_then(|zeros| zeros.get(&default.field));
+        let unset = match map.get(&default.field) {
+            None => true,
+            Some(value) => (value.is_number() || value.is_string()) && Some(value) == zero,
+        };
+        if wanted && unset {
             map.insert(default.field.clone(), default.value.clone());
         }
     }
@@ -144,8 +159,13 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str) {
         "core.v1.PodSpec" => derived::service_account(map),
         "core.v1.ReplicationController" => derived::selector_from_template(map),
         "core.v1.Secret" => derived::string_data(map),
+        "core.v1.LoadBalancerIngress" => derived::ip_mode(map),
         "core.v1.ServicePort" => derived::target_port(map),
-        "core.v1.Volume" => derived::empty_dir(map),
+        "core.v1.ServiceSpec" => derived::service(map),
+        "core.v1.Volume" => derived::volume(map),
+        "core.v1.NodeSpec" => derived::node_ranges(map),
+        "core.v1.NodeStatus" => derived::allocatable(map),
+        "autoscaling.v2.HorizontalPodAutoscalerBehavior" => derived::scaling(map),
         "networking.v1.NetworkPolicySpec" => derived::policy_types(map),
         _ => {}
     }

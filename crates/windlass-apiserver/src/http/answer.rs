@@ -1,7 +1,7 @@
 //! An answer before it is encoded.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, WARNING};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
@@ -24,6 +24,8 @@ pub(crate) enum Content {
     Json(Vec<Bytes>),
     /// JSON with a media type of its own.
     JsonAs(&'static str, Value),
+    /// What is neither JSON nor text.
+    Bytes(&'static str, Bytes),
     Text(&'static str),
     /// An endless body.
     Stream {
@@ -53,6 +55,10 @@ impl Answer {
         Self::new(StatusCode::OK, Content::JsonAs(media_type, value))
     }
 
+    pub(crate) fn bytes(media_type: &'static str, bytes: Bytes) -> Self {
+        Self::new(StatusCode::OK, Content::Bytes(media_type, bytes))
+    }
+
     pub(crate) fn text(code: StatusCode, text: &'static str) -> Self {
         Self::new(code, Content::Text(text))
     }
@@ -60,6 +66,25 @@ impl Answer {
     /// Nothing is there, not even a resource that could be missing.
     pub(crate) fn no_such_path() -> Self {
         Self::text(StatusCode::NOT_FOUND, "404 page not found\n")
+    }
+
+    /// There is no room for another request.
+    pub(crate) fn too_many_requests() -> Self {
+        Self::text(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many requests, please try again later.\n",
+        )
+    }
+
+    /// After how many seconds the client should come again, if it should.
+    fn retry_after(&self) -> Option<u64> {
+        match &self.content {
+            Content::Value(status) if !self.code.is_success() => {
+                status["details"]["retryAfterSeconds"].as_u64()
+            }
+            Content::Text(_) if self.code == StatusCode::TOO_MANY_REQUESTS => Some(1),
+            _ => None,
+        }
     }
 
     pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
@@ -76,6 +101,7 @@ impl Answer {
     }
 
     pub(crate) fn into_response(self, encoding: Encoding) -> Response<Body> {
+        let retry_after = self.retry_after();
         let (content_type, body) = match self.content {
             Content::Value(value) => (
                 encoding.content_type(),
@@ -94,6 +120,7 @@ impl Answer {
             Content::JsonAs(media_type, value) => {
                 (media_type, Body::whole(encode(&value, Encoding::Json)))
             }
+            Content::Bytes(media_type, bytes) => (media_type, Body::whole(bytes)),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
             Content::Stream { content_type, body } => (content_type, body),
         };
@@ -101,6 +128,9 @@ impl Answer {
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
         for warning in &self.warnings {
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {

@@ -3,21 +3,27 @@
 mod answer;
 mod body;
 mod negotiate;
+mod overload;
 mod request;
 mod serve;
+mod stall;
 
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
-pub(crate) use negotiate::{Encoding, Shape, Wanted, decode_object, decode_yaml, media_type};
+pub(crate) use negotiate::{
+    Encoding, Expected, Shape, Wanted, decode_object, decode_yaml, media_type,
+};
+pub(crate) use overload::Room;
 pub(crate) use request::{Query, parse, percent_decode};
 pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use crate::auth::{Action, Identity, ResourceAction, selected_name};
@@ -27,6 +33,8 @@ use crate::{discovery, openapi, verbs};
 
 /// The largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// How long a client may take to send it.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl ApiServer {
     /// Answers one request. `connection` is who the connection belongs to, known from its certificate.
@@ -44,36 +52,55 @@ impl ApiServer {
         let told_in = wanted
             .as_ref()
             .map_or(Encoding::Json, |wanted| wanted.encoding);
-        self.answer(request, connection, wanted)
+        let only_head = request.method() == Method::HEAD;
+        let response = self
+            .answer(request, connection, wanted)
             .await
             .unwrap_or_else(|error| Answer::error(&error))
-            .into_response(told_in)
+            .into_response(told_in);
+        if only_head {
+            return response.map(|_| Body::pieces([]));
+        }
+        response
     }
 
     async fn answer<B>(
         &self,
         request: Request<B>,
         connection: Option<&Arc<Identity>>,
-        wanted: Result<Wanted>,
+        wanted: Option<Wanted>,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if self.store().was_taken_back() {
+            crate::restore::run(self);
+        }
         let (parts, body) = request.into_parts();
         let identity = self.authenticate(&parts.headers, connection)?;
-        let path = parts.uri.path();
+        let Some(path) = percent_decode(parts.uri.path(), false) else {
+            return Ok(Answer::text(StatusCode::BAD_REQUEST, "400 Bad Request"));
+        };
+        let path = path.as_str();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let Some(asked) = parse(&parts.method, path, &query) else {
             let verb = parts.method.as_str().to_ascii_lowercase();
             let action = Action::Path { verb: &verb, path };
             let identity = self.impersonate(identity, &parts.headers, &action)?;
             self.authorize(&identity, &action)?;
-            return self.answer_path(path, &parts.headers);
+            return if parts.method == Method::GET || !self.is_served(path) {
+                self.answer_path(path, &parts.headers)
+            } else {
+                Err(ApiError::method_not_allowed())
+            };
         };
         let selected = selected_name(&asked, &query);
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
         let identity = self.impersonate(identity, &parts.headers, &action)?;
+        let Ok(_room) = self.make_room(&identity, &asked) else {
+            return Ok(Answer::too_many_requests());
+        };
         if let Err(refusal) = self.authorize(&identity, &action) {
             let outcome = Outcome {
                 code: refusal.code,
@@ -84,13 +111,20 @@ impl ApiServer {
         }
         let known = self.registry().known();
         let Some(resource) = known.find(&asked) else {
-            return if known.is_path(&asked.group, &asked.version) {
+            return if crate::registry::Known::is_path(&asked.group) {
                 Err(ApiError::resource_not_found())
             } else {
                 Ok(Answer::no_such_path())
             };
         };
-        let wanted = wanted?;
+        let wanted = wanted.ok_or_else(|| {
+            Wanted::none_acceptable(matches!(asked.verb, Verb::List | Verb::Watch))
+        })?;
+        if let Some(why) = asked.name.as_deref().and_then(crate::names::not_in_a_path) {
+            let name = asked.name.as_deref().unwrap_or_default();
+            let message = format!("Name parameter invalid: {name:?}: {why}");
+            return Err(ApiError::bad_request(message));
+        }
         let body = read_body(body).await?;
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
@@ -105,12 +139,16 @@ impl ApiServer {
             body,
             wanted,
         )?;
-        let result = call.run().await;
-        let warnings = call.take_warnings();
+        let result = if asked.verb.writes() {
+            let written = self.store().durably(call.run()).await;
+            written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
+        } else {
+            call.run().await
+        };
         let outcome = match &result {
             Ok(answer) => Outcome {
                 code: answer.code,
-                wrote: asked.verb.writes(),
+                wrote: asked.verb.writes() && answer.code.is_success(),
             },
             Err(error) => Outcome {
                 code: error.code,
@@ -118,13 +156,26 @@ impl ApiServer {
             },
         };
         self.after(&identity, &asked, outcome).await;
-        if warnings.is_empty() {
-            return result;
-        }
-        // Warnings are told whatever comes of the request.
+        // A refused client is warned too.
         let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
-        answer.warnings.extend(warnings);
+        answer.warnings.extend(call.into_warnings());
         Ok(answer)
+    }
+
+    /// Whether a path is one that can be read and nothing else: discovery, or a resource that was
+    /// asked for in a way nobody knows.
+    fn is_served(&self, path: &str) -> bool {
+        let known = self.registry().known();
+        if let Some(asked) = parse(&Method::GET, path, &Query::default()) {
+            return known.find(&asked).is_some();
+        }
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match parts.as_slice() {
+            ["version" | "api" | "apis"] => true,
+            ["api", version] => known.of_version("", version).is_some(),
+            ["apis", group, version] => known.of_version(group, version).is_some(),
+            _ => false,
+        }
     }
 
     /// Paths that are not resources.
@@ -139,6 +190,7 @@ impl ApiServer {
             ["api", version] => discovery::resources(&known, "", version),
             ["apis", group] => Ok(discovery::group(&known, group)),
             ["apis", group, version] => discovery::resources(&known, group, version),
+            ["openapi", "v2"] => Ok(self.openapi().answer(&known, headers)),
             ["openapi", "v3"] => Ok(Answer::value(openapi::index(&known))),
             ["openapi", "v3", "api", version] => openapi::document(&known, "", version),
             ["openapi", "v3", "apis", group, version] => openapi::document(&known, group, version),
@@ -153,7 +205,13 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, BODY_LIMIT).collect().await {
+    let read = Limited::new(body, BODY_LIMIT).collect();
+    let Ok(read) = tokio::time::timeout(BODY_TIMEOUT, read).await else {
+        return Err(ApiError::timeout(
+            "request did not complete within the allotted timeout",
+        ));
+    };
+    match read {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,

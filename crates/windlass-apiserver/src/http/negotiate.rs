@@ -6,9 +6,16 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
+use crate::decode::protobuf;
 use crate::go;
 use crate::json::{self, Document};
 use crate::status::{ApiError, Result};
+
+/// What client-go's typed clients send.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// The body of a DELETE, the one that is not an object.
+const OPTIONS: &str = "DeleteOptions";
 
 /// The shape of what is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,24 +57,34 @@ impl Wanted {
         encoding: Encoding::Json,
     };
 
-    /// The first form in the header that can be given; protobuf cannot, and clients name JSON behind it.
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self> {
+    /// The first form in the header that can be given, if any; protobuf cannot, and clients name
+    /// JSON behind it.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let Some(accept) = headers
             .get(ACCEPT)
             .and_then(|accept| accept.to_str().ok())
             .filter(|text| !text.is_empty())
         else {
-            return Ok(Self::JSON);
+            return Some(Self::JSON);
         };
-        accept.split(',').find_map(Self::one).ok_or_else(|| {
-            let mut error = ApiError::new(
-                http::StatusCode::NOT_ACCEPTABLE,
-                "NotAcceptable",
-                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        accept.split(',').find_map(Self::one)
+    }
+
+    /// Nothing of what the client accepts can be given. Where there is a watch, its forms are told
+    /// as well.
+    pub(crate) fn none_acceptable(watchable: bool) -> ApiError {
+        let mut message = format!(
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, {PROTOBUF}"
+        );
+        if watchable {
+            let _ = write!(
+                message,
+                ", application/json;stream=watch, {PROTOBUF};stream=watch"
             );
-            error.details = Some(serde_json::json!({}));
-            error
-        })
+        }
+        let mut error = ApiError::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+        error.details = Some(serde_json::json!({}));
+        error
     }
 
     fn one(clause: &str) -> Option<Self> {
@@ -106,8 +123,23 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Reads a body that holds one object, as JSON or YAML. `kind` is what it should be.
-pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Document> {
+/// What the body of a request should hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
+    /// Whether its type is known as a protobuf message: those of custom resources are not.
+    pub(crate) has_message: bool,
+}
+
+/// Reads a body that holds one object, as JSON, YAML or protobuf.
+pub(crate) fn decode_object(
+    headers: &HeaderMap,
+    body: &[u8],
+    expected: &Expected<'_>,
+) -> Result<Document> {
+    let kind = expected.kind;
     let document = match media_type(headers) {
         "" | "application/json" => json::from_json(body)
             .map_err(|error| unrecognised(kind, &json::go_error(&error, body), body))?,
@@ -115,14 +147,34 @@ pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8], kind: &str) -> Res
             value: decode_yaml(body)?,
             ..Document::default()
         },
+        PROTOBUF if expected.has_message => Document {
+            value: protobuf::decode(body, expected).map_err(|failure| {
+                ApiError::bad_request(match (kind, failure.claimed) {
+                    (OPTIONS, _) => failure.why,
+                    (_, Some((claimed, version))) => format!(
+                        "{claimed} in version {version:?} cannot be handled as a {kind}: {}",
+                        failure.why
+                    ),
+                    (_, None) => format!(
+                        "the object provided is unrecognized (must be of type {kind}): {} ({})",
+                        failure.why,
+                        summary(body)
+                    ),
+                })
+            })?,
+            ..Document::default()
+        },
         _ => {
-            return Err(ApiError::unsupported_media_type(&[
-                "application/json",
-                "application/yaml",
-                "application/vnd.kubernetes.protobuf",
-            ]));
+            let known = ["application/json", "application/yaml", PROTOBUF];
+            let count = if expected.has_message { 3 } else { 2 };
+            return Err(ApiError::unsupported_media_type(&known[..count]));
         }
     };
+    if document.value.is_null() && !expected.has_message {
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in 'null' (6e756c6c)"
+        )));
+    }
     if !document.value.is_object() {
         let problem = format!(
             "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
@@ -130,13 +182,24 @@ pub(crate) fn decode_object(headers: &HeaderMap, body: &[u8], kind: &str) -> Res
         );
         return Err(unrecognised(kind, &problem, body));
     }
+    let claimed = document.value["kind"].as_str().unwrap_or_default();
+    if kind == OPTIONS && !claimed.is_empty() && claimed != OPTIONS {
+        let version = document.value["apiVersion"].as_str().unwrap_or_default();
+        return Err(ApiError::bad_request(format!(
+            "no kind \"{claimed}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
     Ok(document)
 }
 
 /// The body is no object of any kind.
 fn unrecognised(kind: &str, problem: &str, body: &[u8]) -> ApiError {
+    let problem = format!("couldn't get version/kind; json parse error: {problem}");
+    if kind == OPTIONS {
+        return ApiError::bad_request(problem);
+    }
     ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {problem} ({})",
+        "the object provided is unrecognized (must be of type {kind}): {problem} ({})",
         summary(body)
     ))
 }
@@ -163,8 +226,15 @@ fn summary(body: &[u8]) -> String {
 pub(crate) fn decode_yaml(body: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
-    json::from_yaml(text)
-        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+    json::from_yaml(text).map_err(|error| {
+        // Our parser says where; Kubernetes' mostly does not.
+        let said = error.to_string();
+        let what = said.lines().next().unwrap_or_default();
+        let what = what.rsplit_once(": ").map_or(what, |(_, what)| what);
+        ApiError::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: yaml: {what}"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -174,7 +244,7 @@ mod tests {
     fn wanted(accept: &str) -> Option<Wanted> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        Wanted::from_headers(&headers).ok()
+        Wanted::from_headers(&headers)
     }
 
     #[test]

@@ -72,7 +72,9 @@ pub(crate) struct Query(BTreeMap<String, Vec<String>>);
 impl Query {
     pub(crate) fn parse(query: &str) -> Self {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        // Go reads no pair with a semicolon in it: some once took that for another separator.
+        let read = |pair: &&str| !pair.is_empty() && !pair.contains(';');
+        for pair in query.split('&').filter(read) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             if let (Some(key), Some(value)) =
                 (percent_decode(key, true), percent_decode(value, true))
@@ -103,7 +105,8 @@ impl Query {
     }
 }
 
-/// Decodes `%XX` (and `+` in queries); `None` when the result is not text.
+/// Decodes `%XX` (and `+` in queries), bytes that are no text as U+FFFD; `None` when a percent sign
+/// stands for nothing.
 pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
     if !text.contains(['%', '+']) {
         return Some(text.to_owned());
@@ -115,6 +118,9 @@ pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> 
         match bytes[at] {
             b'%' => {
                 let digits = text.get(at + 1..at + 3)?;
+                if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                    return None;
+                }
                 out.push(u8::from_str_radix(digits, 16).ok()?);
                 at += 3;
             }
@@ -128,20 +134,31 @@ pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> 
             }
         }
     }
-    String::from_utf8(out).ok()
+    Some(String::from_utf8(out).unwrap_or_else(|error| lossy(error.as_bytes())))
 }
 
-/// Reads a resource path; `None` when it is not one (`/version`, `/openapi/v3`, `/apis/apps` …).
-pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<ResourceRequest> {
-    let mut parts = Vec::with_capacity(8);
-    for part in path.trim_matches('/').split('/') {
-        parts.push(percent_decode(part, false)?);
+/// Every byte that is no text replaced.
+fn lossy(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
     }
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    text
+}
+
+/// Reads a resource path, decoded as a whole (so that an escaped slash is one); `None` when it is not one (`/version`, `/openapi/v3`, `/apis/apps` …).
+pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<ResourceRequest> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
         _ => return None,
+    };
+    // The old way to watch: a path of its own.
+    let (watches, rest) = match (method.as_str(), rest) {
+        ("GET", ["watch", rest @ ..]) => (true, rest),
+        _ => (false, rest),
     };
     let (namespace, resource, name, subresource) = match rest {
         [] => return None,
@@ -168,9 +185,10 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
         namespace
     };
     let verb = match (method.as_str(), name.is_some()) {
-        ("GET" | "HEAD", true) => Verb::Get,
-        ("GET" | "HEAD", false) if query.flag("watch") => Verb::Watch,
-        ("GET" | "HEAD", false) => Verb::List,
+        ("GET", _) if watches => Verb::Watch,
+        ("GET", true) => Verb::Get,
+        ("GET", false) if query.flag("watch") => Verb::Watch,
+        ("GET", false) => Verb::List,
         ("POST", _) => Verb::Create,
         ("PUT", _) => Verb::Update,
         ("PATCH", _) => Verb::Patch,

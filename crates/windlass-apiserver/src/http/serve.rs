@@ -4,27 +4,46 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use rustix::process::{Resource, getrlimit};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::stall::{Stalling, UnderWay};
 use crate::auth;
 use crate::pki::KeyedCertificate;
 use crate::server::ApiServer;
 
 /// How long a client may take to finish the TLS handshake.
-const HANDSHAKE_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a connection may wait for a request, from its first byte to the end of its headers
+/// included; kube-apiserver's idle connections live as long.
+const HEADER_LIMIT: Duration = Duration::from_secs(90);
+/// How long a client may not read what it is sent.
+const STALL_LIMIT: Duration = Duration::from_secs(30);
+/// A connection that says nothing is asked this often whether its client is still there, and
+/// given up when there is no answer in time. HTTP/1.1 has no such question.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_LIMIT: Duration = Duration::from_secs(15);
+/// How many requests a connection may have under way, as kube-apiserver's.
+const MAX_STREAMS: u32 = 250;
+/// Files that connections leave to others: logs, the store, calls to nodes.
+const FILES_LEFT: u64 = 256;
+/// With how many connections a process must be able to cope.
+const MIN_CONNECTIONS: u64 = 64;
 
 /// The server's own certificate, and the CA that signs its clients'.
 #[derive(Clone, Debug)]
@@ -59,28 +78,35 @@ impl ApiServer {
         let address = listener.local_addr()?;
         let acceptor = TlsAcceptor::from(Arc::new(rustls_config(tls)?));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let room = Arc::new(Semaphore::new(
+            self.max_connections().unwrap_or_else(connections_possible),
+        ));
         let server = self.clone();
         let (stopped, tracker) = (stop.clone(), tasks.clone());
         tasks.spawn(async move {
             loop {
+                // Who comes when there is no room waits in the kernel's queue until somebody goes.
                 let accepted = tokio::select! {
                     biased;
                     () = stopped.cancelled() => return,
-                    accepted = listener.accept() => accepted,
+                    accepted = async {
+                        let place = room.clone().acquire_owned().await;
+                        Ok::<_, io::Error>((listener.accept().await?, place))
+                    } => accepted,
                 };
                 match accepted {
-                    Ok((stream, _)) => {
-                        tracker.spawn(connection(
-                            server.clone(),
-                            acceptor.clone(),
-                            stream,
-                            stopped.clone(),
-                        ));
+                    Ok(((stream, _), place)) => {
+                        let connection =
+                            connection(server.clone(), acceptor.clone(), stream, stopped.clone());
+                        tracker.spawn(async move {
+                            connection.await;
+                            drop(place);
+                        });
                     }
                     Err(error) => {
                         // Out of file descriptors, most likely: others must close first.
                         tracing::warn!(%error, "accepting a connection failed");
-                        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                        tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 }
             }
@@ -93,6 +119,15 @@ impl ApiServer {
     }
 }
 
+/// How many connections this process has files for.
+fn connections_possible() -> usize {
+    let files = getrlimit(Resource::Nofile).current;
+    let connections = files.map_or(u64::MAX, |files| files.saturating_sub(FILES_LEFT));
+    usize::try_from(connections.max(MIN_CONNECTIONS))
+        .unwrap_or(usize::MAX)
+        .min(Semaphore::MAX_PERMITS)
+}
+
 async fn connection(
     server: ApiServer,
     acceptor: TlsAcceptor,
@@ -100,8 +135,14 @@ async fn connection(
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await
-    else {
+    let stream = Stalling::new(stream, STALL_LIMIT, UnderWay::default());
+    let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream));
+    let shaken = tokio::select! {
+        biased;
+        () = stop.cancelled() => return,
+        shaken = handshake => shaken,
+    };
+    let Ok(Ok(stream)) = shaken else {
         return;
     };
     let certificate = stream
@@ -111,11 +152,29 @@ async fn connection(
         .and_then(|chain| chain.first());
     let identity = certificate.and_then(|certificate| auth::identity_of(certificate));
     let identity = identity.map(Arc::new);
+    // Above TLS, which reads ahead: there the end comes after the request.
+    let under_way = UnderWay::default();
+    let stream = Stalling::new(stream, STALL_LIMIT, under_way.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, identity) = (server.clone(), identity.clone());
-        async move { Ok::<_, Infallible>(server.handle(request, identity.as_ref()).await) }
+        let counted = under_way.count();
+        async move {
+            let answer = server.handle(request, identity.as_ref()).await;
+            drop(counted);
+            Ok::<_, Infallible>(answer)
+        }
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_LIMIT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_LIMIT)
+        .max_concurrent_streams(MAX_STREAMS);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::select! {
         biased;

@@ -2,12 +2,14 @@
 
 mod merge;
 mod operations;
+mod restore;
 mod strategic;
 
 use http::StatusCode;
-use serde_json::{Value, json as tree};
+use serde_json::{Map, Value, json as tree};
 
-pub(crate) use operations::{Refusal, apply as apply_operations};
+pub(crate) use operations::{Refusal, do_one};
+pub(crate) use restore::unrestorable;
 
 use crate::go;
 use crate::json;
@@ -27,6 +29,11 @@ pub(crate) enum PatchKind {
 }
 
 impl PatchKind {
+    /// Whether a media type stands for server-side apply.
+    pub(crate) fn is_apply(media_type: &str) -> bool {
+        media_type == "application/apply-patch+yaml"
+    }
+
     /// What a media type stands for; strategic merge is for built-in kinds alone.
     pub(crate) fn from_media_type(media_type: &str, built_in: bool) -> Result<Self> {
         match media_type {
@@ -55,18 +62,19 @@ impl PatchKind {
 
 /// A patch that is read and can be laid on any version of the object.
 pub(crate) enum Patch {
-    Json(json_patch::Patch),
+    Json(Vec<Map<String, Value>>),
     Merge(Value),
     Strategic(Value),
 }
 
 impl Patch {
     pub(crate) fn parse(kind: PatchKind, body: &[u8]) -> Result<Self> {
+        let of_what = match kind {
+            PatchKind::Strategic => "",
+            _ => "error decoding patch: ",
+        };
         let document = json::from_json(body).map_err(|error| {
-            ApiError::bad_request(format!(
-                "error decoding patch: {}",
-                json::go_error(&error, body)
-            ))
+            ApiError::bad_request(format!("{of_what}{}", json::go_error(&error, body)))
         })?;
         match (kind, document.value) {
             (PatchKind::Json, Value::Array(operations)) => {
@@ -81,14 +89,19 @@ impl Patch {
                         ),
                     ));
                 }
-                serde_json::from_value(Value::Array(operations))
-                    .map(Self::Json)
-                    .map_err(|_| rejected())
+                let operations = operations.into_iter().map(|operation| match operation {
+                    Value::Object(operation) => Ok(operation),
+                    other => Err(wrong_shape(of_what, &other, "handlers.jsonPatchOp")),
+                });
+                operations.collect::<Result<_>>().map(Self::Json)
             }
-            (PatchKind::Json, other) => Err(wrong_shape(&other, "[]handlers.jsonPatchOp")),
+            (PatchKind::Json, Value::Null) => Ok(Self::Json(Vec::new())),
+            (PatchKind::Json, other) => Err(wrong_shape(of_what, &other, "[]handlers.jsonPatchOp")),
             (PatchKind::Strategic, patch @ Value::Object(_)) => Ok(Self::Strategic(patch)),
+            (PatchKind::Strategic, Value::Null) => Ok(Self::Strategic(tree!({}))),
+            (PatchKind::Merge, Value::Null) => Err(ApiError::bad_request("Invalid JSON Patch")),
             (_, patch @ Value::Object(_)) => Ok(Self::Merge(patch)),
-            (_, other) => Err(wrong_shape(&other, "map[string]interface {}")),
+            (_, other) => Err(wrong_shape(of_what, &other, "map[string]interface {}")),
         }
     }
 
@@ -128,9 +141,9 @@ fn rejected() -> ApiError {
     error
 }
 
-fn wrong_shape(patch: &Value, wanted: &str) -> ApiError {
+fn wrong_shape(of_what: &str, patch: &Value, wanted: &str) -> ApiError {
     ApiError::bad_request(format!(
-        "error decoding patch: json: cannot unmarshal {} into Go value of type {wanted}",
+        "{of_what}json: cannot unmarshal {} into Go value of type {wanted}",
         go::json_kind(patch)
     ))
 }

@@ -1,10 +1,13 @@
-//! JSON patch (RFC 6902), within bounds.
+//! JSON patch (RFC 6902), as Kubernetes' library reads it, and within bounds.
+//!
+//! It is more lenient than the RFC: what is not there counts as null (so `replace` adds it, `test`
+//! finds null and `copy` copies null), a missing value is null, places in lists may be counted from
+//! their end, and the part of a path in front of its first slash is ignored.
 //!
 //! A patch is small, what it makes need not be: copying a value into itself again and again doubles
 //! it every time. How much is copied and how deep things end up is therefore limited.
 
-use json_patch::{Patch, PatchOperation};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::json::{MAX_DEPTH, depth};
 
@@ -21,30 +24,158 @@ pub(crate) enum Refusal {
 }
 
 /// Does the operations in order.
-pub(crate) fn apply(object: &mut Value, patch: &Patch) -> Result<(), Refusal> {
+pub(super) fn apply(object: &mut Value, operations: &[Map<String, Value>]) -> Result<(), Refusal> {
     let mut copied = 0;
-    for operation in &patch.0 {
-        let (steps, below) = match operation {
-            PatchOperation::Add(add) => (add.path.count(), depth(&add.value)),
-            PatchOperation::Replace(replace) => (replace.path.count(), depth(&replace.value)),
-            PatchOperation::Copy(copy) => {
-                let source = copy.from.resolve(object).map_err(|_| Refusal::Failed)?;
-                copied += source.to_string().len();
-                (copy.path.count(), depth(source))
-            }
-            PatchOperation::Move(moving) => {
-                let source = moving.from.resolve(object).map_err(|_| Refusal::Failed)?;
-                (moving.path.count(), depth(source))
-            }
-            PatchOperation::Remove(_) | PatchOperation::Test(_) => (0, 0),
-        };
-        if copied > MAX_COPIED || steps + below > MAX_DEPTH {
-            return Err(Refusal::TooLarge);
-        }
-        let one = std::slice::from_ref(operation);
-        json_patch::patch(object, one).map_err(|_| Refusal::Failed)?;
+    for operation in operations {
+        do_one(object, operation, &mut copied)?;
     }
     Ok(())
+}
+
+/// Does one operation; `copied` is what those of the same patch have copied so far.
+pub(crate) fn do_one(
+    object: &mut Value,
+    operation: &Map<String, Value>,
+    copied: &mut usize,
+) -> Result<(), Refusal> {
+    let text = |field: &str| operation.get(field).and_then(Value::as_str);
+    let path = text("path").ok_or(Refusal::Failed)?;
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    let from = || text("from").ok_or(Refusal::Failed);
+    match text("op").unwrap_or_default() {
+        "add" => add(object, path, value()),
+        "remove" => remove(object, path).map(drop),
+        "replace" => replace(object, path, value()),
+        "test" => test(object, path, &value()),
+        "move" => {
+            let moved = remove(object, from()?)?;
+            add(object, path, moved)
+        }
+        "copy" => {
+            let (holder, key) = holder(object, from()?)?;
+            let copy = get(holder, &key)?.cloned().unwrap_or_default();
+            *copied += copy.to_string().len();
+            if *copied > MAX_COPIED {
+                return Err(Refusal::TooLarge);
+            }
+            add(object, path, copy)
+        }
+        _ => Err(Refusal::Failed),
+    }
+}
+
+/// What holds the last part of a path, and that part.
+fn holder<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Refusal> {
+    let mut parts: Vec<String> = path
+        .split('/')
+        .skip(1)
+        .map(|part| part.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    let last = parts.pop().ok_or(Refusal::Failed)?;
+    if parts.len() > MAX_DEPTH {
+        return Err(Refusal::TooLarge);
+    }
+    let holder = parts.iter().try_fold(object, |holder, part| match holder {
+        Value::Object(map) => map.get_mut(part).ok_or(Refusal::Failed),
+        Value::Array(items) => {
+            let at = place(part, items.len())?;
+            items.get_mut(at).ok_or(Refusal::Failed)
+        }
+        _ => Err(Refusal::Failed),
+    })?;
+    Ok((holder, last))
+}
+
+/// A place in a list of `length`; below zero it is counted from the end.
+fn place(part: &str, length: usize) -> Result<usize, Refusal> {
+    let number: i64 = part.parse().map_err(|_| Refusal::Failed)?;
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let place = if number < 0 { number + length } else { number };
+    usize::try_from(place).map_err(|_| Refusal::Failed)
+}
+
+fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, Refusal> {
+    match holder {
+        Value::Object(map) => Ok(map.get(key).filter(|value| !value.is_null())),
+        Value::Array(items) => {
+            let at = place(key, items.len())?;
+            items.get(at).map(Some).ok_or(Refusal::Failed)
+        }
+        _ => Err(Refusal::Failed),
+    }
+}
+
+fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
+    if path.split('/').count() + depth(&value) > MAX_DEPTH {
+        return Err(Refusal::TooLarge);
+    }
+    let (holder, key) = holder(object, path)?;
+    match holder {
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let at = place(&key, items.len() + 1)?;
+            if at > items.len() {
+                return Err(Refusal::Failed);
+            }
+            items.insert(at, value);
+        }
+        _ => return Err(Refusal::Failed),
+    }
+    Ok(())
+}
+
+fn remove(object: &mut Value, path: &str) -> Result<Value, Refusal> {
+    let (holder, key) = holder(object, path)?;
+    match holder {
+        Value::Object(map) => map.remove(&key).ok_or(Refusal::Failed),
+        Value::Array(items) => {
+            let at = place(&key, items.len())?;
+            if at >= items.len() {
+                return Err(Refusal::Failed);
+            }
+            Ok(items.remove(at))
+        }
+        _ => Err(Refusal::Failed),
+    }
+}
+
+fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
+    if path.split('/').count() + depth(&value) > MAX_DEPTH {
+        return Err(Refusal::TooLarge);
+    }
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err(Refusal::Failed);
+        }
+        *object = value;
+        return Ok(());
+    }
+    let (holder, key) = holder(object, path)?;
+    get(holder, &key)?;
+    match holder {
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        Value::Array(items) => {
+            let at = place(&key, items.len())?;
+            *items.get_mut(at).ok_or(Refusal::Failed)? = value;
+        }
+        _ => return Err(Refusal::Failed),
+    }
+    Ok(())
+}
+
+fn test(object: &mut Value, path: &str, wanted: &Value) -> Result<(), Refusal> {
+    let passes = if path.is_empty() {
+        object == wanted
+    } else {
+        let (holder, key) = holder(object, path)?;
+        get(holder, &key)?.unwrap_or(&Value::Null) == wanted
+    };
+    if passes { Ok(()) } else { Err(Refusal::Failed) }
 }
 
 #[cfg(test)]
@@ -54,7 +185,8 @@ mod tests {
 
     fn patched(object: Value, operations: Value) -> Result<Value, Refusal> {
         let mut object = object;
-        apply(&mut object, &serde_json::from_value(operations).unwrap())?;
+        let operations: Vec<Map<String, Value>> = serde_json::from_value(operations).unwrap();
+        apply(&mut object, &operations)?;
         Ok(object)
     }
 
@@ -72,6 +204,16 @@ mod tests {
         );
         let missing = json!([{"op": "remove", "path": "/no"}]);
         assert_eq!(patched(json!({}), missing), Err(Refusal::Failed));
+    }
+
+    #[test]
+    fn what_the_standard_refuses_and_kubernetes_does() {
+        let replace = json!([{"op": "replace", "path": "/new", "value": 1}]);
+        assert_eq!(patched(json!({}), replace), Ok(json!({"new": 1})));
+        let copy = json!([{"op": "copy", "from": "/no", "path": "/new"}]);
+        assert_eq!(patched(json!({}), copy), Ok(json!({"new": null})));
+        let last = json!([{"op": "remove", "path": "/-1"}]);
+        assert_eq!(patched(json!([1, 2]), last), Ok(json!([1])));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::go;
 use crate::status::{ApiError, Result};
-use crate::types::{PatchRule, Type};
+use crate::types::Type;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -21,165 +21,322 @@ pub(crate) fn apply(object: &Value, patch: &Value, ty: &Type) -> Result<Value> {
             "a strategic merge patch must be a JSON object",
         ));
     };
-    merge_maps(object, patch, ty).map(Value::Object)
+    merge_maps(object.clone(), patch.clone(), ty).map(Value::Object)
 }
 
 fn merge_maps(
-    object: &Map<String, Value>,
-    patch: &Map<String, Value>,
+    mut object: Map<String, Value>,
+    mut patch: Map<String, Value>,
     ty: &Type,
 ) -> Result<Map<String, Value>> {
-    match patch.get(PATCH).map(|directive| directive.as_str()) {
-        None | Some(Some("merge")) => {}
-        Some(Some("replace")) => {
-            let mut replaced = patch.clone();
-            replaced.remove(PATCH);
-            return Ok(replaced);
+    match patch.get(PATCH) {
+        None => {}
+        Some(directive) if directive == "replace" => {
+            patch.remove(PATCH);
+            return Ok(patch);
         }
-        Some(Some("delete")) => return Ok(Map::new()),
-        Some(other) => {
-            return Err(ApiError::bad_request(format!(
-                "unknown patch type found: {}",
-                other.unwrap_or("not text")
-            )));
-        }
+        Some(directive) if directive == "delete" => return Ok(Map::new()),
+        Some(directive) => return Err(unknown_directive(directive, &patch)),
     }
-    let mut out = object.clone();
-    if let Some(retain) = patch.get(RETAIN_KEYS) {
-        let keep = retain
-            .as_array()
-            .ok_or_else(|| ApiError::bad_request("$retainKeys must be a list"))?;
-        out.retain(|key, _| keep.iter().any(|kept| kept.as_str() == Some(key)));
+    if let Some(retained) = patch.remove(RETAIN_KEYS) {
+        retain_keys(&mut object, &patch, &retained)?;
     }
+    merge_ordered_lists(&mut object, &mut patch, ty)?;
     for (key, value) in patch {
-        if key == PATCH || key == RETAIN_KEYS || key.starts_with(ELEMENT_ORDER) {
-            continue;
-        }
         if let Some(field) = key.strip_prefix(DELETE_FROM) {
-            if let (Some(Value::Array(items)), Some(gone)) = (out.get_mut(field), value.as_array())
+            if let (Some(Value::Array(items)), Value::Array(gone)) = (object.get_mut(field), value)
             {
+                element_sort(items, &gone)?;
                 items.retain(|item| !gone.contains(item));
             }
             continue;
         }
         if value.is_null() {
-            out.remove(key);
+            object.remove(&key);
             continue;
         }
-        let no_rule = PatchRule::default();
-        let rule = ty.field(key).map_or(&no_rule, |field| &field.patch);
-        let merged = match (out.get(key), value) {
+        let merged = match (object.remove(&key), value) {
             (Some(Value::Object(old)), Value::Object(new)) => {
-                Value::Object(merge_maps(old, new, ty.member(key))?)
+                Some(Value::Object(merge_maps(old, new, ty.member(&key))?))
             }
-            (Some(Value::Array(old)), Value::Array(new)) if rule.merge => {
-                let order = patch
-                    .get(&format!("{ELEMENT_ORDER}{key}"))
-                    .and_then(Value::as_array)
-                    .map(Vec::as_slice);
-                Value::Array(merge_lists(old, new, order, rule, ty.member(key))?)
+            (Some(Value::Array(old)), Value::Array(new)) => {
+                Some(Value::Array(merge_lists(old, new, &Rule::of(ty, &key))?))
             }
-            (_, new) => {
-                if let Some(new) = without_directives(new) {
-                    new
-                } else {
-                    out.remove(key);
-                    continue;
-                }
-            }
+            (_, new) => on_its_own(new),
         };
-        out.insert(key.clone(), merged);
-    }
-    // An order may come without any change to the list itself.
-    for (key, value) in patch {
-        if let Some(field) = key.strip_prefix(ELEMENT_ORDER)
-            && !patch.contains_key(field)
-            && let (Some(Value::Array(items)), Some(order)) = (out.get(field), value.as_array())
-        {
-            let key = ty
-                .field(field)
-                .and_then(|field| field.patch.merge_key.as_deref());
-            let before = object.get(field).and_then(Value::as_array);
-            let ordered = in_order(items, order, before.map_or(&[], Vec::as_slice), key);
-            out.insert(field.to_owned(), Value::Array(ordered));
+        if let Some(merged) = merged {
+            object.insert(key, merged);
         }
     }
-    Ok(out)
+    Ok(object)
+}
+
+/// Drops what `$retainKeys` does not list; the patch may set nothing else.
+fn retain_keys(
+    object: &mut Map<String, Value>,
+    patch: &Map<String, Value>,
+    retained: &Value,
+) -> Result<()> {
+    let malformed = || ApiError::bad_request("invalid patch format of retainKeys");
+    let retained = retained.as_array().ok_or_else(malformed)?;
+    let keeps = |key: &str| retained.iter().any(|kept| kept == key);
+    let is_directive = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(ELEMENT_ORDER);
+    let sets = |(key, value): (&String, &Value)| !value.is_null() && !is_directive(key);
+    if patch
+        .iter()
+        .any(|(key, value)| sets((key, value)) && !keeps(key))
+    {
+        return Err(malformed());
+    }
+    object.retain(|key, _| keeps(key));
+    Ok(())
+}
+
+/// Merges the lists for which the patch has a `$setElementOrder`, and takes them out of the patch.
+fn merge_ordered_lists(
+    object: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    ty: &Type,
+) -> Result<()> {
+    let is_order = |key: &&String| key.starts_with(ELEMENT_ORDER);
+    let orders: Vec<String> = patch.keys().filter(is_order).cloned().collect();
+    for directive in orders {
+        let (Some(order), Some(field)) = (
+            patch.remove(&directive),
+            directive.strip_prefix(ELEMENT_ORDER),
+        ) else {
+            continue;
+        };
+        let order = list_of(order)?;
+        let rule = Rule::of(ty, field);
+        let old = object.get(field).cloned().map(list_of).transpose()?;
+        let new = patch.remove(field).map(list_of).transpose()?;
+        check_order(new.as_deref().unwrap_or_default(), &order, rule.key)?;
+        let before = old.clone().unwrap_or_default();
+        let merged = match (old, new) {
+            (None, None) => continue,
+            (Some(old), None) => old,
+            (None, Some(new)) => new.into_iter().filter_map(on_its_own).collect(),
+            (Some(old), Some(new)) => merge_lists(old, new, &rule)?,
+        };
+        if merged.is_empty() {
+            return Err(ApiError::without_reason(
+                "no elements in any of the given slices",
+            ));
+        }
+        let ordered = in_order(&merged, &order, &before, rule.key);
+        object.insert(field.to_owned(), Value::Array(ordered));
+    }
+    Ok(())
+}
+
+fn list_of(value: Value) -> Result<Vec<Value>> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(bad_type("[]interface {}", &other)),
+    }
+}
+
+/// What the patch sets must stand in `$setElementOrder`, in the same order.
+fn check_order(patch: &[Value], order: &[Value], merge_key: Option<&str>) -> Result<()> {
+    if order.is_empty() || patch.is_empty() {
+        return Ok(());
+    }
+    let mut ordered = order.iter();
+    for item in patch {
+        if let Some(key) = merge_key {
+            let map = item
+                .as_object()
+                .ok_or_else(|| bad_type("map[string]interface {}", item))?;
+            if map.contains_key(PATCH) {
+                continue;
+            }
+            if !map.contains_key(key) {
+                return Err(no_merge_key(item, key));
+            }
+        }
+        let same =
+            |listed: &Value| merge_key.map_or(item == listed, |key| item[key] == listed[key]);
+        if !ordered.any(same) {
+            let shown = |list: &[Value]| go::plus_v(&Value::from(list));
+            return Err(ApiError::without_reason(format!(
+                "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+                shown(patch),
+                shown(order)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A part of the patch that meets nothing to be merged with: taken as it is, but for nulls and
 /// for maps that hold a directive, which have nothing to direct.
-fn without_directives(patch: &Value) -> Option<Value> {
+fn on_its_own(patch: Value) -> Option<Value> {
     match patch {
-        Value::Null => None,
         Value::Object(map) if map.contains_key(PATCH) => None,
         Value::Object(map) => Some(Value::Object(
-            map.iter()
-                .filter(|(key, _)| !key.starts_with('$'))
-                .filter_map(|(key, value)| Some((key.clone(), without_directives(value)?)))
+            map.into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .filter_map(|(key, value)| Some((key, on_its_own(value)?)))
                 .collect(),
         )),
-        Value::Array(items) => Some(items.iter().filter_map(without_directives).collect()),
-        other => Some(other.clone()),
+        Value::Array(items) => Some(items.into_iter().filter_map(on_its_own).collect()),
+        other => Some(other),
     }
 }
 
-fn merge_lists(
-    old: &[Value],
-    new: &[Value],
-    order: Option<&[Value]>,
-    rule: &PatchRule,
-    ty: &Type,
-) -> Result<Vec<Value>> {
-    let maps = new.iter().chain(old).any(Value::is_object);
-    let mut out = old.to_vec();
-    match rule.merge_key.as_deref().filter(|_| maps) {
-        None => {
-            for item in new {
-                if !out.contains(item) {
-                    out.push(item.clone());
-                }
-            }
-            Ok(in_order(&out, order.unwrap_or(new), old, None))
-        }
-        Some(merge_key) => {
-            if new.iter().any(|item| item[PATCH] == "replace") {
-                return Ok(new
-                    .iter()
-                    .filter(|item| item[PATCH] != "replace")
-                    .cloned()
-                    .collect());
-            }
-            for item in new {
-                let Value::Object(fields) = item else {
-                    return Err(ApiError::bad_request(
-                        "expected a list of maps in the patch",
-                    ));
-                };
-                let Some(key) = fields.get(merge_key) else {
-                    return Err(ApiError::without_reason(format!(
-                        "map: {} does not contain declared merge key: {merge_key}",
-                        go::plus_v(item)
-                    )));
-                };
-                let found = out
-                    .iter()
-                    .position(|known| known.get(merge_key) == Some(key));
-                match (found, item[PATCH] == "delete") {
-                    (Some(at), true) => {
-                        out.remove(at);
-                    }
-                    (None, true) => {}
-                    (Some(at), false) => {
-                        let known = out[at].as_object().cloned().unwrap_or_default();
-                        out[at] = Value::Object(merge_maps(&known, fields, ty.item())?);
-                    }
-                    (None, false) => out.extend(without_directives(item)),
-                }
-            }
-            Ok(in_order(&out, order.unwrap_or(new), old, Some(merge_key)))
+/// How a list is merged.
+struct Rule<'a> {
+    merge: bool,
+    /// What tells its elements apart, if they are maps.
+    key: Option<&'a str>,
+    item: &'a Type,
+}
+
+impl<'a> Rule<'a> {
+    fn of(ty: &'a Type, field: &str) -> Self {
+        let rule = ty.field(field).map(|field| &field.patch);
+        Self {
+            merge: rule.is_some_and(|rule| rule.merge),
+            key: rule.and_then(|rule| rule.merge_key.as_deref()),
+            item: ty.member(field).item(),
         }
     }
+}
+
+fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<Value>> {
+    if !rule.merge {
+        return Ok(new);
+    }
+    let Some(sort) = element_sort(&old, &new)? else {
+        return Ok(old);
+    };
+    if sort != Sort::Map {
+        let mut merged: Vec<Value> = Vec::with_capacity(old.len() + new.len());
+        for item in old.iter().chain(&new) {
+            if !merged.contains(item) {
+                merged.push(item.clone());
+            }
+        }
+        return Ok(in_order(&merged, &new, &old, None));
+    }
+    let Some(key) = rule.key else {
+        return Err(ApiError::without_reason(
+            "cannot merge lists without merge key",
+        ));
+    };
+    let (before, new) = direct(old, new, key)?;
+    let mut merged = before.clone();
+    for item in &new {
+        let fields = item.as_object().cloned().unwrap_or_default();
+        let Some(value) = fields.get(key) else {
+            return Err(no_merge_key(item, key));
+        };
+        let found = merged
+            .iter()
+            .position(|known| known.get(key) == Some(value));
+        match found {
+            Some(at) => {
+                let known = merged[at].as_object().cloned().unwrap_or_default();
+                merged[at] = Value::Object(merge_maps(known, fields, rule.item)?);
+            }
+            None => merged.push(item.clone()),
+        }
+    }
+    Ok(in_order(&merged, &new, &before, Some(key)))
+}
+
+/// Does what the elements with a directive say: what is left of the list, and of the patch.
+fn direct(mut old: Vec<Value>, new: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>)> {
+    let mut plain = Vec::with_capacity(new.len());
+    let mut replace = false;
+    for item in new {
+        let Some(directive) = item.get(PATCH) else {
+            plain.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                let Some(value) = item.get(key) else {
+                    return Err(no_merge_key(&item, key));
+                };
+                old.retain(|known| known.get(key) != Some(value));
+            }
+            Some("replace") => replace = true,
+            Some("merge") => {
+                return Err(ApiError::without_reason(
+                    "merging lists cannot yet be specified in the patch",
+                ));
+            }
+            _ => {
+                let map = item.as_object().cloned().unwrap_or_default();
+                return Err(unknown_directive(directive, &map));
+            }
+        }
+    }
+    if replace {
+        return Ok((plain, Vec::new()));
+    }
+    Ok((old, plain))
+}
+
+/// What the elements of a list are, to Go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Map,
+    Scalar(&'static str),
+}
+
+/// The one sort of all elements of two lists; none when there are no elements.
+fn element_sort(old: &[Value], new: &[Value]) -> Result<Option<Sort>> {
+    let mut sort = None;
+    for item in old.iter().chain(new) {
+        let found = match item {
+            Value::Array(_) => return Err(super::rejected()),
+            Value::Object(_) => Sort::Map,
+            scalar => Sort::Scalar(go::reflected(scalar)),
+        };
+        if sort.is_some_and(|known| known != found) {
+            let lists = Value::from(vec![Value::from(old), Value::from(new)]);
+            return Err(ApiError::without_reason(format!(
+                "list element types are not identical: {}",
+                go::plus_v(&lists)
+            )));
+        }
+        sort = Some(found);
+    }
+    Ok(sort)
+}
+
+fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> ApiError {
+    let shown = directive.as_str().map_or_else(
+        || {
+            format!(
+                "%!s({}={})",
+                go::reflected(directive),
+                go::plus_v(directive)
+            )
+        },
+        str::to_owned,
+    );
+    ApiError::without_reason(format!(
+        "unknown patch type: {shown} in map: {}",
+        go::plus_v(&Value::Object(map.clone()))
+    ))
+}
+
+fn no_merge_key(item: &Value, key: &str) -> ApiError {
+    ApiError::without_reason(format!(
+        "map: {} does not contain declared merge key: {key}",
+        go::plus_v(item)
+    ))
+}
+
+fn bad_type(wanted: &str, found: &Value) -> ApiError {
+    ApiError::without_reason(format!(
+        "expected a {wanted}, but received a {}",
+        go::reflected(found)
+    ))
 }
 
 /// Puts merged items in order: those the patch names (in `order`) as it names them, the others as
@@ -219,71 +376,4 @@ fn in_order(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn pod_template() -> Type {
-        Type::Named("io.k8s.api.core.v1.PodSpec".into())
-    }
-
-    fn patched(object: &Value, patch: &Value) -> Value {
-        apply(object, patch, &pod_template()).unwrap()
-    }
-
-    #[test]
-    fn containers_merge_by_name() {
-        let object =
-            json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]});
-        let patch =
-            json!({"containers": [{"name": "b", "image": "2"}, {"name": "c", "image": "3"}]});
-        let expected = json!({"containers": [
-            {"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c", "image": "3"}]});
-        let new_comes_first = patched(&object, &json!({"containers": [{"name": "z"}]}));
-        assert_eq!(new_comes_first["containers"][0]["name"], "z");
-        assert_eq!(patched(&object, &patch), expected);
-    }
-
-    #[test]
-    fn directives_delete_replace_retain_and_order() {
-        let object = json!({"containers": [{"name": "a"}, {"name": "b"}], "nodeSelector": {"x": "1", "y": "2"}});
-        assert_eq!(
-            patched(
-                &object,
-                &json!({"containers": [{"name": "a", "$patch": "delete"}]})
-            )["containers"],
-            json!([{"name": "b"}])
-        );
-        assert_eq!(
-            patched(
-                &object,
-                &json!({"containers": [{"name": "z"}, {"$patch": "replace"}]})
-            )["containers"],
-            json!([{"name": "z"}])
-        );
-        assert_eq!(
-            patched(
-                &object,
-                &json!({"nodeSelector": {"$retainKeys": ["x"], "x": "9"}})
-            )["nodeSelector"],
-            json!({"x": "9"})
-        );
-        assert_eq!(
-            patched(
-                &object,
-                &json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]})
-            )["containers"],
-            json!([{"name": "b"}, {"name": "a"}])
-        );
-    }
-
-    #[test]
-    fn a_list_without_a_merge_rule_is_replaced() {
-        let object = json!({"containers": [{"name": "a", "args": ["1", "2"]}]});
-        let patch = json!({"containers": [{"name": "a", "args": ["3"]}]});
-        assert_eq!(
-            patched(&object, &patch)["containers"][0]["args"],
-            json!(["3"])
-        );
-    }
-}
+mod tests;

@@ -35,11 +35,16 @@ impl Change {
     }
 }
 
+/// How many bytes of objects a table's changes may keep alive, whatever their number.
+const BYTES_KEPT: usize = 32 * 1024 * 1024;
+
 /// A bounded log of changes.
 #[derive(Debug)]
 pub(crate) struct Changes {
     kept: VecDeque<Arc<Change>>,
     capacity: usize,
+    /// How long the objects in it are.
+    bytes: usize,
     /// The revision of the newest change that was dropped.
     dropped_through: u64,
 }
@@ -49,17 +54,22 @@ impl Changes {
         Self {
             kept: VecDeque::new(),
             capacity,
+            bytes: 0,
             dropped_through: 0,
         }
     }
 
     pub(crate) fn push(&mut self, change: Arc<Change>) {
-        if self.kept.len() == self.capacity
-            && let Some(dropped) = self.kept.pop_front()
-        {
+        self.bytes += change.object.json.len();
+        self.kept.push_back(change);
+        // The latest stays, however long it is.
+        while self.kept.len() > self.capacity || (self.bytes > BYTES_KEPT && self.kept.len() > 1) {
+            let Some(dropped) = self.kept.pop_front() else {
+                break;
+            };
+            self.bytes -= dropped.object.json.len();
             self.dropped_through = dropped.revision;
         }
-        self.kept.push_back(change);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -7,22 +7,35 @@
 //! and a page of a list at an older version is the present with the later changes undone.
 //!
 //! A write names the revision it was made from. Nothing is decided under the lock but "is that
-//! still the revision": admission, defaults and validation happen before, and the loser of a race
-//! is told so.
+//! still the revision": admission, defaults, validation and encoding happen before, and the loser
+//! of a race is told so.
+//!
+//! In memory a write is known to everybody at once. With a data folder (`journal`) it is known to
+//! other writes at once and shown to readers and watches when it is durable (`pending`): decisions
+//! look at the present, answers at what is [`Store::published`].
 
 mod changes;
+mod compaction;
+mod durable;
+mod journal;
 mod object;
+mod pending;
+#[cfg(test)]
+mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
+use compaction::Compaction;
 use serde_json::Value;
 use tokio::sync::Notify;
 
 pub(crate) use changes::{Change, ChangeKind};
-pub(crate) use object::{Key, Stored};
+pub use journal::StorageError;
+pub(crate) use object::{Draft, Key, Layout, Stored, field_text};
 
 /// How many changes a table remembers. A watch or a page that needs older ones is told to start over.
 const CHANGES_KEPT: usize = 8_192;
@@ -39,6 +52,14 @@ impl TableName {
             format!("{plural}.{group}").into()
         })
     }
+
+    fn from_text(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// Why a write did not happen.
@@ -52,6 +73,8 @@ pub(crate) enum WriteError {
     Changed,
     /// The object could not be encoded.
     Encode(serde_json::Error),
+    /// The disk cannot take it.
+    Storage(Arc<str>),
 }
 
 /// The revision asked for is no longer (or not yet) there.
@@ -66,30 +89,53 @@ pub(crate) enum RevisionError {
 /// All objects of a server.
 #[derive(Debug)]
 pub(crate) struct Store {
-    inner: Mutex<Inner>,
-    /// The latest revision, readable without the lock.
-    revision: AtomicU64,
+    state: Arc<pending::State>,
+    /// Whether it outlives the process.
+    durable: bool,
+    /// Writes to disk, if anything is kept there.
+    writer: Option<JoinHandle<()>>,
+    compaction: Mutex<Compaction>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// The latest revision that everybody may see.
     revision: u64,
+    /// The latest revision there is.
+    latest: u64,
+    /// Changes up to this revision are not remembered.
+    history_from: u64,
     tables: HashMap<TableName, Table>,
+    pending: pending::Pending,
+}
+
+impl Inner {
+    fn table(&mut self, name: &TableName) -> &mut Table {
+        let history_from = self.history_from;
+        self.tables
+            .entry(name.clone())
+            .or_insert_with(|| Table::new(history_from))
+    }
 }
 
 #[derive(Debug)]
 struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     changes: changes::Changes,
+    /// Changes that are not durable yet, oldest first.
+    unpublished: VecDeque<Arc<Change>>,
     /// Wakes the table's watches, in the order they came: two runs of one seed stay alike.
     changed: Arc<Notify>,
 }
 
 impl Table {
-    fn new() -> Self {
+    fn new(history_from: u64) -> Self {
+        let mut changes = changes::Changes::new(CHANGES_KEPT);
+        changes.forget_through(history_from);
         Self {
             objects: BTreeMap::new(),
-            changes: changes::Changes::new(CHANGES_KEPT),
+            changes,
+            unpublished: VecDeque::new(),
             changed: Arc::default(),
         }
     }
@@ -97,17 +143,16 @@ impl Table {
     /// The objects as they were at `revision`.
     fn at(&self, revision: u64) -> Result<BTreeMap<Key, Arc<Stored>>, RevisionError> {
         let mut objects = self.objects.clone();
+        for change in self.unpublished.iter().rev() {
+            pending::undo(&mut objects, change);
+        }
         for change in self
             .changes
             .after(revision)
             .map_err(RevisionError::Compacted)?
             .rev()
         {
-            let key = change.object.key.clone();
-            match &change.previous {
-                Some(previous) => objects.insert(key, previous.clone()),
-                None => objects.remove(&key),
-            };
+            pending::undo(&mut objects, change);
         }
         Ok(objects)
     }
@@ -121,23 +166,40 @@ pub(crate) struct Listing {
 }
 
 impl Store {
-    pub(crate) fn new() -> Self {
+    /// An empty store that lets go of the past at this interval.
+    pub(crate) fn new(compaction_interval: Duration) -> Self {
         Self {
-            inner: Mutex::default(),
-            revision: AtomicU64::new(0),
+            state: Arc::default(),
+            durable: false,
+            writer: None,
+            compaction: Mutex::new(Compaction::every(compaction_interval)),
         }
     }
 
+    /// The oldest revision that a list may ask for, while `revision` is the present one.
+    fn oldest(&self, revision: u64) -> u64 {
+        let mut compaction = self
+            .compaction
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        compaction.oldest(revision)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic while holding the lock leaves whole objects behind: every write is one insertion.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
-    /// The revision of the latest write.
+    /// The revision of the latest write that everybody may see.
     pub(crate) fn revision(&self) -> u64 {
-        self.revision.load(Ordering::Acquire)
+        self.state.published()
     }
 
+    /// What may be shown: of a write that is not durable yet, nothing.
+    pub(crate) fn published(&self) -> Published<'_> {
+        Published(self)
+    }
+
+    /// The object as the next write finds it.
     pub(crate) fn get(&self, table: &TableName, key: &Key) -> Option<Arc<Stored>> {
         self.lock().tables.get(table)?.objects.get(key).cloned()
     }
@@ -150,8 +212,8 @@ impl Store {
             .is_some_and(|table| table.objects.values().any(|object| wanted(object)))
     }
 
-    /// Objects of `namespace` (all when none) after `after`, in key order, at `revision` (the
-    /// present when none).
+    /// Objects of `namespace` (all when none) after `after`, in key order, as the next write finds
+    /// them, or as they were at `revision`.
     pub(crate) fn list(
         &self,
         table: &TableName,
@@ -159,38 +221,16 @@ impl Store {
         after: Option<&Key>,
         revision: Option<u64>,
     ) -> Result<Listing, RevisionError> {
-        let inner = self.lock();
-        if revision.is_some_and(|revision| revision > inner.revision) {
-            return Err(RevisionError::Future);
+        if revision.is_some() {
+            return self.published().list(table, namespace, after, revision);
         }
-        let answered = revision.unwrap_or(inner.revision);
-        let Some(table) = inner.tables.get(table) else {
-            return Ok(Listing {
-                revision: answered,
-                objects: Vec::new(),
-            });
-        };
-        let past;
-        let objects = match revision {
-            Some(revision) if revision < table.changes.latest() => {
-                past = table.at(revision)?;
-                &past
-            }
-            _ => &table.objects,
-        };
-        let start = match (after, namespace) {
-            (Some(key), _) => Bound::Excluded(key.clone()),
-            (None, Some(namespace)) => Bound::Included(Key::new(namespace, "")),
-            (None, None) => Bound::Unbounded,
-        };
-        let objects = objects
-            .range((start, Bound::Unbounded))
-            .take_while(|(key, _)| namespace.is_none_or(|namespace| key.namespace() == namespace))
-            .map(|(_, object)| object.clone())
-            .collect();
+        let inner = self.lock();
+        let table = inner.tables.get(table);
         Ok(Listing {
-            revision: answered,
-            objects,
+            revision: inner.latest,
+            objects: table.map_or_else(Vec::new, |table| {
+                range(&table.objects, namespace, after).cloned().collect()
+            }),
         })
     }
 
@@ -202,13 +242,7 @@ impl Store {
         value: Value,
         selectable: &[String],
     ) -> Result<Arc<Stored>, WriteError> {
-        self.commit(table, key, |found, revision| match found {
-            Some(_) => Err(WriteError::Exists),
-            None => Ok((
-                ChangeKind::Added,
-                Stored::encode(value, revision, selectable).map_err(WriteError::Encode)?,
-            )),
-        })
+        self.commit(table, key, ChangeKind::Added, None, value, selectable)
     }
 
     /// Replaces the object that was at revision `from`.
@@ -220,13 +254,14 @@ impl Store {
         value: Value,
         selectable: &[String],
     ) -> Result<Arc<Stored>, WriteError> {
-        self.commit(table, key, |found, revision| {
-            check(found, from)?;
-            Ok((
-                ChangeKind::Modified,
-                Stored::encode(value, revision, selectable).map_err(WriteError::Encode)?,
-            ))
-        })
+        self.commit(
+            table,
+            key,
+            ChangeKind::Modified,
+            Some(from),
+            value,
+            selectable,
+        )
     }
 
     /// Removes the object that was at revision `from`; watches see `last` as what it was.
@@ -238,13 +273,14 @@ impl Store {
         last: Value,
         selectable: &[String],
     ) -> Result<Arc<Stored>, WriteError> {
-        self.commit(table, key, |found, revision| {
-            check(found, from)?;
-            Ok((
-                ChangeKind::Deleted,
-                Stored::encode(last, revision, selectable).map_err(WriteError::Encode)?,
-            ))
-        })
+        self.commit(
+            table,
+            key,
+            ChangeKind::Deleted,
+            Some(from),
+            last,
+            selectable,
+        )
     }
 
     /// The one place where anything is written.
@@ -252,28 +288,34 @@ impl Store {
         &self,
         table: &TableName,
         key: Key,
-        decide: impl FnOnce(Option<&Arc<Stored>>, u64) -> Result<(ChangeKind, Stored), WriteError>,
+        kind: ChangeKind,
+        from: Option<u64>,
+        value: Value,
+        selectable: &[String],
     ) -> Result<Arc<Stored>, WriteError> {
+        let draft = Draft::encode(value, selectable).map_err(WriteError::Encode)?;
         let mut inner = self.lock();
-        let revision = inner.revision + 1;
-        let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
-        let previous = table.objects.get(&key).cloned();
-        let (kind, object) = decide(previous.as_ref(), revision)?;
-        let object = Arc::new(object);
-        if kind == ChangeKind::Deleted {
-            table.objects.remove(&key);
-        } else {
-            table.objects.insert(key, object.clone());
+        if let Some(why) = inner.refusal() {
+            return Err(WriteError::Storage(why));
         }
-        table.changes.push(Arc::new(Change {
+        self.oldest(inner.revision);
+        let revision = inner.latest + 1;
+        let found = inner.table(table);
+        let previous = found.objects.get(&key).cloned();
+        check(previous.as_ref(), from)?;
+        let object = Arc::new(draft.at(key.clone(), revision));
+        if pending::stays(kind) {
+            found.objects.insert(key, object.clone());
+        } else {
+            found.objects.remove(&key);
+        }
+        let change = Arc::new(Change {
             revision,
             kind,
             object: object.clone(),
             previous,
-        }));
-        table.changed.notify_waiters();
-        inner.revision = revision;
-        self.revision.store(revision, Ordering::Release);
+        });
+        self.enter(&mut inner, table, change);
         Ok(object)
     }
 
@@ -283,7 +325,11 @@ impl Store {
         table: &TableName,
         revision: u64,
     ) -> Result<Vec<Arc<Change>>, RevisionError> {
-        match self.lock().tables.get(table) {
+        let inner = self.lock();
+        match inner.tables.get(table) {
+            None if revision < inner.history_from => {
+                Err(RevisionError::Compacted(inner.history_from))
+            }
             None => Ok(Vec::new()),
             Some(table) => Ok(table
                 .changes
@@ -297,8 +343,8 @@ impl Store {
     /// Starts a table, if there is none: nothing is remembered of the time before.
     pub(crate) fn open(&self, table: &TableName) {
         let mut inner = self.lock();
-        let revision = inner.revision;
-        let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
+        let revision = inner.latest;
+        let table = inner.table(table);
         if table.objects.is_empty() && table.changes.is_empty() {
             table.changes.forget_through(revision);
         }
@@ -306,120 +352,79 @@ impl Store {
 
     /// Notifies whenever the table changes.
     pub(crate) fn changed(&self, table: &TableName) -> Arc<Notify> {
-        let mut inner = self.lock();
-        let table = inner.tables.entry(table.clone()).or_insert_with(Table::new);
-        table.changed.clone()
+        self.lock().table(table).changed.clone()
     }
 }
 
-fn check(found: Option<&Arc<Stored>>, from: u64) -> Result<(), WriteError> {
-    match found {
-        None => Err(WriteError::Missing),
-        Some(found) if found.revision != from => Err(WriteError::Changed),
-        Some(_) => Ok(()),
-    }
-}
+/// What readers may see of a store.
+pub(crate) struct Published<'a>(&'a Store);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn table() -> TableName {
-        TableName::new("", "configmaps")
+impl Published<'_> {
+    pub(crate) fn get(&self, table: &TableName, key: &Key) -> Option<Arc<Stored>> {
+        self.0.lock().tables.get(table)?.published_one(key)
     }
 
-    fn object(name: &str, value: &str) -> Value {
-        json!({"metadata": {"namespace": "default", "name": name, "uid": name}, "data": {"k": value}})
-    }
-
-    fn names(listing: &Listing) -> Vec<&str> {
-        listing
-            .objects
-            .iter()
-            .map(|object| object.key.name())
-            .collect()
-    }
-
-    #[test]
-    fn a_write_from_a_stale_revision_is_refused() {
-        let store = Store::new();
-        let key = Key::new("default", "a");
-        let first = store
-            .create(&table(), key.clone(), object("a", "1"), &[])
-            .unwrap();
-        store
-            .update(&table(), key.clone(), first.revision, object("a", "2"), &[])
-            .unwrap();
-        let stale = store.update(&table(), key.clone(), first.revision, object("a", "3"), &[]);
-        assert!(matches!(stale, Err(WriteError::Changed)));
-        assert!(matches!(
-            store.create(&table(), key, object("a", "4"), &[]),
-            Err(WriteError::Exists)
-        ));
-        assert_eq!(store.revision(), 2);
-    }
-
-    #[test]
-    fn a_list_at_an_older_revision_undoes_what_came_later() {
-        let store = Store::new();
-        let a = store
-            .create(&table(), Key::new("default", "a"), object("a", "1"), &[])
-            .unwrap();
-        store
-            .create(&table(), Key::new("default", "b"), object("b", "1"), &[])
-            .unwrap();
-        let then = store.revision();
-        store
-            .create(&table(), Key::new("default", "c"), object("c", "1"), &[])
-            .unwrap();
-        store
-            .delete(
-                &table(),
-                Key::new("default", "a"),
-                a.revision,
-                object("a", "1"),
-                &[],
-            )
-            .unwrap();
-        assert_eq!(
-            names(&store.list(&table(), None, None, Some(then)).unwrap()),
-            ["a", "b"]
-        );
-        assert_eq!(
-            names(&store.list(&table(), None, None, None).unwrap()),
-            ["b", "c"]
-        );
-        assert_eq!(
-            store.list(&table(), None, None, Some(99)).err(),
-            Some(RevisionError::Future)
-        );
-    }
-
-    #[test]
-    fn changes_older_than_what_is_kept_are_compacted() {
-        let store = Store::new();
-        let key = Key::new("default", "a");
-        let mut last = store
-            .create(&table(), key.clone(), object("a", "0"), &[])
-            .unwrap()
-            .revision;
-        for n in 0..=CHANGES_KEPT {
-            last = store
-                .update(
-                    &table(),
-                    key.clone(),
-                    last,
-                    object("a", &n.to_string()),
-                    &[],
-                )
-                .unwrap()
-                .revision;
+    /// Objects of `namespace` (all when none) after `after`, in key order, at `revision` (the
+    /// present when none).
+    pub(crate) fn list(
+        &self,
+        table: &TableName,
+        namespace: Option<&str>,
+        after: Option<&Key>,
+        revision: Option<u64>,
+    ) -> Result<Listing, RevisionError> {
+        let inner = self.0.lock();
+        if revision.is_some_and(|revision| revision > inner.revision) {
+            return Err(RevisionError::Future);
         }
-        assert_eq!(
-            store.changes_after(&table(), 1).err(),
-            Some(RevisionError::Compacted(2))
-        );
-        assert_eq!(store.changes_after(&table(), last - 1).unwrap().len(), 1);
+        if let Some(revision) = revision {
+            let oldest = self.0.oldest(inner.revision);
+            if revision < oldest {
+                return Err(RevisionError::Compacted(oldest));
+            }
+        }
+        let answered = revision.unwrap_or(inner.revision);
+        let objects = match (inner.tables.get(table), revision) {
+            (None, _) if answered < inner.history_from => {
+                return Err(RevisionError::Compacted(inner.history_from));
+            }
+            (None, _) => Vec::new(),
+            (Some(table), Some(revision)) if revision < table.changes.latest() => {
+                let past = table.at(revision)?;
+                range(&past, namespace, after).cloned().collect()
+            }
+            (Some(table), _) => table.published(namespace, after).collect(),
+        };
+        Ok(Listing {
+            revision: answered,
+            objects,
+        })
+    }
+}
+
+/// The objects of `namespace` (all when none) after `after`.
+fn range<'a>(
+    objects: &'a BTreeMap<Key, Arc<Stored>>,
+    namespace: Option<&'a str>,
+    after: Option<&Key>,
+) -> impl Iterator<Item = &'a Arc<Stored>> {
+    let start = match (after, namespace) {
+        (Some(key), _) => Bound::Excluded(key.clone()),
+        (None, Some(namespace)) => Bound::Included(Key::new(namespace, "")),
+        (None, None) => Bound::Unbounded,
+    };
+    objects
+        .range((start, Bound::Unbounded))
+        .take_while(move |(key, _)| namespace.is_none_or(|namespace| key.namespace() == namespace))
+        .map(|(_, object)| object)
+}
+
+/// Whether a write made from the revision `from` (none for a new object) meets what it expects.
+fn check(found: Option<&Arc<Stored>>, from: Option<u64>) -> Result<(), WriteError> {
+    match (found, from) {
+        (Some(_), None) => Err(WriteError::Exists),
+        (None, Some(_)) => Err(WriteError::Missing),
+        (Some(found), Some(from)) if found.revision != from => Err(WriteError::Changed),
+        (None, None) | (Some(_), Some(_)) => Ok(()),
     }
 }

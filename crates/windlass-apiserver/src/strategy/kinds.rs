@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::{certificate, claim, pod, workload};
 use crate::clock::Clock;
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::object::{meta, meta_mut, set_meta};
 use crate::resource::Resource;
+use crate::services;
 
 /// Sets what a new object of some kinds gets.
 pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Clock) {
@@ -13,21 +15,29 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
         return;
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => object["spec"]["finalizers"] = json!(["kubernetes"]),
+        ("", "namespaces") => add_namespace_finalizer(object),
+        ("", "serviceaccounts") => keep_secret_names(object),
+        ("", "persistentvolumeclaims") => claim::normalise_sources(object, None),
+        ("discovery.k8s.io", "endpointslices") => drop_topology(object),
         ("", "persistentvolumes") => {
             object["status"] =
                 json!({"phase": "Pending", "lastPhaseTransitionTime": clock.now_seconds()});
         }
         ("", "pods") => {
-            let class = qos_class(object);
-            object["status"] = json!({"phase": "Pending", "qosClass": class});
+            pod::prepare_create(object, clock);
         }
-        ("apps", "daemonsets") => set_template_generation(object, 1),
+        ("apps", "daemonsets") => {
+            let told = template_generation(object);
+            set_template_generation(object, told.max(1));
+        }
+        ("apps", "statefulsets") => workload::drop_stateful_set(object),
+        ("coordination.k8s.io", "leases") => workload::drop_lease(object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             let versions = object["spec"]["versions"].as_array().into_iter().flatten();
             let stored: Vec<Value> = versions
                 .filter(|version| version["storage"] == true)
                 .map(|version| version["name"].clone())
+                .take(1)
                 .collect();
             object["status"] = json!({"storedVersions": stored});
         }
@@ -47,8 +57,24 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
                 }
             }
         }
+    } else if resource.is("", "serviceaccounts") {
+        keep_secret_names(new);
+    } else if resource.is("", "persistentvolumeclaims") {
+        claim::normalise_sources(new, Some(old));
+    } else if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        new["spec"] = old["spec"].clone();
+    } else if resource.is("discovery.k8s.io", "endpointslices") {
+        drop_topology(new);
+    } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        remember_storage_version(new);
     } else if resource.is("", "services") {
-        keep_addresses(new, old);
+        services::drop_dependent(new, old);
+    } else if resource.is("", "pods") {
+        pod::drop_disabled(new);
+    } else if resource.is("apps", "statefulsets") {
+        workload::drop_stateful_set(new);
+    } else if resource.is("coordination.k8s.io", "leases") {
+        workload::drop_lease(new);
     } else if resource.is("apps", "daemonsets") {
         let generation = template_generation(old);
         let changed = new["spec"]["template"] != old["spec"]["template"];
@@ -56,10 +82,59 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
     }
 }
 
+/// A namespace is held by Kubernetes, and by whom it names.
+fn add_namespace_finalizer(namespace: &mut Value) {
+    let finalizers = &mut namespace["spec"]["finalizers"];
+    match finalizers.as_array_mut() {
+        Some(list) if list.iter().any(|name| name == "kubernetes") => {}
+        Some(list) => list.push("kubernetes".into()),
+        None => *finalizers = json!(["kubernetes"]),
+    }
+}
+
+/// Of the secrets of an account only their names count.
+fn keep_secret_names(account: &mut Value) {
+    let secrets = account.get_mut("secrets").and_then(Value::as_array_mut);
+    for secret in secrets.into_iter().flatten() {
+        if let Some(secret) = secret.as_object_mut() {
+            secret.retain(|field, _| field == "name");
+        }
+    }
+}
+
+/// This version has fields for what was told here.
+fn drop_topology(slice: &mut Value) {
+    let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten() {
+        if let Some(endpoint) = endpoint.as_object_mut() {
+            endpoint.remove("deprecatedTopology");
+        }
+    }
+}
+
+/// A definition's status knows every version that objects were ever stored in.
+fn remember_storage_version(definition: &mut Value) {
+    let versions = definition["spec"]["versions"].as_array();
+    let stored = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .map(|version| version["name"].clone());
+    if let (Some(name), Some(known)) = (
+        stored,
+        definition["status"]["storedVersions"].as_array_mut(),
+    ) && !known.contains(&name)
+    {
+        known.push(name);
+    }
+}
+
 /// The same for an update of the status.
 pub(super) fn prepare_status_update(new: &mut Value, old: &Value, resource: &Resource) {
     if resource.is("apps", "deployments") {
         set_meta(new, "labels", old["metadata"].get("labels").cloned());
+    } else if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        certificate::keep_decisions(new, old);
     } else if resource.is("", "pods") {
         let owners = old["metadata"].get("ownerReferences").cloned();
         set_meta(new, "ownerReferences", owners);
@@ -67,42 +142,6 @@ pub(super) fn prepare_status_update(new: &mut Value, old: &Value, resource: &Res
             && let Some(class) = old["status"].get("qosClass")
         {
             new["status"]["qosClass"] = class.clone();
-        }
-    }
-}
-
-/// An update that leaves the addresses and node ports out keeps them.
-fn keep_addresses(new: &mut Value, old: &Value) {
-    if new["spec"]["type"] == "ExternalName" {
-        return;
-    }
-    let mut fields = vec!["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
-    if new["spec"]["type"] == "LoadBalancer" {
-        fields.push("healthCheckNodePort");
-    }
-    for field in fields {
-        let unset = new["spec"].get(field).is_none_or(|value| value == "");
-        if let (true, Some(kept)) = (unset, old["spec"].get(field)) {
-            new["spec"][field] = kept.clone();
-        }
-    }
-    let has_node_ports = matches!(
-        new["spec"]["type"].as_str(),
-        Some("NodePort" | "LoadBalancer")
-    );
-    let ports = new["spec"]["ports"]
-        .as_array_mut()
-        .filter(|_| has_node_ports);
-    for port in ports.into_iter().flatten() {
-        let before = old["spec"]["ports"].as_array().into_iter().flatten();
-        let same = before.into_iter().find(|before| {
-            before["port"] == port["port"] && before["protocol"] == port["protocol"]
-        });
-        if let (Some(kept), None) = (
-            same.and_then(|before| before.get("nodePort")),
-            port.get("nodePort"),
-        ) {
-            port["nodePort"] = kept.clone();
         }
     }
 }
@@ -146,7 +185,7 @@ fn select_own_pods(job: &mut Value) {
             ("batch.kubernetes.io/controller-uid", &uid),
             ("batch.kubernetes.io/job-name", &name),
         ] {
-            labels.insert(key.to_owned(), value.as_str().into());
+            labels.entry(key).or_insert_with(|| value.as_str().into());
         }
     }
     let selector = &mut job["spec"]["selector"];
@@ -158,29 +197,9 @@ fn select_own_pods(job: &mut Value) {
         if !labels.is_object() {
             *labels = json!({});
         }
-        labels["batch.kubernetes.io/controller-uid"] = uid.into();
-    }
-}
-
-/// `BestEffort`, Burstable or Guaranteed, from the containers' resources.
-fn qos_class(pod: &Value) -> &'static str {
-    let containers = ["containers", "initContainers"]
-        .iter()
-        .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten());
-    let (mut any, mut all) = (false, true);
-    for container in containers {
-        let (requests, limits) = (
-            &container["resources"]["requests"],
-            &container["resources"]["limits"],
-        );
-        for resource in ["cpu", "memory"] {
-            any |= requests.get(resource).is_some() || limits.get(resource).is_some();
-            all &= limits.get(resource).is_some() && requests.get(resource) == limits.get(resource);
+        let own = &mut labels["batch.kubernetes.io/controller-uid"];
+        if own.is_null() {
+            *own = uid.into();
         }
-    }
-    match (any, all) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
     }
 }

@@ -1,8 +1,15 @@
 //! What a write may change: the fields the server sets itself, generation, and the split of status from the rest.
 
+mod certificate;
+mod claim;
 mod kinds;
+mod pod;
+mod workload;
 
 use serde_json::Value;
+
+pub(crate) use certificate::{set_requester, set_times as set_condition_times};
+pub(crate) use pod::qos_class;
 
 use crate::clock::Clock;
 use crate::object::{meta, set_meta};
@@ -27,7 +34,8 @@ const WITHOUT_GENERATION: &[(&str, &str)] = &[
     ("apiregistration.k8s.io", "apiservices"),
     ("networking.k8s.io", "ipaddresses"),
     ("networking.k8s.io", "servicecidrs"),
-    ("networking.k8s.io", "ingressclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
 ];
 
 /// Kinds whose generation also follows their annotations.
@@ -38,8 +46,10 @@ fn has_generation(resource: &Resource) -> bool {
     resource.is_custom()
         || (resource.ty.field("spec").is_some() && !WITHOUT_GENERATION.contains(&address))
         || resource.group == "admissionregistration.k8s.io"
+        || resource.is("", "podtemplates")
         || resource.is("discovery.k8s.io", "endpointslices")
         || resource.is("scheduling.k8s.io", "priorityclasses")
+        || resource.is("", "podtemplates")
 }
 
 /// Fields that a write through a path is not going to change, whatever it says about them.
@@ -47,9 +57,13 @@ pub(crate) fn reset_fields(
     resource: &Resource,
     subresource: &str,
 ) -> &'static [&'static [&'static str]] {
+    if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        return certificate::reset_fields(subresource);
+    }
     match subresource {
         "status" if resource.is_custom() => &[&["metadata"], &["spec"]],
         "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
+        "status" if resource.is("", "pods") => &[&["spec"], &["metadata", "ownerReferences"]],
         "status" => &[&["spec"]],
         "" | "finalize" if resource.has_status() => &[&["status"]],
         _ => &[],
@@ -85,7 +99,8 @@ pub(crate) fn prepare_create(
     if has_generation(resource) {
         set_meta(object, "generation", Some(1.into()));
     }
-    if resource.has_status() {
+    // A node tells its status when it joins.
+    if resource.has_status() && !resource.is("", "nodes") {
         reset_status(object, None);
     }
     kinds::prepare_create(object, resource, clock);
@@ -128,19 +143,11 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             kinds::prepare_status_update(new, old, resource);
         }
         "binding" => {}
-        "finalize" => {
-            let mut kept = old.clone();
-            kept["spec"]["finalizers"] = new["spec"]["finalizers"].clone();
-            if kept["spec"]["finalizers"].is_null()
-                && let Some(spec) = kept["spec"].as_object_mut()
-            {
-                spec.remove("finalizers");
-            }
-            for field in ["managedFields", "resourceVersion"] {
-                set_meta(&mut kept, field, new["metadata"].get(field).cloned());
-            }
-            *new = kept;
+        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
+            pod::keep_all_but(new, old, subresource);
         }
+        "approval" => certificate::keep_all_but_conditions(new, old),
+        "finalize" => reset_status(new, old.get("status")),
         _ => {
             if resource.has_status() {
                 reset_status(new, old.get("status"));
@@ -180,6 +187,10 @@ fn reset_status(object: &mut Value, status: Option<&Value>) {
 }
 
 fn generation_changes(new: &Value, old: &Value, resource: &Resource) -> bool {
+    // What of a class may change asks for nothing new.
+    if resource.is("scheduling.k8s.io", "priorityclasses") {
+        return false;
+    }
     let address = (resource.group.as_str(), resource.plural.as_str());
     if resource.is_custom() || resource.ty.field("spec").is_none() {
         let rest = |object: &Value| -> serde_json::Map<String, Value> {

@@ -1,127 +1,176 @@
 //! Validation of built-in kinds, as far as operators meet it.
 //!
 //! What is not checked here is checked by the type alone. A cause names its field and says what is
-//! wrong in Kubernetes' words.
+//! wrong in Kubernetes' words; all causes come in one answer, in Kubernetes' order. One module per
+//! Go type that is checked, used by every kind that has such a part.
 
+mod address;
+mod admission_policy;
+mod amount;
+mod api_service;
+mod apps;
+mod at;
+mod autoscaler;
+mod certificate;
+mod claim;
+mod cluster;
+mod cronjob;
+mod data;
+mod device;
+mod difference;
+mod endpoints;
+mod event;
+mod flow;
+mod indexes;
+mod ingress;
+mod internal;
+mod job;
+mod job_status;
+mod kinds;
+mod label;
+mod limits;
+mod namespace;
+mod network_policy;
+mod place;
 mod pod;
+mod pod_warnings;
+mod resources;
 mod role;
+mod schedule;
+mod selector;
 mod service;
+mod service_address;
+mod status;
+mod storage;
+mod template;
 mod update;
+mod volume;
+mod warnings;
+mod webhook;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::names;
 use crate::resource::Resource;
-use crate::status::{Cause, field};
+use crate::status::Cause;
+use at::At;
 
-pub(crate) use update::check as check_update;
+pub(crate) use cluster::SYSTEM_PRIORITIES;
+pub(crate) use label::selects;
+pub(crate) use service::check_addresses as service_addresses;
+pub(crate) use service_address::name_errors as address_name_errors;
+pub(crate) use warnings::of as warnings;
 
-/// What is wrong with a built-in object.
-pub(crate) fn check(object: &Value, resource: &Resource) -> Vec<Cause> {
+/// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and
+/// with what it changes.
+pub(crate) fn check_change(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    kind_causes: impl FnOnce() -> Vec<Cause>,
+) -> Vec<Cause> {
+    let Some(rules) = kinds::of(&resource.group, &resource.plural) else {
+        let mut causes = kind_causes();
+        causes.extend(update::check(new, old, resource));
+        return causes;
+    };
     let mut causes = Vec::new();
-    let spec = &object["spec"];
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "configmaps" | "secrets") => data_keys(object, &mut causes),
-        ("", "pods") => pod::check(spec, "spec", &mut causes),
-        ("", "services") => service::check(spec, &mut causes),
-        ("apps", "daemonsets") => templated(spec, "daemonset", &mut causes),
-        ("apps", "deployments" | "replicasets") => templated(spec, "deployment", &mut causes),
-        ("apps", "statefulsets") => templated(spec, "statefulset", &mut causes),
-        ("batch", "jobs") => {
-            let template = &spec["template"]["spec"];
-            pod::check(template, "spec.template.spec", &mut causes);
-            restart_policy(template, &["OnFailure", "Never"], &mut causes);
+    if rules.update_only {
+        (rules.update)(new, old, &mut causes);
+        return causes;
+    }
+    if rules.update_first {
+        (rules.update)(new, old, &mut causes);
+    }
+    causes.extend(kind_causes());
+    if !rules.update_first {
+        (rules.update)(new, old, &mut causes);
+    }
+    causes
+}
+
+/// What is wrong with a change through a subresource.
+pub(crate) fn check_subresource(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    subresource: &str,
+) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    match subresource {
+        "status" => match kinds::of(&resource.group, &resource.plural) {
+            Some(rules) => (rules.status)(new, old, &mut causes),
+            None => causes.extend(status::check(new, old, resource)),
+        },
+        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
+            pod::check(new, &mut causes);
+            if subresource == "resize" {
+                pod::check_resize(new, old, &mut causes);
+            } else {
+                pod::check_ephemeral_update(new, old, &mut causes);
+            }
         }
-        ("rbac.authorization.k8s.io", plural) if plural.ends_with("bindings") => {
-            role::check_binding(object, resource.namespaced, &mut causes);
-        }
-        ("rbac.authorization.k8s.io", _) => role::check(object, resource.namespaced, &mut causes),
+        "approval" => certificate::check_approval(new, old, &mut causes),
+        "finalize" => namespace::check_finalize(new, &mut causes),
         _ => {}
     }
     causes
 }
 
-/// Keys become file names.
-fn data_keys(object: &Value, causes: &mut Vec<Cause>) {
-    for part in ["data", "binaryData"] {
-        for key in object[part].as_object().into_iter().flat_map(Map::keys) {
-            for why in names::data_key_errors(key) {
-                let path = format!("{part}[{key}]");
-                causes.push(field::invalid(path, &key.as_str().into(), &why));
+/// What is wrong with a built-in object that is new, or that was `old`.
+pub(crate) fn check(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let at = At::root(object, "");
+    let spec = at.child("spec");
+    let is_new = old.is_none();
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "events") => event::check(object, false, &mut causes),
+        ("", "limitranges") => limits::limit_range(object, &mut causes),
+        ("", "nodes") => cluster::node(object, is_new, &mut causes),
+        ("", "pods") => {
+            pod::check(object, &mut causes);
+            if is_new {
+                pod::check_new(object, &mut causes);
+            }
+        }
+        ("", "podtemplates") => template::check(&at.child("template"), &mut causes),
+        ("", "replicationcontrollers") => apps::replication_controller(&spec, &mut causes),
+        ("", "resourcequotas") => limits::quota(object, &mut causes),
+        ("apps", "controllerrevisions") => apps::revision(object, is_new, &mut causes),
+        ("apps", "daemonsets") => apps::daemon_set(&spec, &mut causes),
+        ("apps", "deployments") => apps::deployment(&spec, &mut causes),
+        ("apps", "replicasets") => apps::replica_set(&spec, &mut causes),
+        ("apps", "statefulsets") => apps::stateful_set(&spec, is_new, &mut causes),
+        ("autoscaling", _) => autoscaler::check(object, &mut causes),
+        ("batch", "jobs") => job::check(object, &mut causes),
+        ("batch", "cronjobs") => {
+            cronjob::check(object, old, &mut causes);
+            if is_new {
+                cronjob::check_name(object, &mut causes);
+            }
+        }
+        ("coordination.k8s.io", "leases") => cluster::lease(object, &mut causes),
+        ("events.k8s.io", "events") => {
+            event::check(object, true, &mut causes);
+            if is_new {
+                event::check_newer(object, &mut causes);
+            }
+        }
+        ("node.k8s.io", "runtimeclasses") if is_new => cluster::runtime_class(object, &mut causes),
+        ("policy", "poddisruptionbudgets") => cluster::budget(object, &mut causes),
+        ("rbac.authorization.k8s.io", plural) if plural.ends_with("bindings") => {
+            role::check_binding(object, resource.namespaced, &mut causes);
+        }
+        ("rbac.authorization.k8s.io", _) => role::check(object, resource.namespaced, &mut causes),
+        ("scheduling.k8s.io", "priorityclasses") if is_new => {
+            cluster::priority_class(object, &mut causes);
+        }
+        (group, plural) => {
+            if let Some(rules) = kinds::of(group, plural) {
+                (rules.check)(object, &mut causes);
             }
         }
     }
-}
-
-/// Kinds of apps: a number of replicas, a selector, and a template that fits it.
-fn templated(spec: &Value, kind: &str, causes: &mut Vec<Cause>) {
-    if let Some(replicas) = spec["replicas"].as_i64().filter(|number| *number < 0) {
-        let why = "must be greater than or equal to 0";
-        causes.push(field::invalid("spec.replicas", &replicas.into(), why));
-    }
-    let selector = &spec["selector"];
-    let template = &spec["template"];
-    if selector.is_null() {
-        causes.push(field::required("spec.selector", ""));
-    } else if is_empty_selector(selector) {
-        let why = format!("empty selector is invalid for {kind}");
-        causes.push(field::invalid("spec.selector", selector, &why));
-    }
-    let labels = &template["metadata"]["labels"];
-    let unchecked = !selector.is_null() && is_empty_selector(selector);
-    if !unchecked && !selects(selector, labels) {
-        causes.push(field::invalid(
-            "spec.template.metadata.labels",
-            labels,
-            "`selector` does not match template `labels`",
-        ));
-    }
-    pod::check(&template["spec"], "spec.template.spec", causes);
-    restart_policy(&template["spec"], &["Always"], causes);
-}
-
-fn restart_policy(spec: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
-    let policy = spec["restartPolicy"].as_str().unwrap_or_default();
-    if !policy.is_empty() && !allowed.contains(&policy) {
-        let allowed: Vec<String> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
-        causes.push(field::not_supported(
-            "spec.template.spec.restartPolicy",
-            &policy.into(),
-            &allowed,
-        ));
-    }
-}
-
-fn is_empty_selector(selector: &Value) -> bool {
-    let labels = selector["matchLabels"].as_object();
-    let expressions = selector["matchExpressions"].as_array();
-    labels.is_none_or(Map::is_empty) && expressions.is_none_or(Vec::is_empty)
-}
-
-/// Whether a label selector matches; an absent one matches nothing.
-fn selects(selector: &Value, labels: &Value) -> bool {
-    if selector.is_null() {
-        return false;
-    }
-    let equal = selector["matchLabels"].as_object().into_iter().flatten();
-    let expressions = selector["matchExpressions"].as_array();
-    equal
-        .into_iter()
-        .all(|(key, value)| labels.get(key) == Some(value))
-        && expressions.into_iter().flatten().all(|expression| {
-            let found = labels.get(expression["key"].as_str().unwrap_or_default());
-            let one_of = |value: &Value| {
-                let values = expression["values"].as_array();
-                values.is_some_and(|values| values.contains(value))
-            };
-            match expression["operator"].as_str() {
-                Some("In") => found.is_some_and(one_of),
-                Some("NotIn") => !found.is_some_and(one_of),
-                Some("Exists") => found.is_some(),
-                Some("DoesNotExist") => found.is_none(),
-                _ => false,
-            }
-        })
+    causes
 }
 
 #[cfg(test)]
@@ -130,26 +179,19 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn selectors_match_by_labels_and_expressions() {
-        let labels = json!({"app": "a", "tier": "x"});
-        let expression = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "tier", "operator": operator, "values": values}]});
-        assert!(selects(&json!({"matchLabels": {"app": "a"}}), &labels));
-        assert!(!selects(&json!({"matchLabels": {"app": "b"}}), &labels));
-        assert!(selects(&expression("In", json!(["x", "y"])), &labels));
-        assert!(!selects(&expression("NotIn", json!(["x"])), &labels));
-        assert!(selects(&expression("Exists", Value::Null), &labels));
-        assert!(!selects(&Value::Null, &labels));
-    }
-
-    #[test]
     fn a_template_must_fit_its_selector() {
         let spec = json!({
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": {"app": "a"}},
-            "template": {"metadata": {"labels": {"app": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            "template": {"metadata": {"labels": {"app": "b"}}, "spec": {
+                "restartPolicy": "Always", "dnsPolicy": "Default",
+                "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}],
+            }},
         });
         let mut causes = Vec::new();
-        templated(&spec, "deployment", &mut causes);
-        assert_eq!(causes.len(), 1);
+        apps::deployment(&At::root(&spec, "spec"), &mut causes);
+        assert_eq!(causes.len(), 1, "{causes:?}");
         assert_eq!(causes[0].field, "spec.template.metadata.labels");
     }
 }

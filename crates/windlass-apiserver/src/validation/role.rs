@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::place::At;
 use crate::names;
 use crate::status::{Cause, field};
 
@@ -45,6 +46,17 @@ pub(super) fn check(role: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
         if is_empty(&rule["resources"]) {
             let why = "resource rules must supply at least one resource";
             causes.push(field::required(at("resources"), why));
+        }
+    }
+    let selectors = At::root(role)
+        .get("aggregationRule")
+        .get("clusterRoleSelectors");
+    for selector in selectors.items() {
+        let before = causes.len();
+        super::selector::check(&selector, causes);
+        if causes.len() > before {
+            let why = "invalid label selector.";
+            causes.push(field::invalid(selector.path, &Value::Null, why));
         }
     }
     if role["aggregationRule"].is_object()

@@ -83,6 +83,12 @@ impl Call<'_> {
             Operation::Create if admitted.subresource.is_empty() => {
                 admission::admit(self.server, &self.resource, self.namespace(), object)
             }
+            Operation::Update => {
+                if let Some(old) = admitted.old {
+                    admission::admit_change(&self.resource, admitted.subresource, object, old);
+                }
+                Ok(())
+            }
             _ => Ok(()),
         };
         let settle = |object: &mut Value| {
@@ -122,12 +128,6 @@ impl Call<'_> {
         object: Option<&Value>,
     ) -> Result<()> {
         webhook::validate(&self.attributes(admitted), object).await
-    }
-
-    /// Both, for a body that is not stored itself, such as a binding.
-    pub(super) async fn admit_body(&self, admitted: &Admitted<'_>, body: &mut Value) -> Result<()> {
-        self.mutate(admitted, Some(&mut *body)).await?;
-        self.validate_by_webhooks(admitted, Some(body)).await
     }
 
     /// The options of an update as webhooks see them: a patch is one too.

@@ -6,18 +6,20 @@ use serde_json::{Value, json};
 use super::Call;
 use super::change::Update;
 use crate::apply::{self, Managers, Writer};
-use crate::decode;
+use crate::go;
 use crate::http::{Answer, decode_yaml};
 use crate::object::{meta, set_meta};
-use crate::status::{ApiError, Result, field};
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
 
 impl Call<'_> {
     pub(super) async fn apply(&self, subresource: &str) -> Result<Answer> {
-        let Some(manager) = self.query.get("fieldManager") else {
-            let cause = field::required("fieldManager", "is required for apply patch");
-            return Err(super::invalid_options("PatchOptions", &[cause]));
-        };
-        let mut config = decode_yaml(&self.body)?;
+        // That there is one was checked with the other options.
+        let manager = self.query.get("fieldManager").unwrap_or_default();
+        if !subresource.is_empty() {
+            self.find()?;
+        }
+        let mut config = self.applied_config()?;
         self.check_type(&config)?;
         if config["metadata"]
             .get("managedFields")
@@ -32,7 +34,7 @@ impl Call<'_> {
                 self.name()
             )));
         }
-        apply::check(&config, &self.resource.ty, "").map_err(|error| {
+        apply::check(&config, &self.resource.ty).map_err(|error| {
             ApiError::without_reason(format!(
                 "failed to create typed patch object ({}/{}; {}/{}, Kind={}): {error}",
                 meta(&config, "namespace"),
@@ -58,11 +60,17 @@ impl Call<'_> {
             let managers = Managers::read(&old["metadata"]["managedFields"]);
             let mut live = old.clone();
             set_meta(&mut live, "managedFields", None);
+            let untracked = managers.is_empty() && !meta(old, "uid").is_empty();
+            let managers = if untracked {
+                self.before_first_apply(&live, &writer)
+            } else {
+                managers
+            };
             let applied =
                 apply::apply(&live, &config, &self.resource.ty, managers, &writer, force)?;
             let mut object = applied.object;
             self.normalise(&mut object)
-                .map_err(|why| decode::unreadable(&self.resource, &why))?;
+                .map_err(|why| self.unconvertible(&config, &why))?;
             Ok(Update {
                 object,
                 managers: Some(applied.managers),
@@ -71,6 +79,9 @@ impl Call<'_> {
         if self.find().is_err() {
             if !subresource.is_empty() {
                 return Err(self.not_found());
+            }
+            if meta(&config, "name").is_empty() {
+                return Err(self.nameless());
             }
             let uid = meta(&config, "uid");
             if !uid.is_empty() {
@@ -90,35 +101,71 @@ impl Call<'_> {
             match self.create_object(made.object, made.managers).await {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}
-                made => {
-                    return self
-                        .answer_written(made?, StatusCode::CREATED, Vec::new())
-                        .await;
-                }
+                made => return self.answer_written(made?, StatusCode::CREATED).await,
             }
         }
         let written = self.update_object(subresource, &merge).await?;
-        self.answer_written(written, StatusCode::OK, Vec::new())
-            .await
+        self.answer_written(written, StatusCode::OK).await
+    }
+
+    /// A configuration that fits the schema and still is no object of its kind.
+    fn unconvertible(&self, config: &Value, why: &str) -> ApiError {
+        let Resource {
+            group,
+            version,
+            kind,
+            ..
+        } = &*self.resource;
+        let (namespace, name) = (meta(config, "namespace"), meta(config, "name"));
+        let how = if why.contains("base64") {
+            "error decoding from json: "
+        } else {
+            ""
+        };
+        ApiError::without_reason(format!(
+            "failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to proper version: unable to convert unstructured object to {group}/{version}, Kind={kind}: {how}{why}"
+        ))
     }
 
     /// An applied configuration names its type in full.
     fn check_type(&self, config: &Value) -> Result<()> {
         let text = |field: &str| config[field].as_str().unwrap_or_default();
         let (kind, api_version) = (text("kind"), text("apiVersion"));
-        if kind.is_empty() || api_version.is_empty() {
+        if kind != self.resource.kind || api_version != self.resource.api_version() {
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
             return Err(ApiError::bad_request(format!(
                 "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
-        if kind == self.resource.kind && api_version != self.resource.api_version() {
-            return Err(ApiError::bad_request(format!(
-                "Incorrect version specified in apply patch. Specified patch version: {api_version}, expected: {}",
-                self.resource.api_version()
-            )));
+        Ok(())
+    }
+
+    /// The body as YAML, which has to be a map.
+    pub(super) fn applied_config(&self) -> Result<Value> {
+        let config = decode_yaml(&self.body)?;
+        if config.is_object() {
+            return Ok(config);
         }
-        decode::check_kind(config, &self.resource)
+        Err(ApiError::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go::json_kind(&config)
+        )))
+    }
+
+    /// Who owns an object that nobody was recorded for: one manager that stands for all before.
+    fn before_first_apply(&self, live: &Value, writer: &Writer<'_>) -> Managers {
+        let writer = Writer {
+            manager: "before-first-apply",
+            ..*writer
+        };
+        apply::record_update(
+            &self.untouched(),
+            live,
+            &self.resource.ty,
+            Managers::default(),
+            &writer,
+            &[],
+        )
     }
 }
 

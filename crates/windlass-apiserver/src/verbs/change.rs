@@ -13,7 +13,7 @@ use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Stored, WriteError};
-use crate::{metadata, strategy, validation};
+use crate::{admission, decode, metadata, strategy, validation};
 
 /// How often a patch that lost a race is tried again.
 const RACE_RETRIES: usize = 64;
@@ -36,13 +36,13 @@ impl Call<'_> {
             let found = self.find()?;
             let old = self.to_requested(found.value()).await?;
             let update = make(&old)?;
-            let named = meta(&update.object, "resourceVersion").to_owned();
-            if !named.is_empty() && named != found.revision.to_string() {
+            let named = version_named(&update.object)?;
+            if named.is_some_and(|named| named != found.revision) {
                 return Err(ApiError::modified(self.resource.subject(), self.name()));
             }
             match self.update_from(&found, &old, update, subresource).await {
                 // Somebody else was quicker. Who named no version wants the change anyway.
-                Err(WriteOr::Write(WriteError::Changed)) if named.is_empty() || !self.is_put() => {}
+                Err(WriteOr::Write(WriteError::Changed)) if named.is_none() || !self.is_put() => {}
                 Err(WriteOr::Write(error)) => return Err(self.write_error(self.name(), error)),
                 Err(WriteOr::Refused(error)) => return Err(error),
                 Ok(written) => return Ok(written),
@@ -77,6 +77,7 @@ impl Call<'_> {
             Some(old),
         )?;
         self.record(&mut new, old, subresource, update.managers);
+        admission::admit_change(resource, subresource, &mut new, old);
         let options = self.update_options();
         let admitted = Admitted::update(self, subresource, old, &options);
         // Of these two webhooks see the body that was sent, not the object it is about.
@@ -84,7 +85,13 @@ impl Call<'_> {
         if seen {
             self.mutate(&admitted, Some(&mut new)).await?;
         }
+        let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
+        if matches!(subresource, "status" | "approval")
+            && resource.is("certificates.k8s.io", "certificatesigningrequests")
+        {
+            strategy::set_condition_times(&mut new, old, &self.server.clock().now_seconds());
+        }
         set_meta(
             &mut new,
             "resourceVersion",
@@ -93,13 +100,16 @@ impl Call<'_> {
         self.fill_defaults(&mut new);
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
-        if resource.is("", "services") && subresource.is_empty() {
-            self.allocate_node_ports(&mut new)?;
+        if resource.is_custom() {
+            decode::whole_numbers(&mut new);
+        }
+        if subresource.is_empty() {
+            admission::validate_change(self.server, resource, &new, old)?;
         }
         if seen {
             self.validate_by_webhooks(&admitted, Some(&new)).await?;
         }
-        if apply::equal_but_for_times(&new, old) {
+        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found).await? {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();
@@ -123,6 +133,8 @@ impl Call<'_> {
         if self.dry_run {
             return Ok(Written::Value(new));
         }
+        let new = self.to_stored(new).await?;
+        self.claim(reservation.as_mut(), &new)?;
         let stored = self
             .server
             .store()
@@ -130,10 +142,13 @@ impl Call<'_> {
                 &resource.table,
                 key,
                 found.revision,
-                self.to_stored(new).await?,
+                new,
                 &resource.selectable,
             )
             .map_err(WriteOr::Write)?;
+        if let Some(reservation) = reservation {
+            reservation.keep();
+        }
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
     }
@@ -143,15 +158,45 @@ impl Call<'_> {
     fn update_causes(&self, new: &Value, old: &Value, subresource: &str) -> Vec<Cause> {
         let mut metadata = metadata::update_causes(new, old);
         metadata.extend(metadata::common_causes(new));
+        if !self.resource.is_custom() {
+            metadata.extend(metadata::finalizer_causes(new));
+        }
         let mut causes = metadata.clone();
         causes.extend(metadata);
-        if self.resource.is_custom() || matches!(subresource, "" | "scale") {
-            causes.extend(self.kind_causes(new));
+        if self.resource.is("", "pods") && subresource != "status" {
+            // A pod's are checked once more as those of a new one.
+            let again = metadata::common_causes(new);
+            causes.extend(again.iter().cloned());
+            causes.extend(again);
         }
-        if matches!(subresource, "" | "scale") {
-            causes.extend(validation::check_update(new, old, &self.resource));
+        if self.resource.is_custom() {
+            causes.extend(self.kind_causes(new, Some(old), subresource));
+        } else if matches!(subresource, "" | "scale") {
+            let kind_causes = || self.kind_causes(new, Some(old), subresource);
+            causes.extend(self.in_stored_form(new, |new| {
+                self.in_stored_form(old, |old| {
+                    validation::check_change(new, old, &self.resource, kind_causes)
+                })
+            }));
+        } else {
+            causes.extend(self.in_stored_form(new, |new| {
+                self.in_stored_form(old, |old| {
+                    validation::check_subresource(new, old, &self.resource, subresource)
+                })
+            }));
         }
         causes
+    }
+
+    /// Whether an object is stored as it is now: one from before its definition changed may read as
+    /// it does only because of what was filled in or left out.
+    async fn is_stored_as(&self, new: &Value, found: &Stored) -> Result<bool> {
+        let custom = self.resource.custom.as_ref();
+        if custom.is_none_or(|custom| custom.as_stored) {
+            return Ok(true);
+        }
+        let stored = self.to_stored(new.clone()).await?;
+        Ok(apply::equal_but_for_times(&stored, &found.value()))
     }
 
     /// Where kube-apiserver keeps an object, which some of its messages tell.
@@ -171,6 +216,14 @@ impl Call<'_> {
         format!("/registry/{table}/{namespace}{}", self.name())
     }
 
+    /// What is said to a write that means an object of another uid.
+    pub(super) fn uid_mismatch(&self, asked: &str, is: &str) -> String {
+        format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {is}",
+            self.storage_key()
+        )
+    }
+
     fn check_identity(&self, new: &Value, old: &Value) -> Result<()> {
         let (name, uid) = (meta(new, "name"), meta(new, "uid"));
         if !name.is_empty() && name != self.name() {
@@ -181,11 +234,7 @@ impl Call<'_> {
         }
         // A PUT that names a uid means that object; a patch that names another tries to change it.
         if self.is_put() && !uid.is_empty() && uid != meta(old, "uid") {
-            let detail = format!(
-                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                self.storage_key(),
-                meta(old, "uid")
-            );
+            let detail = self.uid_mismatch(uid, meta(old, "uid"));
             return Err(ApiError::conflict(
                 self.resource.subject(),
                 self.name(),
@@ -193,6 +242,20 @@ impl Call<'_> {
             ));
         }
         Ok(())
+    }
+}
+
+/// The version an object says it is of; zero says nothing.
+fn version_named(object: &Value) -> Result<Option<u64>> {
+    match meta(object, "resourceVersion") {
+        "" => Ok(None),
+        text => match text.parse() {
+            Ok(0) => Ok(None),
+            Ok(version) => Ok(Some(version)),
+            Err(_) => Err(ApiError::without_reason(format!(
+                "strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))),
+        },
     }
 }
 

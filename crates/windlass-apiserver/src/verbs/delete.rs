@@ -32,6 +32,15 @@ const ANSWERS_OBJECT: &[(&str, &str)] = &[
     ("", "resourcequotas"),
     ("", "serviceaccounts"),
     ("", "services"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
+    ("resource.k8s.io", "resourceslices"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
 /// Kinds that leave their dependents alone unless told otherwise.
@@ -39,31 +48,40 @@ const ORPHANS_BY_DEFAULT: &[(&str, &str)] = &[("", "replicationcontrollers"), ("
 
 /// What a delete was asked to do.
 #[derive(Clone, Debug, Default)]
-struct Options {
+pub(super) struct Options {
     grace: Option<i64>,
     propagation: Option<String>,
     orphan_dependents: Option<bool>,
     uid: Option<String>,
-    revision: Option<String>,
+    pub(super) revision: Option<String>,
 }
 
 impl Options {
+    /// What a `DeleteOptions` says, and whether nothing is to be stored.
+    pub(super) fn from_body(body: &Value) -> Result<(Self, bool)> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let options = Self {
+            grace: body["gracePeriodSeconds"].as_i64(),
+            propagation: text(&body["propagationPolicy"]),
+            orphan_dependents: body["orphanDependents"].as_bool(),
+            uid: text(&body["preconditions"]["uid"]),
+            revision: text(&body["preconditions"]["resourceVersion"]),
+        };
+        let asked = body["dryRun"].as_array().into_iter().flatten();
+        let asked: Vec<&str> = asked.filter_map(Value::as_str).collect();
+        let dry_run = super::options::dry_run(&asked)
+            .map_err(|cause| super::options::invalid("DeleteOptions", &[cause]))?;
+        Ok((options, dry_run))
+    }
+
     fn read(call: &Call<'_>) -> Result<(Self, bool)> {
         let mut options = Self::default();
         let mut dry_run = call.dry_run;
         if !call.body.is_empty() {
-            let body = call.decode_as("DeleteOptions")?.value;
-            options.grace = body["gracePeriodSeconds"].as_i64();
-            options.propagation = body["propagationPolicy"].as_str().map(str::to_owned);
-            options.orphan_dependents = body["orphanDependents"].as_bool();
-            options.uid = body["preconditions"]["uid"].as_str().map(str::to_owned);
-            options.revision = body["preconditions"]["resourceVersion"]
-                .as_str()
-                .map(str::to_owned);
-            if let Some(asked) = body["dryRun"].as_array() {
-                let asked: Vec<&str> = asked.iter().filter_map(Value::as_str).collect();
-                dry_run |= super::parse_dry_run(&asked, "DeleteOptions")?;
-            }
+            let body = delete_options(call)?;
+            let (read, asked_dry) = Self::from_body(&body)?;
+            options = read;
+            dry_run |= asked_dry;
         }
         if let Some(grace) = call.query.get("gracePeriodSeconds") {
             options.grace = Some(super::parse_int(grace)?);
@@ -180,9 +198,33 @@ impl Options {
             .grace
             .or(pod["spec"]["terminationGracePeriodSeconds"].as_i64())
             .unwrap_or(30);
-        // A negative period is one second.
-        if asked < 0 { 1 } else { asked }
+        one_at_least(asked)
     }
+}
+
+/// A negative period is one second.
+fn one_at_least(grace: i64) -> i64 {
+    if grace < 0 { 1 } else { grace }
+}
+
+/// The body of a delete.
+fn delete_options(call: &Call<'_>) -> Result<Value> {
+    let body = call.decode_as("DeleteOptions").map_err(|mut error| {
+        // Said as of any kind: what it should be was not asked.
+        if let Some(at) = error.message.find("couldn't get version/kind") {
+            let end = error.message.rfind(" (").unwrap_or(error.message.len());
+            error.message = error.message[at..end].to_owned();
+        }
+        error
+    })?;
+    let text = |field: &str| body.value[field].as_str().unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if !matches!(kind, "" | "DeleteOptions") {
+        return Err(ApiError::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    Ok(body.value)
 }
 
 /// What a delete does to an object.
@@ -201,8 +243,9 @@ impl Call<'_> {
     pub(super) async fn delete(&self) -> Result<Answer> {
         let (options, dry_run) = Options::read(self)?;
         let key = self.key();
+        self.warn_of_orphans(&options);
         let (written, uid, gone) = self
-            .delete_object(&key, self.name(), &options, dry_run)
+            .delete_object(&key, Some(self.name()), &options, dry_run)
             .await?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         let answers_object =
@@ -213,7 +256,7 @@ impl Call<'_> {
             StatusCode::OK
         };
         if answers_object {
-            return self.answer_written(written, code, Vec::new()).await;
+            return self.answer_written(written, code).await;
         }
         Ok(Answer::value(status::success(
             self.resource.subject(),
@@ -222,11 +265,23 @@ impl Call<'_> {
         )))
     }
 
+    /// Who deletes a job and says nothing of its pods may not know that they stay.
+    fn warn_of_orphans(&self, options: &Options) {
+        let silent = options.propagation.is_none() && options.orphan_dependents.is_none();
+        if silent && self.resource.is("batch", "jobs") {
+            self.warn([
+                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+                    .to_owned(),
+            ]);
+        }
+    }
+
     /// Deletes one object, or marks it; tells its uid and whether it is gone.
-    async fn delete_object(
+    /// Webhooks are asked about the name the request has, unless they were asked before.
+    pub(super) async fn delete_object(
         &self,
         key: &Key,
-        asked_name: &str,
+        asked_name: Option<&str>,
         options: &Options,
         dry_run: bool,
     ) -> Result<(Written, String, bool)> {
@@ -236,6 +291,7 @@ impl Call<'_> {
                 .get(&resource.table, key)
                 .ok_or_else(|| ApiError::not_found(resource.subject(), key.name()))?;
             self.check_preconditions(&found, options)?;
+            crate::admission::validate_delete(resource, key.name())?;
             if resource.is("", "namespaces") && IMMORTAL_NAMESPACES.contains(&key.name()) {
                 return Err(ApiError::forbidden(
                     resource.subject(),
@@ -244,12 +300,14 @@ impl Call<'_> {
                 ));
             }
             let (old, uid) = (found.value(), found.uid.to_string());
-            let mut shown = options.clone();
-            if resource.is("", "namespaces") {
-                // The deletion of a namespace is always of this very one.
-                shown.uid.get_or_insert_with(|| uid.clone());
+            if let Some(name) = asked_name {
+                let mut shown = options.clone();
+                if resource.is("", "namespaces") {
+                    // The deletion of a namespace is always of this very one.
+                    shown.uid.get_or_insert_with(|| uid.clone());
+                }
+                self.admit_delete(&old, name, &shown, dry_run).await?;
             }
-            self.admit_delete(&old, asked_name, &shown, dry_run).await?;
             let fate = self.fate(&old, options);
             if dry_run {
                 let (shown, gone) = match fate {
@@ -356,7 +414,7 @@ impl Call<'_> {
             (false, _) => options.grace_for(old),
             (true, None) => 0,
             (true, Some(left)) => match options.grace {
-                Some(asked) if asked < left => asked,
+                Some(asked) if one_at_least(asked) < left => one_at_least(asked),
                 _ if left == 0 && object::finalizers(old).is_empty() => return Fate::Gone,
                 _ => return Fate::Going,
             },
@@ -376,11 +434,13 @@ impl Call<'_> {
         let held = old["spec"]["finalizers"]
             .as_array()
             .is_some_and(|finalizers| !finalizers.is_empty());
-        if !held && finalizers.is_empty() {
-            return Fate::Gone;
-        }
+        // The first request only says that it is to go.
         if object::is_terminating(old) {
-            return Fate::Going;
+            return if !held && finalizers.is_empty() {
+                Fate::Gone
+            } else {
+                Fate::Going
+            };
         }
         let now = self.server.clock().now_seconds();
         set_meta(&mut marked, "deletionTimestamp", Some(now.into()));
@@ -391,10 +451,15 @@ impl Call<'_> {
     /// A definition stays until its objects are gone: see `custom`.
     fn fate_of_definition(&self, old: &Value) -> Fate {
         if object::is_terminating(old) {
+            let has_grace = old["metadata"].get("deletionGracePeriodSeconds").is_some();
             return if object::finalizers(old).is_empty() {
                 Fate::Gone
-            } else {
+            } else if has_grace {
                 Fate::Going
+            } else {
+                let mut marked = old.clone();
+                set_meta(&mut marked, "deletionGracePeriodSeconds", Some(0.into()));
+                Fate::Marked(marked)
             };
         }
         let mut marked = old.clone();
@@ -424,7 +489,7 @@ impl Call<'_> {
         }
     }
 
-    fn check_preconditions(&self, found: &Stored, options: &Options) -> Result<()> {
+    pub(super) fn check_preconditions(&self, found: &Stored, options: &Options) -> Result<()> {
         let refuse = |what: &str, asked: &str, is: &str, why: &str| {
             let detail = format!(
                 "the {what} in the precondition ({asked}) does not match the {what} in record ({is}). The object might have been {why}"
@@ -451,6 +516,7 @@ impl Call<'_> {
 
     pub(super) async fn delete_collection(&self) -> Result<Answer> {
         let (options, dry_run) = Options::read(self)?;
+        self.warn_of_orphans(&options);
         let selector = Selector::from_query(&self.query, &self.resource)?;
         let listing = self
             .server
@@ -468,7 +534,7 @@ impl Call<'_> {
             .iter()
             .filter(|object| selector.matches(object))
         {
-            let deletion = self.delete_object(&object.key, "", &options, dry_run);
+            let deletion = self.delete_object(&object.key, Some(""), &options, dry_run);
             match deletion.await {
                 // What is told is what was found, as it was.
                 Ok(_) => {
@@ -480,7 +546,10 @@ impl Call<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let metadata = json!({"resourceVersion": listing.revision.to_string()});
+        let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+        if self.resource.is_custom() && self.wanted.shape == Shape::Object {
+            metadata["continue"] = "".into();
+        }
         if self.wanted.shape == Shape::Table {
             return Ok(Answer::value(crate::table::of(
                 &self.resource,

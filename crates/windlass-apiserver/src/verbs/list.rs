@@ -3,30 +3,40 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::Call;
 use super::present::{is_stored_form, list_item, stored_metadata_only};
+use super::write::all_to_requested;
 use crate::http::{Answer, Shape};
 use crate::json::go_error;
 use crate::selector::Selector;
 use crate::status::{ApiError, Result, field};
-use crate::store::{Key, RevisionError, Stored};
+use crate::store::{Key, Listing, RevisionError, Stored};
 use crate::table;
-use crate::webhook;
+
+/// How tokens are written. Bits left over at the end are nobody's business, as in Go.
+const TOKEN: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// Where a paged list goes on.
 struct Continue {
-    revision: u64,
+    /// The snapshot it reads; the present when there is none.
+    revision: Option<u64>,
     after: Key,
 }
 
+/// The version of a token whose list goes on with what is there now.
+const INCONSISTENT: i64 = -1;
+
 impl Continue {
-    fn encode(&self) -> String {
-        let token = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "ns": self.after.namespace(), "start": self.after.name()});
-        URL_SAFE_NO_PAD.encode(token.to_string())
+    fn after(key: &Key, revision: Option<u64>) -> String {
+        let version = revision.map_or_else(|| json!(INCONSISTENT), |revision| json!(revision));
+        let token = json!({"v": "meta.k8s.io/v1", "rv": version, "ns": key.namespace(), "start": key.name()});
+        TOKEN.encode(token.to_string())
     }
 
     fn decode(token: &str) -> Result<Self> {
@@ -35,23 +45,26 @@ impl Continue {
                 "invalid continue token: continue key is not valid: {why}"
             ))
         };
-        let bytes = URL_SAFE_NO_PAD
+        let bytes = TOKEN
             .decode(token)
             .map_err(|error| invalid(error.to_string()))?;
         let token: Value =
             serde_json::from_slice(&bytes).map_err(|error| invalid(go_error(&error, &bytes)))?;
-        let read = || -> Option<Self> {
-            let after = Key::new(token["ns"].as_str()?, token["start"].as_str()?);
-            Some(Self {
-                revision: token["rv"].as_u64()?,
-                after,
-            })
-        };
-        read().ok_or_else(|| {
-            invalid(format!(
+        let text = |field: &str| token[field].as_str().unwrap_or_default();
+        if text("v") != "meta.k8s.io/v1" {
+            return Err(invalid(format!(
                 "server does not recognize this encoded version {}",
-                token["v"]
-            ))
+                text("v")
+            )));
+        }
+        if text("start").is_empty() {
+            return Err(invalid(
+                "encoded start key empty (version meta.k8s.io/v1)".to_owned(),
+            ));
+        }
+        Ok(Self {
+            revision: token["rv"].as_u64(),
+            after: Key::new(text("ns"), text("start")),
         })
     }
 }
@@ -69,12 +82,17 @@ impl Call<'_> {
         let Some(text) = self.query.get("resourceVersion") else {
             return Ok(None);
         };
-        text.parse().map(Some).map_err(|_| {
-            format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
-        })
+        let why = match text.parse() {
+            Ok(version) => return Ok(Some(version)),
+            Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => "value out of range",
+            Err(_) => "invalid syntax",
+        };
+        Err(format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}"
+        ))
     }
 
-    fn version_wanted(&self) -> Result<At> {
+    fn version_wanted(&self, limit: usize) -> Result<At> {
         let matching = self.query.get("resourceVersionMatch");
         let version = self.query.get("resourceVersion");
         let mut causes = Vec::new();
@@ -83,6 +101,10 @@ impl Call<'_> {
             (Some(_), None) => forbid(
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ),
+            (Some(_), Some(_)) if self.query.get("continue").is_some() => forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden when continue is provided",
             ),
             (Some("Exact"), Some("0")) => forbid(
                 "resourceVersionMatch",
@@ -105,13 +127,15 @@ impl Call<'_> {
             ));
         }
         if !causes.is_empty() {
-            return Err(super::invalid_options("ListOptions", &causes));
+            return Err(super::options::invalid("ListOptions", &causes));
         }
         let version = self
             .version_asked()
             .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
         Ok(match (matching, version) {
             (None, None | Some(0)) => At::Now,
+            // A page of a version is of that very version, unless said otherwise.
+            (None, Some(version)) if limit > 0 => At::Exactly(version),
             (Some("Exact"), Some(version)) => At::Exactly(version),
             (_, version) => At::NotOlderThan(version.unwrap_or_default()),
         })
@@ -120,64 +144,34 @@ impl Call<'_> {
     pub(super) async fn list(&self) -> Result<Answer> {
         let selector = Selector::from_query(&self.query, &self.resource)?;
         let limit = match self.query.get("limit") {
+            // What happens to be there is answered whole.
+            _ if self.query.get("resourceVersion") == Some("0") => 0,
             None => 0,
             Some(limit) => usize::try_from(super::parse_int(limit)?).unwrap_or_default(),
         };
         if let Some(seconds) = self.query.get("timeoutSeconds") {
             super::parse_int(seconds)?;
         }
-        let namespace = self.request.namespace.as_deref();
-        let store = self.server.store();
-        let (after, revision) = match self.query.get("continue") {
-            Some(token) => {
-                if self
-                    .query
-                    .get("resourceVersion")
-                    .is_some_and(|version| version != "0")
-                {
-                    return Err(ApiError::bad_request(
-                        "specifying resource version is not allowed when using continue",
-                    ));
-                }
-                let token = Continue::decode(token)?;
-                (Some(token.after), Some(token.revision))
+        let listing = self.read_list(limit)?;
+        let mut page: Vec<Arc<Stored>> = Vec::new();
+        let mut rest = listing.objects.into_iter();
+        for object in rest.by_ref() {
+            if selector.matches(&object) {
+                page.push(object);
             }
-            None => match self.version_wanted()? {
-                At::Exactly(version) => (None, Some(version)),
-                At::NotOlderThan(version) if version > store.revision() => {
-                    return Err(too_large(version, store.revision()));
-                }
-                At::Now | At::NotOlderThan(_) => (None, None),
-            },
-        };
-        let listing = store.list(&self.resource.table, namespace, after.as_ref(), revision).map_err(|error| match error {
-            RevisionError::Future => too_large(revision.unwrap_or_default(), store.revision()),
-            RevisionError::Compacted(_) if after.is_some() => ApiError::expired(
-                "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
-            ),
-            RevisionError::Compacted(_) => ApiError::expired("The resourceVersion for the provided list is too old."),
-        })?;
-        let mut matching = listing
-            .objects
-            .into_iter()
-            .filter(|object| selector.matches(object));
-        let page: Vec<Arc<Stored>> = if limit == 0 {
-            matching.by_ref().collect()
-        } else {
-            matching.by_ref().take(limit).collect()
-        };
-        let rest = if limit == 0 { 0 } else { matching.count() };
+            if limit > 0 && page.len() == limit {
+                break;
+            }
+        }
+        // Whether what is left matches is not looked at.
+        let rest = rest.len();
         let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
         if self.resource.is_custom() && self.wanted.shape == Shape::Object {
             metadata["continue"] = "".into();
         }
         if let Some(last) = page.last().filter(|_| rest > 0) {
-            metadata["continue"] = Continue {
-                revision: listing.revision,
-                after: last.key.clone(),
-            }
-            .encode()
-            .into();
+            let revision = Some(listing.revision);
+            metadata["continue"] = Continue::after(&last.key, revision).into();
             if selector.is_everything() {
                 metadata["remainingItemCount"] = rest.into();
             }
@@ -185,18 +179,55 @@ impl Call<'_> {
         self.present_list(&page, &metadata).await
     }
 
+    /// The objects that the query's version, or its continue token, stands for.
+    fn read_list(&self, limit: usize) -> Result<Listing> {
+        let store = self.server.store();
+        let namespace = self.request.namespace.as_deref();
+        let at = self.version_wanted(limit)?;
+        let Some(token) = self.query.get("continue") else {
+            let revision = match at {
+                At::Exactly(version) => Some(version),
+                At::NotOlderThan(version) if version > store.revision() => {
+                    return Err(too_large(version, store.revision()));
+                }
+                At::Now | At::NotOlderThan(_) => None,
+            };
+            let listing = store.list(&self.resource.table, namespace, None, revision);
+            return listing.map_err(|error| match error {
+                RevisionError::Future => too_large(revision.unwrap_or_default(), store.revision()),
+                RevisionError::Compacted(_) => {
+                    ApiError::expired("The resourceVersion for the provided list is too old.")
+                }
+            });
+        };
+        if self
+            .query
+            .get("resourceVersion")
+            .is_some_and(|version| version != "0")
+        {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        let token = Continue::decode(token)?;
+        let listing = store.list(
+            &self.resource.table,
+            namespace,
+            Some(&token.after),
+            token.revision,
+        );
+        listing.map_err(|error| match error {
+            RevisionError::Future => {
+                too_large(token.revision.unwrap_or_default(), store.revision())
+            }
+            RevisionError::Compacted(_) => expired_continue(&token),
+        })
+    }
+
     /// The objects of a page as values of the version asked for, converted all at once.
     async fn page_values(&self, page: &[Arc<Stored>]) -> Result<Vec<Value>> {
         let values: Vec<Value> = page.iter().map(|object| object.value()).collect();
-        if self.resource.is_custom() {
-            let api_version = self.resource.api_version();
-            return webhook::convert(self.server, &self.resource, &api_version, values).await;
-        }
-        let mut converted = Vec::with_capacity(values.len());
-        for value in values {
-            converted.push(self.to_requested(value).await?);
-        }
-        Ok(converted)
+        all_to_requested(values, &self.resource, self.server).await
     }
 
     async fn present_list(&self, page: &[Arc<Stored>], metadata: &Value) -> Result<Answer> {
@@ -245,6 +276,19 @@ impl Call<'_> {
             )),
         })
     }
+}
+
+/// The snapshot of a token is gone: who can live with the rest as it is now gets a token for that.
+fn expired_continue(token: &Continue) -> ApiError {
+    let mut error = ApiError::expired(
+        "The provided continue parameter is too old to display a consistent list result. \
+         You can start a new list without the continue parameter, or use the continue token in \
+         this response to retrieve the remainder of the results. Continuing with the provided \
+         token results in an inconsistent list - objects that were created, modified, or deleted \
+         between the time the first chunk was returned and now may show up in the list.",
+    );
+    error.continuation = Some(Continue::after(&token.after, None));
+    error
 }
 
 /// A version that has not happened yet.

@@ -2,13 +2,17 @@
 
 mod admit;
 mod apply;
+mod binding;
 mod change;
 mod create;
 mod delete;
+mod eviction;
 mod list;
+mod options;
 mod ownership;
 mod patch;
 mod present;
+mod reservation;
 mod scale;
 mod update;
 mod watch;
@@ -22,13 +26,16 @@ use http::header::USER_AGENT;
 
 use crate::auth::{Identity, account, review};
 use crate::decode::FieldValidation;
-use crate::http::{Answer, Query, ResourceRequest, Verb, Wanted, decode_object};
+use crate::http::{
+    Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
+};
 use crate::json::Document;
 use crate::resource::Resource;
 use crate::server::ApiServer;
-use crate::status::{ApiError, Cause, Result, Subject, field};
+use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
-use crate::webhook::Warnings;
+use crate::warnings::Warnings;
+use options::Options;
 
 /// One request for a resource, with everything needed to answer it.
 pub(crate) struct Call<'a> {
@@ -42,7 +49,7 @@ pub(crate) struct Call<'a> {
     pub(crate) wanted: Wanted,
     dry_run: bool,
     field_validation: FieldValidation,
-    /// What webhooks warn about.
+    /// What the client is told besides, whatever comes of the request.
     warnings: Warnings,
 }
 
@@ -58,13 +65,7 @@ impl<'a> Call<'a> {
         body: Bytes,
         wanted: Wanted,
     ) -> Result<Self> {
-        let asked: Vec<&str> = query.all("dryRun").iter().map(String::as_str).collect();
-        let dry_run = parse_dry_run(&asked, options_kind(request.verb))?;
-        let field_validation = FieldValidation::from_query(&query).map_err(|other| {
-            let allowed = ["", "Ignore", "Strict", "Warn"].map(|value| format!("\"{value}\""));
-            let cause = field::not_supported("fieldValidation", &other.into(), &allowed);
-            invalid_options(options_kind(request.verb), &[cause])
-        })?;
+        let options = Options::read(&query, request.verb, media_type(headers))?;
         Ok(Self {
             server,
             who,
@@ -74,23 +75,42 @@ impl<'a> Call<'a> {
             headers,
             body,
             wanted,
-            dry_run,
-            field_validation,
+            dry_run: options.dry_run,
+            field_validation: options.field_validation,
             warnings: Warnings::default(),
         })
     }
 
-    /// What webhooks had to say, besides the answer.
-    pub(crate) fn take_warnings(&self) -> Vec<String> {
-        self.warnings.take()
+    /// Tells the client something besides the answer, the same once.
+    pub(crate) fn warn(&self, said: impl IntoIterator<Item = String>) {
+        self.warnings.add(said);
+    }
+
+    /// All that was to be told.
+    pub(crate) fn into_warnings(self) -> Vec<String> {
+        self.warnings.into_all()
     }
 
     /// Does what is asked.
     pub(crate) async fn run(&self) -> Result<Answer> {
+        let custom = self.resource.custom.as_ref();
+        self.warn(custom.and_then(|custom| custom.deprecation.clone()));
+        if self.resource.is("", "endpoints") {
+            self.warn([
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                    .to_owned(),
+            ]);
+        }
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }
         let named = self.request.name.is_some();
+        if self.resource.is("", "bindings") {
+            return match self.request.verb {
+                Verb::Create if !named => self.bind_named().await,
+                _ => Err(ApiError::method_not_allowed()),
+            };
+        }
         if !self.resource.is_stored() {
             return review::run(self);
         }
@@ -104,31 +124,47 @@ impl<'a> Call<'a> {
             Verb::Get => self.get().await,
             Verb::List => self.list().await,
             Verb::Watch => self.watch().await,
-            Verb::Create if named => Err(ApiError::method_not_allowed()),
+            Verb::Create if named && !self.resource.is_custom() => {
+                Err(ApiError::method_not_allowed())
+            }
             Verb::Create => self.create().await,
             Verb::Update if named => self.update("").await,
             Verb::Patch if named => self.patch("").await,
             Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
             Verb::Delete => self.delete().await,
-            Verb::DeleteCollection => self.delete_collection().await,
+            Verb::DeleteCollection
+                if self
+                    .resource
+                    .verbs
+                    .iter()
+                    .any(|verb| verb == "deletecollection") =>
+            {
+                self.delete_collection().await
+            }
+            Verb::DeleteCollection => Err(ApiError::method_not_allowed()),
         }
     }
 
     async fn run_subresource(&self, name: &str) -> Result<Answer> {
-        let subresource = self
-            .resource
-            .subresource(name)
-            .ok_or_else(ApiError::resource_not_found)?;
-        if !subresource
-            .verbs
-            .iter()
-            .any(|verb| verb == self.request.verb.as_str())
-        {
-            return Err(ApiError::method_not_allowed());
+        let Some(subresource) = self.resource.subresource(name) else {
+            return Err(if self.resource.is_custom() {
+                self.not_found()
+            } else {
+                ApiError::resource_not_found()
+            });
+        };
+        let verb = self.request.verb.as_str();
+        if !subresource.verbs.iter().any(|known| known == verb) {
+            return Err(if self.resource.is_custom() {
+                ApiError::not_supported(self.resource.subject(), verb)
+            } else {
+                ApiError::method_not_allowed()
+            });
         }
         match (name, self.request.verb) {
             ("log", Verb::Get) => crate::node::logs(self).await,
             ("binding", Verb::Create) => self.bind().await,
+            ("eviction", Verb::Create) => self.evict().await,
             ("token", Verb::Create) => account::create_token(self),
             ("scale", Verb::Get) => self.get_scale().await,
             ("scale", Verb::Update) => self.update_scale().await,
@@ -141,7 +177,17 @@ impl<'a> Call<'a> {
     }
 
     async fn get(&self) -> Result<Answer> {
-        let found = self.find()?;
+        let version = self.version_asked().map_err(ApiError::without_reason)?;
+        let present = self.server.store().revision();
+        if let Some(version) = version.filter(|version| *version > present) {
+            return Err(list::too_large(version, present));
+        }
+        let found = self
+            .server
+            .store()
+            .published()
+            .get(&self.resource.table, &self.key())
+            .ok_or_else(|| self.not_found())?;
         self.present(&found).await
     }
 
@@ -166,13 +212,40 @@ impl<'a> Call<'a> {
             .ok_or_else(|| self.not_found())
     }
 
+    /// The object of a write to a path with a name has none.
+    fn nameless(&self) -> ApiError {
+        ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            self.name()
+        ))
+    }
+
     fn not_found(&self) -> ApiError {
         ApiError::not_found(self.resource.subject(), self.name())
     }
 
     /// The body as an object of some kind.
     pub(crate) fn decode_as(&self, kind: &str) -> Result<Document> {
-        decode_object(self.headers, &self.body, kind)
+        let resource = &self.resource;
+        let mut expected = Expected {
+            group: &resource.group,
+            version: &resource.version,
+            kind,
+            has_message: true,
+        };
+        let subresource = self.request.subresource.as_deref();
+        let body = subresource
+            .and_then(|name| resource.subresource(name))
+            .and_then(|sub| sub.body.as_ref());
+        match body {
+            _ if kind == resource.kind => expected.has_message = !resource.is_custom(),
+            Some((group, version, named)) if kind == named => {
+                (expected.group, expected.version) = (group, version);
+            }
+            // Options are the same in every group.
+            _ => (expected.group, expected.version) = ("meta.k8s.io", "v1"),
+        }
+        decode_object(self.headers, &self.body, &expected)
     }
 
     /// Who is recorded as the writer: the name given, or the program's own.
@@ -191,40 +264,6 @@ impl<'a> Call<'a> {
             } else {
                 program.to_owned()
             }
-        }
-    }
-}
-
-/// The kind Kubernetes gives the options of a verb, which errors about them name.
-fn options_kind(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Get => "GetOptions",
-        Verb::List | Verb::Watch => "ListOptions",
-        Verb::Create => "CreateOptions",
-        Verb::Update => "UpdateOptions",
-        Verb::Patch => "PatchOptions",
-        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
-    }
-}
-
-/// What is wrong with the options of a request.
-fn invalid_options(kind: &'static str, causes: &[Cause]) -> ApiError {
-    let subject = Subject {
-        group: "meta.k8s.io",
-        kind,
-    };
-    ApiError::invalid(subject, "", causes)
-}
-
-/// Whether nothing is to be stored: `All` is the only way to say so.
-fn parse_dry_run(asked: &[&str], kind: &'static str) -> Result<bool> {
-    match asked {
-        [] => Ok(false),
-        all if all.iter().all(|one| *one == "All") => Ok(true),
-        other => {
-            let cause =
-                field::not_supported("dryRun", &serde_json::json!(other), &["\"All\"".to_owned()]);
-            Err(invalid_options(kind, &[cause]))
         }
     }
 }

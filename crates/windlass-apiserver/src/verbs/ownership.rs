@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use crate::apply::{self, Managers, Writer};
-use crate::object::set_meta;
+use crate::object::{meta, set_meta};
 use crate::types::Type;
 use crate::{defaults, strategy};
 
@@ -23,12 +23,16 @@ impl Call<'_> {
 
     /// Records who made a new object.
     pub(crate) fn record_new(&self, object: &mut Value, decided: Option<Managers>) {
-        let untouched = if self.resource.is_custom() {
+        self.record(object, &self.untouched(), "", decided);
+    }
+
+    /// An object nobody has written to.
+    pub(super) fn untouched(&self) -> Value {
+        if self.resource.is_custom() {
             json!({})
         } else {
             defaults::zero(&self.resource.ty)
-        };
-        self.record(object, &untouched, "", decided);
+        }
     }
 
     /// Records who sent a body that is not stored itself, as webhooks are shown it.
@@ -66,6 +70,12 @@ impl Call<'_> {
             Some(managers) => managers,
             // One empty entry is how a client asks for all of it to be forgotten.
             None if object["metadata"]["managedFields"] == json!([{}]) => Managers::default(),
+            // An object that nobody was recorded for is recorded from its first apply on.
+            None if !meta(old, "uid").is_empty()
+                && Self::managers(object, old, subresource).is_empty() =>
+            {
+                Managers::default()
+            }
             None => {
                 let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
                 let api_version = self.resource.api_version();
@@ -76,6 +86,11 @@ impl Call<'_> {
                     now: (subresource != "scale").then_some(now.as_str()),
                 };
                 let managers = Self::managers(object, old, subresource);
+                // Of what nobody ever owned anything, only an apply begins to own something.
+                if managers.is_empty() && !meta(old, "uid").is_empty() {
+                    set_meta(object, "managedFields", None);
+                    return;
+                }
                 apply::record_update(
                     old,
                     object,

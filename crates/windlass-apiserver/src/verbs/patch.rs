@@ -1,7 +1,5 @@
 //! Patch: an object changed in part, by JSON patch, merge patch or strategic merge patch.
 
-use std::sync::{Mutex, PoisonError};
-
 use http::StatusCode;
 use serde_json::Value;
 
@@ -10,7 +8,8 @@ use super::change::Update;
 use crate::decode;
 use crate::go;
 use crate::http::{Answer, media_type};
-use crate::patch::{Patch, PatchKind};
+use crate::object::meta;
+use crate::patch::{Patch, PatchKind, unrestorable};
 use crate::status::{ApiError, Result, Subject, field};
 
 impl Call<'_> {
@@ -20,14 +19,24 @@ impl Call<'_> {
         if kind == PatchKind::Apply {
             return self.apply(subresource).await;
         }
+        // What is not there is missed before the patch is read.
+        self.find()?;
         let patch = Patch::parse(kind, &self.body)?;
-        let warnings = Mutex::new(Vec::new());
         let make = |old: &Value| -> Result<Update> {
             let mut object = patch.on(old, &self.resource.ty)?;
             let refuse = {
                 // What could not be read is shown: the patched object, or the patch alone.
                 let shown = match &patch {
-                    Patch::Strategic(patch) => go::plus_v(patch),
+                    Patch::Strategic(patch) => {
+                        let why = unrestorable(&object, &self.resource.ty);
+                        if let Some(why) = why {
+                            return Err(unreadable(go::plus_v(patch), &why));
+                        }
+                        go::plus_v(patch)
+                    }
+                    Patch::Json(_) | Patch::Merge(_) if self.resource.is_custom() => {
+                        object.to_string()
+                    }
                     Patch::Json(_) | Patch::Merge(_) => go::object_json(&object),
                 };
                 move |why: String| unreadable(shown, &why)
@@ -41,18 +50,17 @@ impl Call<'_> {
                 Ok(strange) => strange,
                 Err(why) => return Err(refuse(why)),
             };
-            *warnings.lock().unwrap_or_else(PoisonError::into_inner) =
-                self.judge_strange(strange, refuse)?;
+            self.judge_strange(strange, refuse)?;
+            if meta(&object, "name").is_empty() {
+                return Err(self.nameless());
+            }
             Ok(Update {
                 object,
                 managers: None,
             })
         };
         let written = self.update_object(subresource, &make).await?;
-        let warnings = warnings
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        self.answer_written(written, StatusCode::OK, warnings).await
+        self.answer_written(written, StatusCode::OK).await
     }
 }
 

@@ -54,8 +54,8 @@ impl Call<'_> {
 /// Whether the stored bytes are what a client of this resource reads.
 pub(super) fn is_stored_form(resource: &Resource) -> bool {
     match &resource.custom {
-        None => !resource.is("events.k8s.io", "events"),
-        Some(custom) => custom.storage_version == resource.version,
+        None => !resource.is("events.k8s.io", "events") && !resource.is_old_autoscaler(),
+        Some(custom) => custom.reads_as_stored(),
     }
 }
 

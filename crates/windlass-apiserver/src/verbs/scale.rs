@@ -7,11 +7,32 @@ use super::Call;
 use super::admit::Admitted;
 use super::change::Update;
 use super::write::Written;
+use crate::apply::{self, Managers, Writer};
 use crate::crd::ScalePaths;
 use crate::http::{Answer, media_type};
 use crate::object::{at, meta, set_at};
 use crate::patch::{Patch, PatchKind};
 use crate::status::{ApiError, Result};
+use crate::types::Type;
+
+const SCALE_VERSION: &str = "autoscaling/v1";
+const SCALE_TYPE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+/// A scale to be written.
+struct NewScale {
+    scale: Value,
+    /// Ownership of the object, when it was decided already (by an apply).
+    managers: Option<Managers>,
+}
+
+impl From<Value> for NewScale {
+    fn from(scale: Value) -> Self {
+        Self {
+            scale,
+            managers: None,
+        }
+    }
+}
 
 impl Call<'_> {
     fn scale_paths(&self) -> ScalePaths {
@@ -46,6 +67,12 @@ impl Call<'_> {
             status["selector"] = selector.into();
         }
         let metadata = &object["metadata"];
+        let replicas = number(&paths.spec_replicas);
+        let spec = if replicas == 0 {
+            json!({})
+        } else {
+            json!({"replicas": replicas})
+        };
         json!({
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
@@ -56,7 +83,7 @@ impl Call<'_> {
                 "resourceVersion": metadata["resourceVersion"],
                 "creationTimestamp": metadata["creationTimestamp"],
             },
-            "spec": {"replicas": number(&paths.spec_replicas)},
+            "spec": spec,
             "status": status,
         })
     }
@@ -68,26 +95,65 @@ impl Call<'_> {
 
     pub(super) async fn update_scale(&self) -> Result<Answer> {
         let scale = self.decode_as("Scale")?.value;
-        self.write_scale(&|_| Ok(scale.clone())).await
+        self.write_scale(&|_| Ok(scale.clone().into())).await
     }
 
     pub(super) async fn patch_scale(&self) -> Result<Answer> {
         let kind = PatchKind::from_media_type(media_type(self.headers), true)?;
         if kind == PatchKind::Apply {
-            return Err(ApiError::unsupported_media_type(&[
-                "application/json-patch+json",
-                "application/merge-patch+json",
-            ]));
+            return self.apply_scale().await;
         }
         let patch = Patch::parse(kind, &self.body)?;
-        self.write_scale(&|old| patch.on(&self.scale_of(old), &crate::types::Type::Any))
+        let ty = Type::Named(SCALE_TYPE.into());
+        self.write_scale(&|old| Ok(patch.on(&self.scale_of(old), &ty)?.into()))
             .await
     }
 
-    async fn write_scale(&self, make: &(dyn Fn(&Value) -> Result<Value> + Sync)) -> Result<Answer> {
+    /// Server-side apply of a scale: who owns the object's replicas owns the scale's.
+    async fn apply_scale(&self) -> Result<Answer> {
+        let config = self.applied_config()?;
+        let manager = self.query.get("fieldManager").unwrap_or_default();
+        let now = self.server.clock().now_seconds();
+        let writer = Writer {
+            manager,
+            api_version: SCALE_VERSION,
+            subresource: "scale",
+            now: Some(&now),
+        };
+        let ty = Type::Named(SCALE_TYPE.into());
+        let spec_replicas = self.scale_paths().spec_replicas;
+        let replicas: Vec<&str> = spec_replicas
+            .split('.')
+            .filter(|part| !part.is_empty())
+            .collect();
+        let replicas = apply::fields_path(&replicas);
+        let in_scale = apply::fields_path(&["spec", "replicas"]);
+        self.write_scale(&|old| {
+            let managers = Managers::read(&old["metadata"]["managedFields"]);
+            let applied = apply::apply(
+                &self.scale_of(old),
+                &config,
+                &ty,
+                managers.of_scale(&replicas, &in_scale),
+                &writer,
+                self.query.flag("force"),
+            )?;
+            let version = self.resource.api_version();
+            Ok(NewScale {
+                scale: applied.object,
+                managers: Some(managers.take_scale(&applied.managers, &replicas, &version)),
+            })
+        })
+        .await
+    }
+
+    async fn write_scale(
+        &self,
+        make: &(dyn Fn(&Value) -> Result<NewScale> + Sync),
+    ) -> Result<Answer> {
         let old = self.to_requested(self.find()?.value()).await?;
-        let (mut admitted_scale, old_scale) = (make(&old)?, self.scale_of(&old));
-        let asked = admitted_scale.clone();
+        let (asked, old_scale) = (make(&old)?.scale, self.scale_of(&old));
+        let mut admitted_scale = asked.clone();
         let options = self.update_options();
         let admitted = Admitted::update(self, "scale", &old_scale, &options);
         self.mutate(&admitted, Some(&mut admitted_scale)).await?;
@@ -100,11 +166,13 @@ impl Call<'_> {
             .await?;
         let changed = admitted_scale != asked;
         let change = |old: &Value| -> Result<Update> {
-            let scale = if changed {
-                admitted_scale.clone()
-            } else {
-                make(old)?
-            };
+            let NewScale {
+                mut scale,
+                managers,
+            } = make(old)?;
+            if changed {
+                scale.clone_from(&admitted_scale);
+            }
             let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
             if replicas < 0 {
                 let cause = crate::status::field::invalid(
@@ -124,10 +192,7 @@ impl Call<'_> {
                 object["metadata"]["resourceVersion"] = version.into();
             }
             set_at(&mut object, &path, replicas.into());
-            Ok(Update {
-                object,
-                managers: None,
-            })
+            Ok(Update { object, managers })
         };
         let written = self.update_object("scale", &change).await?;
         let object = match written {

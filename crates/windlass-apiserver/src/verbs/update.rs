@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::change::Update;
+use super::write::Written;
 use crate::http::Answer;
-use crate::object::meta;
+use crate::object::{meta, set_meta};
 use crate::status::{ApiError, Result, field};
 
 /// Kinds that a PUT creates when they are not there.
@@ -16,37 +17,86 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
     ("", "limitranges"),
     ("", "services"),
     ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
     ("rbac.authorization.k8s.io", "roles"),
 ];
 
+/// Built-in kinds of which a PUT must name the version it means, as custom resources do.
+const NEEDS_VERSION: &[(&str, &str)] = &[
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+    ),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
+];
+
 impl Call<'_> {
-    pub(super) async fn update(&self, subresource: &str) -> Result<Answer> {
-        let (object, warnings) = self.decode()?;
-        if meta(&object, "name").is_empty() {
-            return Err(ApiError::bad_request("name must be provided"));
+    /// The name of the object is that of the path.
+    fn check_name(&self, object: &serde_json::Value) -> Result<()> {
+        let name = meta(object, "name");
+        if name == self.name() {
+            return Ok(());
         }
+        Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            self.name()
+        )))
+    }
+
+    pub(super) async fn update(&self, subresource: &str) -> Result<Answer> {
+        let mut object = self.decode()?;
+        if meta(&object, "name").is_empty() {
+            return Err(self.nameless());
+        }
+        self.check_name(&object)?;
+        self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         if subresource.is_empty()
             && CREATED_BY_UPDATE.contains(&address)
             && !self.resource.is_custom()
             && self.find().is_err()
         {
-            if meta(&object, "name") != self.name() {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({}) does not match the name on the URL ({})",
-                    meta(&object, "name"),
-                    self.name()
-                )));
+            // The version of what is not there means nothing.
+            let version = object["metadata"]["resourceVersion"].take();
+            set_meta(&mut object, "resourceVersion", None);
+            let mut written = self.create_object(object, None).await?;
+            if let Written::Value(object) = &mut written
+                && version.is_string()
+            {
+                set_meta(object, "resourceVersion", Some(version));
             }
-            let written = self.create_object(object, None).await?;
-            return self
-                .answer_written(written, StatusCode::CREATED, warnings)
-                .await;
+            return self.answer_written(written, StatusCode::CREATED).await;
         }
-        if self.resource.is_custom() && meta(&object, "resourceVersion").is_empty() {
+        let needs_version = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
+        if needs_version && matches!(meta(&object, "resourceVersion"), "" | "0") {
             // The object must be there before its version is asked for.
             self.find()?;
             let cause = field::invalid(
@@ -67,6 +117,6 @@ impl Call<'_> {
             })
         };
         let written = self.update_object(subresource, &make).await?;
-        self.answer_written(written, StatusCode::OK, warnings).await
+        self.answer_written(written, StatusCode::OK).await
     }
 }

@@ -27,26 +27,30 @@ use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
-/// Watches without a limit of their own end after this long, to twice as long.
-const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
 /// No watch lasts longer than a year, whatever it asks for.
 const MAX_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
+/// How many changes are made ready at a time: a client that reads slowly holds no more than these.
+const CHANGES_AT_ONCE: usize = 100;
 /// A watch from a future version that is never reached is not told so: it waits.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
     pub(super) async fn watch(&self) -> Result<Answer> {
-        let selector = Selector::from_query(&self.query, &self.resource)?;
+        let mut selector = Selector::from_query(&self.query, &self.resource)?;
+        if let Some(name) = &self.request.name {
+            selector.require_name(name);
+        }
         let send_initial = self.initial_events_wanted()?;
         let version = self.version_asked().map_err(ApiError::without_reason)?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
         let asked = self.query.get("timeoutSeconds");
         let seconds = match asked.map(super::parse_int).transpose()? {
             Some(seconds) if seconds > 0 => seconds.unsigned_abs().min(MAX_TIMEOUT_SECONDS),
-            _ => self
-                .server
-                .random()
-                .between(DEFAULT_TIMEOUT_SECONDS, 2 * DEFAULT_TIMEOUT_SECONDS),
+            // At random, so that watches that began together do not end together.
+            _ => {
+                let least = self.server.min_request_timeout().as_secs();
+                self.server.random().between(least, 2 * least)
+            }
         };
         let store = self.server.store();
         let changed = store.changed(&self.resource.table);
@@ -104,7 +108,7 @@ impl Call<'_> {
             )),
             (false, None) => return Ok(false),
         }
-        Err(super::invalid_options("ListOptions", &causes))
+        Err(super::options::invalid("ListOptions", &causes))
     }
 }
 
@@ -164,6 +168,9 @@ impl Cursor {
             if !self.ready.is_empty() {
                 continue;
             }
+            if self.is_superseded() {
+                return None;
+            }
             let bookmark = self.bookmark.unwrap_or(self.ends);
             tokio::select! {
                 biased;
@@ -179,6 +186,17 @@ impl Cursor {
         }
     }
 
+    /// Whether the definition of the kind has changed or gone: the watch ends, to be started anew.
+    fn is_superseded(&self) -> bool {
+        let resource = &self.resource;
+        let served = || {
+            self.server
+                .registry()
+                .find(&resource.group, &resource.version, &resource.plural)
+        };
+        resource.is_custom() && served().is_none_or(|served| !Arc::ptr_eq(&served, resource))
+    }
+
     fn has_changes(&self) -> bool {
         !matches!(self.server.store().changes_after(&self.resource.table, self.seen), Ok(changes) if changes.is_empty())
     }
@@ -187,6 +205,7 @@ impl Cursor {
     async fn send_present(&mut self, end_mark: bool) -> Result<()> {
         let store = self.server.store();
         let listing = store
+            .published()
             .list(
                 &self.resource.table,
                 self.request.namespace.as_deref(),
@@ -226,7 +245,7 @@ impl Cursor {
             // A version that is still to come is waited for.
             Err(RevisionError::Future) => {}
             Ok(changes) => {
-                for change in changes {
+                for change in changes.into_iter().take(CHANGES_AT_ONCE) {
                     self.seen = change.revision;
                     self.send_change(&change).await;
                 }

@@ -10,14 +10,19 @@ use super::admit::Admitted;
 use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
-use crate::http::Answer;
-use crate::object::{meta, set_meta};
+use crate::http::{Answer, Verb};
+use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
-use crate::store::{Key, Stored, WriteError};
-use crate::{admission, crd, defaults, event, metadata, strategy, webhook};
+use crate::store::{Key, Stored, TableName, WriteError};
+use crate::types::Type;
+use crate::{
+    admission, autoscaler, crd, defaults, event, metadata, services, strategy, validation, webhook,
+};
 
+/// The form autoscalers are stored in.
+const AUTOSCALER: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler";
 /// How often a name that is taken is drawn again, the first time counted in.
 const GENERATE_TRIES: usize = 8;
 /// How much of `generateName` is used, so that the name stays a label.
@@ -31,8 +36,8 @@ pub(super) enum Written {
 }
 
 impl Call<'_> {
-    /// Reads the body as an object of this resource, in stored form, and what to warn about.
-    pub(crate) fn decode(&self) -> Result<(Value, Vec<String>)> {
+    /// Reads the body as an object of this resource, in stored form.
+    pub(crate) fn decode(&self) -> Result<Value> {
         let document = self.decode_as(&self.resource.kind)?;
         let mut object = document.value;
         decode::check_kind(&object, &self.resource)?;
@@ -42,14 +47,17 @@ impl Call<'_> {
             .map(|path| format!("duplicate field \"{path}\""))
             .collect();
         strange.extend(self.normalise(&mut object).map_err(unreadable)?);
-        let warnings = self.judge_strange(strange, unreadable)?;
-        Ok((object, warnings))
+        self.judge_strange(strange, unreadable)?;
+        Ok(object)
     }
 
     /// Brings a client's object into stored form; what is strange about it comes back, or why it
     /// cannot be read.
     pub(super) fn normalise(&self, object: &mut Value) -> Result<Vec<String>, String> {
         let unknown = decode::normalise(object, &self.resource)?;
+        if !self.resource.is_custom() {
+            defaults::drop_zeros(object, &self.resource.ty);
+        }
         self.fill_defaults(object);
         Ok(unknown
             .iter()
@@ -62,18 +70,27 @@ impl Call<'_> {
         &self,
         strange: Vec<String>,
         refuse: impl FnOnce(String) -> ApiError,
-    ) -> Result<Vec<String>> {
+    ) -> Result<()> {
         match self.field_validation {
-            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Ignore => Ok(()),
             FieldValidation::Strict if !strange.is_empty() => Err(refuse(format!(
                 "strict decoding error: {}",
                 strange.join(", ")
             ))),
-            FieldValidation::Strict | FieldValidation::Warn => Ok(strange),
+            FieldValidation::Strict | FieldValidation::Warn => {
+                self.warn(strange);
+                Ok(())
+            }
         }
     }
 
     pub(super) fn fill_defaults(&self, object: &mut Value) {
+        if self.resource.is_old_autoscaler() {
+            // What is filled in is decided in the form it is stored in.
+            autoscaler::to_new(object);
+            defaults::fill(object, &Type::Named(AUTOSCALER.into()));
+            autoscaler::to_old(object);
+        }
         if !self.resource.is_custom() {
             defaults::fill(object, &self.resource.ty);
         }
@@ -95,21 +112,41 @@ impl Call<'_> {
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let mut causes = metadata::create_causes(object, &self.resource);
-        causes.extend(self.kind_causes(object));
+        causes.extend(self.kind_causes(object, None, ""));
         self.refuse(object, &causes)
     }
 
     /// What is wrong with an object by the rules of its kind.
-    pub(super) fn kind_causes(&self, object: &Value) -> Vec<Cause> {
+    pub(super) fn kind_causes(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        subresource: &str,
+    ) -> Vec<Cause> {
         if let Some(custom) = &self.resource.custom {
-            custom.validate(object)
+            self.warn(crd::finalizer_warnings(object, old));
+            let Some(old) = old else {
+                return custom.check_create(object);
+            };
+            let (causes, warnings) = custom.check_update(object, old, subresource);
+            self.warn(warnings);
+            causes
         } else if self
             .resource
             .is("apiextensions.k8s.io", "customresourcedefinitions")
         {
-            crd::validate(object)
+            let known = old.map(crd::unknown_formats).unwrap_or_default();
+            let strange = crd::unknown_formats(object).into_iter();
+            self.warn(
+                strange
+                    .filter(|format| !known.contains(format))
+                    .map(|format| format!("unrecognized format \"{format}\"")),
+            );
+            crd::validate(object, old)
         } else {
-            crate::validation::check(object, &self.resource)
+            self.in_stored_form(object, |object| {
+                validation::check(object, old, &self.resource)
+            })
         }
     }
 
@@ -117,11 +154,32 @@ impl Call<'_> {
         if causes.is_empty() {
             return Ok(());
         }
-        Err(ApiError::invalid(
-            self.resource.kind_subject(),
-            meta(object, "name"),
-            causes,
-        ))
+        let mut subject = self.resource.kind_subject();
+        if self.resource.is("events.k8s.io", "events") {
+            // Known by the group it is stored in.
+            subject.group = "";
+        }
+        Err(ApiError::invalid(subject, meta(object, "name"), causes))
+    }
+
+    /// Looks at an object as it would be stored: some kinds are checked in that form only.
+    pub(super) fn in_stored_form<T>(&self, object: &Value, look: impl FnOnce(&Value) -> T) -> T {
+        if self.resource.is("events.k8s.io", "events") || self.resource.is_old_autoscaler() {
+            let mut stored = object.clone();
+            self.unify(&mut stored);
+            look(&stored)
+        } else {
+            look(object)
+        }
+    }
+
+    /// Built-in kinds of two forms are stored in one of them.
+    fn unify(&self, object: &mut Value) {
+        if self.resource.is("events.k8s.io", "events") {
+            event::to_core(object);
+        } else if self.resource.is_old_autoscaler() {
+            autoscaler::to_new(object);
+        }
     }
 
     /// Makes a new object of a normalised one.
@@ -131,6 +189,17 @@ impl Call<'_> {
         decided: Option<Managers>,
     ) -> Result<Written> {
         let resource = &self.resource;
+        if let Some(custom) = &resource.custom
+            && custom
+                .terminating
+                .load(std::sync::atomic::Ordering::Relaxed)
+        {
+            return Err(ApiError::forbidden(
+                resource.subject(),
+                meta(&object, "name"),
+                "create not allowed while custom resource definition is terminating",
+            ));
+        }
         self.place(&mut object)?;
         escalation::check(
             self.server,
@@ -172,29 +241,26 @@ impl Call<'_> {
     /// Prepares, checks and stores an object that has its name.
     async fn create_named(&self, mut object: Value, options: &Value) -> Result<Written, WriteOr> {
         let resource = &self.resource;
+        let mut reservation = self.reserve(&mut object, None, "")?;
         strategy::prepare_create(
             &mut object,
             resource,
             self.server.clock(),
             self.server.random(),
         );
+        if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+            strategy::set_requester(&mut object, self.who);
+        }
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
-        if resource.is("", "services") {
-            let random = self.server.random();
-            let causes = crate::services::allocate(
-                &mut object,
-                self.server.store(),
-                self.server.service_range(),
-                |below| random.between(0, below),
-            )?;
-            self.refuse(&object, &causes)?;
-            self.allocate_node_ports(&mut object)?;
+        if resource.is_custom() {
+            decode::whole_numbers(&mut object);
         }
+        admission::validate(self.server, resource, self.namespace(), &object)?;
         let admitted = Admitted::create(self, meta(&object, "name"), options);
         self.validate_by_webhooks(&admitted, Some(&object)).await?;
-        if !meta(&object, "resourceVersion").is_empty() {
+        if !matches!(meta(&object, "resourceVersion"), "" | "0") {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",
             )));
@@ -207,20 +273,17 @@ impl Call<'_> {
             };
         }
         let object = self.to_stored(object).await?;
+        self.claim(reservation.as_mut(), &object)?;
         let stored = self
             .server
             .store()
             .create(&resource.table, key, object, &resource.selectable)
             .map_err(WriteOr::Write)?;
+        if let Some(reservation) = reservation {
+            reservation.keep();
+        }
         self.after_write(&stored, false);
         Ok(Written::Stored(stored))
-    }
-
-    pub(super) fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
-        let random = self.server.random();
-        crate::services::allocate_node_ports(service, self.server.store(), |below| {
-            random.between(0, below)
-        })
     }
 
     fn refusal(&self, name: &str, error: WriteOr) -> ApiError {
@@ -248,34 +311,34 @@ impl Call<'_> {
 
     pub(super) fn write_error(&self, name: &str, error: WriteError) -> ApiError {
         match error {
-            WriteError::Exists => ApiError::already_exists(self.resource.subject(), name),
+            WriteError::Exists => {
+                let mut error = ApiError::already_exists(self.resource.subject(), name);
+                let key = Key::new(self.namespace(), name);
+                let found = self.server.store().get(&self.resource.table, &key);
+                if found.is_some_and(|found| object::is_terminating(&found.value())) {
+                    error.message = format!("object is being deleted: {}", error.message);
+                }
+                error
+            }
             WriteError::Missing => ApiError::not_found(self.resource.subject(), name),
             WriteError::Changed => ApiError::modified(self.resource.subject(), name),
             WriteError::Encode(error) => ApiError::internal(format!("encoding {name}: {error}")),
+            WriteError::Storage(why) => ApiError::without_reason(&*why),
         }
     }
 
     /// The form an object is stored in.
     pub(super) async fn to_stored(&self, mut object: Value) -> Result<Value> {
-        if self.resource.is("events.k8s.io", "events") {
-            event::to_core(&mut object);
-        }
+        self.unify(&mut object);
         if let Some(custom) = &self.resource.custom {
-            let api_version = format!("{}/{}", self.resource.group, custom.storage_version);
-            return self.convert(object, &api_version).await;
+            let api_version = custom.stored_api_version(&self.resource.group);
+            let one = vec![object];
+            let converted =
+                webhook::convert(self.server, &self.resource, &api_version, one).await?;
+            object = converted.into_iter().next().unwrap_or_default();
+            custom.fill_stored(&mut object);
         }
         Ok(object)
-    }
-
-    /// An object of a custom resource in some version.
-    async fn convert(&self, mut object: Value, api_version: &str) -> Result<Value> {
-        if !webhook::is_needed(&self.resource, api_version, &object) {
-            object["apiVersion"] = api_version.into();
-            return Ok(object);
-        }
-        let one = vec![object];
-        let converted = webhook::convert(self.server, &self.resource, api_version, one).await?;
-        Ok(converted.into_iter().next().unwrap_or_default())
     }
 
     /// The form of the version that was asked for.
@@ -287,6 +350,28 @@ impl Call<'_> {
     pub(super) fn after_write(&self, stored: &Stored, deleted: bool) {
         crate::custom::after_write(self.server, &self.resource, stored, deleted);
         rbac::after_write(self.server, &self.resource, &stored.key);
+        let is_event = self.resource.plural == "events" && !self.resource.is_custom();
+        if is_event && !deleted {
+            event::expire_later(self.server, &self.resource, stored);
+        }
+        if deleted && self.resource.is("", "services") {
+            services::release(self.server, &stored.value());
+            self.forget_endpoints(&stored.key);
+        }
+    }
+
+    /// The Endpoints of a Service go with it, so that one of the same name does not find them.
+    fn forget_endpoints(&self, service: &Key) {
+        let (store, table) = (self.server.store(), TableName::new("", "endpoints"));
+        while let Some(found) = store.get(&table, service) {
+            let last = found.value();
+            if store
+                .delete(&table, service.clone(), found.revision, last, &[])
+                .is_ok()
+            {
+                break;
+            }
+        }
     }
 
     /// The answer to a write.
@@ -294,32 +379,55 @@ impl Call<'_> {
         &self,
         written: Written,
         code: StatusCode,
-        warnings: Vec<String>,
     ) -> Result<Answer> {
-        let mut answer = match written {
+        let writes = matches!(self.request.verb, Verb::Create | Verb::Update | Verb::Patch);
+        if writes && self.request.subresource.is_none() {
+            let object = || match &written {
+                Written::Stored(stored) => stored.value(),
+                Written::Value(object) => object.clone(),
+            };
+            for sentence in validation::warnings(&self.resource, object) {
+                self.warn([sentence]);
+            }
+        }
+        let answer = match written {
             Written::Stored(stored) => self.present(&stored).await?,
             Written::Value(object) => self.present_value(object),
-        }
-        .with_code(code);
-        answer.warnings = warnings;
-        Ok(answer)
+        };
+        Ok(answer.with_code(code))
     }
 }
 
 /// The form of the version a resource stands for.
 pub(super) async fn to_requested(
-    mut object: Value,
+    object: Value,
     resource: &Resource,
     server: &ApiServer,
 ) -> Result<Value> {
-    if resource.is("events.k8s.io", "events") {
-        event::from_core(&mut object);
+    let all = all_to_requested(vec![object], resource, server).await?;
+    Ok(all.into_iter().next().unwrap_or_default())
+}
+
+/// The same for many objects, which a webhook is sent together.
+pub(super) async fn all_to_requested(
+    mut objects: Vec<Value>,
+    resource: &Resource,
+    server: &ApiServer,
+) -> Result<Vec<Value>> {
+    for object in &mut objects {
+        if resource.is("events.k8s.io", "events") {
+            event::from_core(object);
+        } else if resource.is_old_autoscaler() {
+            autoscaler::to_old(object);
+        }
+        if let Some(custom) = &resource.custom {
+            custom.read_stored(object);
+        }
     }
     if resource.is_custom() {
-        let all = webhook::convert(server, resource, &resource.api_version(), vec![object]).await?;
-        return Ok(all.into_iter().next().unwrap_or_default());
+        return webhook::convert(server, resource, &resource.api_version(), objects).await;
     }
-    Ok(object)
+    Ok(objects)
 }
 
 /// Why something was not written: the store said so, or it never came to that.

@@ -1,12 +1,13 @@
 //! What a request is about, as admission sees it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::auth::Identity;
 use crate::resource::Resource;
 use crate::server::ApiServer;
+use crate::warnings::Warnings;
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,23 +25,6 @@ impl Operation {
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
         }
-    }
-}
-
-/// Sentences for the client, each said once.
-#[derive(Debug, Default)]
-pub(crate) struct Warnings(Mutex<Vec<String>>);
-
-impl Warnings {
-    pub(crate) fn add(&self, warning: &str) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.iter().all(|known| known != warning) {
-            all.push(warning.to_owned());
-        }
-    }
-
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

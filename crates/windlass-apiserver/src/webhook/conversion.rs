@@ -1,6 +1,7 @@
 //! Conversion: objects of a CRD in another version than they are in.
 //!
-//! With the strategy `None` only `apiVersion` changes. With `Webhook` the objects are posted in a
+//! With the strategy `None` only `apiVersion` changes, and what the version does not know is left
+//! out. With `Webhook` the objects are posted in a
 //! `ConversionReview`; as many must come back, of the same kind, name, namespace and uid, and of
 //! their metadata only labels and annotations may have changed.
 
@@ -13,6 +14,7 @@ use super::attributes::Attributes;
 use super::call;
 use super::configuration::ClientConfig;
 use super::review;
+use crate::autoscaler;
 use crate::event;
 use crate::object::{meta, set_meta};
 use crate::resource::Resource;
@@ -54,15 +56,6 @@ impl Conversion {
     }
 }
 
-/// Whether an object must be sent away to become one of `api_version`.
-pub(crate) fn is_needed(resource: &Resource, api_version: &str, object: &Value) -> bool {
-    object["apiVersion"] != api_version
-        && matches!(
-            resource.custom.as_ref().map(|custom| &custom.conversion),
-            Some(Conversion::Webhook { .. })
-        )
-}
-
 /// Objects of a custom resource, in the version asked for.
 pub(crate) async fn convert(
     server: &ApiServer,
@@ -70,29 +63,25 @@ pub(crate) async fn convert(
     api_version: &str,
     mut objects: Vec<Value>,
 ) -> Result<Vec<Value>> {
-    let (places, wanting): (Vec<usize>, Vec<Value>) = objects
-        .iter()
+    let Some(custom) = &resource.custom else {
+        return Ok(objects);
+    };
+    let (places, mut others): (Vec<usize>, Vec<Value>) = objects
+        .iter_mut()
         .enumerate()
-        .filter(|(_, object)| is_needed(resource, api_version, object))
-        .map(|(place, object)| (place, object.clone()))
+        .filter(|(_, object)| object["apiVersion"] != api_version)
+        .map(|(place, object)| (place, object.take()))
         .unzip();
-    if !wanting.is_empty() {
-        let converted = ask(server, resource, api_version, &wanting)
+    if !others.is_empty() && matches!(custom.conversion, Conversion::Webhook { .. }) {
+        others = ask(server, resource, api_version, &others)
             .await
             .map_err(ApiError::without_reason)?;
-        let version = api_version.rsplit('/').next().unwrap_or_default();
-        let target = server
-            .registry()
-            .find(&resource.group, version, &resource.plural);
-        for (place, mut object) in places.into_iter().zip(converted) {
-            if let Some(custom) = target.as_ref().and_then(|target| target.custom.as_ref()) {
-                custom.prune(&mut object);
-            }
-            objects[place] = object;
-        }
     }
-    for object in &mut objects {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    for (place, mut object) in places.into_iter().zip(others) {
         object["apiVersion"] = api_version.into();
+        custom.coerce(&mut object, version);
+        objects[place] = object;
     }
     Ok(objects)
 }
@@ -334,6 +323,10 @@ async fn one<'a>(
         event::from_core(&mut converted);
     } else if wanted.is("", "events") {
         event::to_core(&mut converted);
+    } else if wanted.is_old_autoscaler() {
+        autoscaler::to_old(&mut converted);
+    } else if wanted.is("autoscaling", "horizontalpodautoscalers") {
+        autoscaler::to_new(&mut converted);
     } else {
         let api_version = wanted.api_version();
         let all = convert(server, wanted, &api_version, vec![converted])

@@ -73,14 +73,15 @@ fn by_rules(hook: &Hook, attributes: &Attributes<'_>) -> Option<Arc<Resource>> {
     })
 }
 
-/// Other names of the same objects: versions of one CRD, and the two forms of events.
+/// Other names of the same objects: versions of one CRD, and the two forms of events and of
+/// autoscalers.
 fn is_equivalent(own: &Resource, other: &Resource) -> bool {
     own.table == other.table
         && own.plural == other.plural
         && (own.group.as_str(), own.version.as_str())
             != (other.group.as_str(), other.version.as_str())
         && (own.is_custom() == other.is_custom())
-        && (own.is_custom() || own.plural == "events")
+        && (own.is_custom() || matches!(own.plural.as_str(), "events" | "horizontalpodautoscalers"))
 }
 
 fn matches(rule: &Rule, attributes: &Attributes<'_>, resource: &Resource) -> bool {

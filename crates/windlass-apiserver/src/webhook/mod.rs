@@ -36,8 +36,8 @@ mod tls;
 mod transport;
 mod validating;
 
-pub(crate) use attributes::{Attributes, Operation, Warnings};
-pub(crate) use conversion::{Conversion, convert, is_needed};
+pub(crate) use attributes::{Attributes, Operation};
+pub(crate) use conversion::{Conversion, convert};
 pub use local::{LocalRegistration, LocalService, LocalWebhooks};
 pub(crate) use mutating::mutate;
 pub(crate) use review::internal as internal_error;

@@ -1,35 +1,38 @@
 //! The JSON patch of a mutating webhook, applied and refused as Kubernetes does.
 
-use json_patch::{AddOperation, Patch, PatchOperation};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::go;
 use crate::json::go_error;
-use crate::patch::{Refusal, apply_operations};
+use crate::patch::{Refusal, do_one};
+
+/// One step of a patch.
+pub(super) type Operation = Map<String, Value>;
 
 /// The operations, or why they cannot be read.
-pub(super) fn parse(patch: &[u8]) -> Result<Vec<PatchOperation>, String> {
-    let tree: Value = serde_json::from_slice(patch).map_err(|error| go_error(&error, patch))?;
-    let found = match tree {
-        Value::Array(_) => {
-            let patch: Patch = serde_json::from_value(tree).map_err(|error| error.to_string())?;
-            return Ok(patch.0);
-        }
-        Value::Null => return Ok(Vec::new()),
-        Value::Object(_) => "object",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
+pub(super) fn parse(patch: &[u8]) -> Result<Vec<Operation>, String> {
+    let unreadable = |found: &Value, wanted: &str| {
+        let found = go::json_kind(found);
+        format!("json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}")
     };
-    Err(format!(
-        "json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"
-    ))
+    match serde_json::from_slice(patch).map_err(|error| go_error(&error, patch))? {
+        Value::Array(operations) => operations
+            .into_iter()
+            .map(|operation| match operation {
+                Value::Object(operation) => Ok(operation),
+                other => Err(unreadable(&other, "Operation")),
+            })
+            .collect(),
+        Value::Null => Ok(Vec::new()),
+        other => Err(unreadable(&other, "Patch")),
+    }
 }
 
 /// Does the operations in order, or says which could not be done.
-pub(super) fn apply(object: &mut Value, operations: &[PatchOperation]) -> Result<(), String> {
+pub(super) fn apply(object: &mut Value, operations: &[Operation]) -> Result<(), String> {
+    let mut copied = 0;
     for operation in operations {
-        let one = Patch(vec![lenient(operation, object)]);
-        apply_operations(object, &one).map_err(|refusal| match refusal {
+        do_one(object, operation, &mut copied).map_err(|refusal| match refusal {
             Refusal::TooLarge => "the patched object would be too large".to_owned(),
             Refusal::Failed => failed(operation),
         })?;
@@ -37,54 +40,30 @@ pub(super) fn apply(object: &mut Value, operations: &[PatchOperation]) -> Result
     Ok(())
 }
 
-/// A key that is not there can be replaced all the same.
-fn lenient(operation: &PatchOperation, object: &Value) -> PatchOperation {
-    match operation {
-        PatchOperation::Replace(replace)
-            if replace.path.resolve(object).is_err()
-                && replace
-                    .path
-                    .parent()
-                    .and_then(|parent| parent.resolve(object).ok())
-                    .is_some_and(Value::is_object) =>
-        {
-            PatchOperation::Add(AddOperation {
-                path: replace.path.clone(),
-                value: replace.value.clone(),
-            })
+fn failed(operation: &Operation) -> String {
+    let text = |field: &str| operation.get(field).and_then(Value::as_str);
+    let text = |field: &str| text(field).unwrap_or_default();
+    let (path, from) = (text("path"), text("from"));
+    match text("op") {
+        "add" => {
+            format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
         }
-        other => other.clone(),
-    }
-}
-
-fn failed(operation: &PatchOperation) -> String {
-    match operation {
-        PatchOperation::Add(add) => format!(
-            "add operation does not apply: doc is missing path: \"{}\": missing value",
-            add.path
-        ),
-        PatchOperation::Remove(remove) => {
-            let key = remove.path.last().map(|key| key.decoded().into_owned());
+        "remove" => {
+            let key = path.rsplit('/').next().unwrap_or_default();
+            let key = key.replace("~1", "/").replace("~0", "~");
             format!(
-                "error in remove for path: '{}': Unable to remove nonexistent key: {}: missing value",
-                remove.path,
-                key.unwrap_or_default()
+                "error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
             )
         }
-        PatchOperation::Replace(replace) => format!(
-            "replace operation does not apply: doc is missing path: {}: missing value",
-            replace.path
-        ),
-        PatchOperation::Move(moving) => format!(
-            "move operation does not apply: doc is missing from path: {}: missing value",
-            moving.from
-        ),
-        PatchOperation::Copy(copy) => format!(
-            "copy operation does not apply: doc is missing from path: {}: missing value",
-            copy.from
-        ),
-        PatchOperation::Test(test) => {
-            format!("testing value {} failed: test failed", test.path)
+        "replace" => {
+            format!("replace operation does not apply: doc is missing path: {path}: missing value")
         }
+        op @ ("move" | "copy") => {
+            format!(
+                "{op} operation does not apply: doc is missing from path: {from}: missing value"
+            )
+        }
+        "test" => format!("testing value {path} failed: test failed"),
+        other => format!("Unexpected kind: {other}"),
     }
 }

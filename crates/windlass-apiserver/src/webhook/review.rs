@@ -69,9 +69,8 @@ pub(super) async fn ask(
         Err(why) => return Outcome::Failed(format!("received invalid webhook response: {why}")),
     };
     let warnings = response["warnings"].as_array().into_iter().flatten();
-    for warning in warnings.filter_map(Value::as_str) {
-        attributes.warnings.add(warning);
-    }
+    let warnings = warnings.filter_map(Value::as_str);
+    attributes.warnings.add(warnings.map(str::to_owned));
     if response["allowed"] != true {
         return Outcome::Denied(denial(&hook.name, &response["status"]));
     }

@@ -30,15 +30,6 @@ impl Coverage {
             *cell.entry(answer.status).or_default() += 1;
         }
     }
-
-    pub(crate) fn merge(&mut self, other: Self) {
-        for (cell, statuses) in other.0 {
-            let mine = self.0.entry(cell).or_default();
-            for (status, count) in statuses {
-                *mine.entry(status).or_default() += count;
-            }
-        }
-    }
 }
 
 fn short(patch: &str) -> &str {

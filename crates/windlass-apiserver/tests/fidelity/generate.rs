@@ -52,6 +52,12 @@ pub(crate) fn sequence(dice: &mut Dice, kinds: &[&Kind], length: usize) -> Vec<S
         steps: Vec::new(),
         watched: vec![false; kinds.len()],
     };
+    // Something to work on: most operations on nothing are a 404.
+    for kind in 0..kinds.len() {
+        if maker.dice.percent(80) {
+            maker.create_plain(kind, "a");
+        }
+    }
     while maker.steps.len() < length {
         maker.operation();
     }
@@ -206,6 +212,12 @@ impl Maker<'_> {
         }
     }
 
+    fn create_plain(&mut self, kind: usize, short: &str) {
+        let mut step = request(String::new(), "POST", self.kinds[kind].collection());
+        step.body = Some(plain(self.kinds[kind], short));
+        self.push(kind, "create", step, Some(short));
+    }
+
     fn create(&mut self, kind: usize, short: &str) {
         let mut step = request(String::new(), "POST", self.kinds[kind].collection());
         let mut body = self.object(kind, short);
@@ -276,6 +288,8 @@ impl Maker<'_> {
         let mut step = request(String::new(), "GET", self.kinds[kind].collection());
         self.selectors(kind, &mut step);
         match self.dice.below(10) {
+            // How many there are of other sequences' is another matter on each server.
+            0..=2 if self.kinds[kind].cluster => {}
             0..=2 => {
                 step.query.insert("limit".into(), 1.into());
                 step.capture
@@ -668,12 +682,19 @@ fn request(name: String, method: &str, path: String) -> Step {
         query: BTreeMap::new(),
         headers: BTreeMap::new(),
         content_type: None,
+        patch: None,
+        setup: false,
+        after_millis: 0,
         body: None,
         raw_body: None,
+        base64_body: None,
+        long_body: None,
+        hex_body: None,
         identity: Identity::Admin,
         capture: BTreeMap::new(),
         watch: None,
         until: None,
         keep: None,
+        generated: None,
     }
 }

@@ -28,9 +28,6 @@ pub(crate) struct Kind {
     /// The same, through the status subresource.
     #[serde(default)]
     pub(crate) status_tweaks: BTreeMap<String, Vec<Value>>,
-    /// Defined by a `CustomResourceDefinition`.
-    #[serde(skip)]
-    pub(crate) custom: bool,
 }
 
 impl Kind {

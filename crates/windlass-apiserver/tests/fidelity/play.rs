@@ -42,6 +42,8 @@ pub(crate) async fn play(
     let mut normal = normalise(answers);
     for answer in &mut normal {
         unname(name, &mut answer.body);
+        ungenerate(&mut answer.body);
+        sort_managers(&mut answer.body);
         for warning in &mut answer.warnings {
             *warning = warning.replace(name, "<ns>");
         }
@@ -131,6 +133,40 @@ async fn exchange(
         status,
         serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     ))
+}
+
+/// Managers come in the order of their times, which are not the same on a slow server.
+fn sort_managers(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
+                entries.sort_by_cached_key(Value::to_string);
+            }
+            map.values_mut().for_each(sort_managers);
+        }
+        Value::Array(list) => list.iter_mut().for_each(sort_managers),
+        _ => {}
+    }
+}
+
+/// A refused object shows the name that was generated for it, and nothing else does.
+fn ungenerate(body: &mut Value) {
+    let generated = regex::Regex::new("gen-[a-z0-9]{5}").expect("a pattern");
+    for text in [
+        body.pointer("/message").cloned(),
+        body.pointer("/details/name").cloned(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let Some(text) = text.as_str() else { continue };
+        let plain = generated.replace_all(text, "gen-<random>").into_owned();
+        for place in ["/message", "/details/name"] {
+            if let Some(found) = body.pointer_mut(place).filter(|found| **found == text) {
+                *found = plain.as_str().into();
+            }
+        }
+    }
 }
 
 /// A shrunk sequence runs in namespaces of other names, and must say the same.

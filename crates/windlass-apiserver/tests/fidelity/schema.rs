@@ -55,7 +55,6 @@ pub(crate) fn definition(dice: &mut Dice, group: &str) -> (Value, Kind) {
         } else {
             BTreeMap::new()
         },
-        custom: true,
     };
     (definition, kind)
 }

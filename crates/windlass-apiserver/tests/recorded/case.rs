@@ -19,6 +19,12 @@ pub(crate) struct Case {
     /// Whether a namespace with a `ServiceAccount` named `default` is made before the first step.
     #[serde(default = "yes")]
     pub(crate) namespace: bool,
+    /// Which server it is about.
+    #[serde(default)]
+    pub(crate) server: Server,
+    /// Names for what its steps say again and again, mostly paths: `{name}` as for captured values.
+    #[serde(default, rename = "let")]
+    pub(crate) names: BTreeMap<String, String>,
     /// What the webhook at each path answers: see `hooks`.
     #[serde(default)]
     pub(crate) webhooks: BTreeMap<String, Script>,
@@ -34,6 +40,54 @@ fn is_admin(identity: &Identity) -> bool {
     *identity == Identity::Admin
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How the server of a case is set up.
+#[derive(Debug, Default, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Server {
+    /// As it comes.
+    #[default]
+    Plain,
+    /// With its times set short, so that what takes minutes can be recorded: `scripts/record` has
+    /// the real server's flags, `servers.rs` ours.
+    Hasty,
+}
+
+impl Server {
+    /// As `WINDLASS_RECORD_SERVER` names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Hasty => "hasty",
+        }
+    }
+}
+
+/// What a patch's body is.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Patch {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Patch {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
+}
+
 /// One request, and what of its answer matters.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -45,15 +99,33 @@ pub(crate) struct Step {
     pub(crate) query: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
-    /// JSON unless said otherwise; patches name their kind here.
+    /// JSON unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
+    /// The content type of a patch, for short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) patch: Option<Patch>,
+    /// Only brings about what later steps are about: counts for no rule.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) setup: bool,
+    /// How long to wait before it is sent, in milliseconds: for what only time brings about.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) after_millis: u64,
     /// Sent as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<Value>,
     /// Sent as it stands, for what is not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) raw_body: Option<String>,
+    /// Sent as the bytes it stands for, for what is not text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) base64_body: Option<String>,
+    /// Sent as it stands, for what is too long to be written out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) long_body: Option<Long>,
+    /// Sent as the bytes these digits stand for, for what is not even text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hex_body: Option<String>,
     /// Who asks.
     #[serde(default, rename = "as", skip_serializing_if = "is_admin")]
     pub(crate) identity: Identity,
@@ -66,9 +138,43 @@ pub(crate) struct Step {
     /// Sends again until the answer is as wanted: for what a server does in the background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Until>,
+    /// What a generated name in the answer begins with, where nothing else tells that it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) generated: Option<String>,
     /// Of long lists in the answer, what to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<Keep>,
+}
+
+/// A text with something in it many times.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Long {
+    #[serde(default)]
+    before: String,
+    repeated: String,
+    times: usize,
+    #[serde(default)]
+    between: String,
+    /// As often again.
+    #[serde(default)]
+    closed: String,
+    #[serde(default)]
+    after: String,
+}
+
+impl Long {
+    pub(crate) fn text(&self) -> String {
+        let (repeated, closed) = (&self.repeated, &self.closed);
+        format!(
+            "{}{}{}{}{}",
+            self.before,
+            repeated.repeat(self.times),
+            self.between,
+            closed.repeat(self.times),
+            self.after
+        )
+    }
 }
 
 /// Who asks: the administrator of the kubeconfig unless said otherwise.

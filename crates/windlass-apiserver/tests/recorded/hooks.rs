@@ -68,6 +68,11 @@ impl Scripted {
         })
     }
 
+    /// Whether the case has a webhook.
+    pub(crate) fn are_any(&self) -> bool {
+        !self.scripts.is_empty()
+    }
+
     /// What came since the last call. A conversion that was asked for again at once is told once:
     /// the real server's caches ask for the same as its clients.
     pub(crate) fn take_received(&self) -> Vec<Value> {

@@ -14,6 +14,8 @@
 //! | the server's own address, the hash of a client's certificate | `<address>`, `<hash>` |
 //!
 //! What the names of versions hide, their order, is added as a last answer of its own.
+//! Entries of managedFields are sorted by the second they were made in, then by manager: whether a
+//! second passed between two steps is chance, so those of one operation are sorted by manager here.
 //! The managers that an apply conflict names as causes come in no order: they are sorted.
 //! Descriptions of table columns are dropped: they are Kubernetes' prose, not its behaviour.
 
@@ -149,6 +151,17 @@ impl Seen {
     }
 
     fn object(&mut self, map: &mut Map<String, Value>) {
+        if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
+            let text =
+                |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+            entries.sort_by_cached_key(|entry| {
+                (
+                    text(entry, "operation"),
+                    entry.get("time").is_some(),
+                    text(entry, "manager"),
+                )
+            });
+        }
         if map.get("kind").is_some_and(|kind| kind == "Table") {
             plain_table(map);
         }

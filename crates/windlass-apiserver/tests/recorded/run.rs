@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
 use bytes::BytesMut;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Identity, Keep, Step, Until, Watch};
+use crate::case::{Case, Identity, Keep, Patch, Step, Until, Watch};
 use crate::servers::Servers;
 
 /// How long a step may take; a server that is slower is broken.
@@ -34,6 +35,10 @@ pub(crate) async fn run(name: &str, case: &Case, servers: &Servers) -> Vec<Answe
     variables.insert("ns".to_owned(), namespace.clone());
     if case.namespace {
         prepare(&namespace, servers).await;
+    }
+    for (name, text) in &case.names {
+        let text = filled(text, &variables).expect("a name stands for known ones");
+        variables.insert(name.clone(), text);
     }
     let mut answers = run_steps(&case.steps, &mut variables, servers).await;
     for answer in &mut answers {
@@ -67,6 +72,7 @@ pub(crate) async fn run_steps(
     let mut answers = Vec::new();
     let mut background = Vec::new();
     for step in steps {
+        tokio::time::sleep(Duration::from_millis(step.after_millis)).await;
         let answer = match tokio::time::timeout(PATIENCE, play(step, variables, servers)).await {
             Ok(Played::Answered(answer)) => answer,
             Ok(Played::Watching(answer, events)) => {
@@ -146,7 +152,9 @@ async fn play(step: &Step, variables: &mut BTreeMap<String, String>, servers: &S
                     variables.insert(name.clone(), text);
                 }
             }
-            return Played::Answered(kept(step.keep.as_ref(), answer));
+            let answer = kept(step.keep.as_ref(), answer);
+            let answer = without_random(step.generated.as_deref(), answer);
+            return Played::Answered(answer);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -175,7 +183,10 @@ async fn once(step: &Step, variables: &BTreeMap<String, String>, servers: &Serve
     };
     let configures = ["/admissionregistration.k8s.io/", "/apiextensions.k8s.io/"];
     // Ours knows at once; time passes all the same, and is seen in what is stored.
-    if step.method != "GET" && configures.iter().any(|group| step.path.contains(group)) {
+    if servers.hooks.are_any()
+        && step.method != "GET"
+        && configures.iter().any(|group| step.path.contains(group))
+    {
         tokio::time::sleep(HEARD).await;
     }
     let (head, body) = response.into_parts();
@@ -233,20 +244,35 @@ fn request(
     for (name, value) in &step.headers {
         request = request.header(name, filled(value, variables)?);
     }
-    let body = match (&step.body, &step.raw_body) {
-        (Some(body), _) => filled(&body.to_string(), variables)?,
-        (None, Some(raw)) => filled(raw, variables)?,
-        (None, None) => String::new(),
+    let body = match (&step.body, &step.raw_body, &step.base64_body) {
+        (Some(body), ..) => filled(&body.to_string(), variables)?.into_bytes(),
+        (None, Some(raw), _) => filled(raw, variables)?.into_bytes(),
+        (None, None, Some(bytes)) => base64::engine::general_purpose::STANDARD
+            .decode(bytes)
+            .map_err(|error| error.to_string())?,
+        (None, None, None) => match (&step.long_body, &step.hex_body) {
+            (Some(long), _) => long.text().into_bytes(),
+            (None, Some(digits)) => bytes_of(digits)?,
+            (None, None) => Vec::new(),
+        },
     };
-    if !body.is_empty() {
-        request = request.header(
-            "content-type",
-            step.content_type.as_deref().unwrap_or("application/json"),
-        );
+    if !body.is_empty() || step.base64_body.is_some() {
+        let patch = step.patch.map(Patch::content_type);
+        let content_type = patch.or(step.content_type.as_deref());
+        request = request.header("content-type", content_type.unwrap_or("application/json"));
     }
     request
-        .body(Body::from(body.into_bytes()))
+        .body(Body::from(body))
         .map_err(|error| error.to_string())
+}
+
+/// The bytes that hexadecimal digits stand for; spaces are left out.
+fn bytes_of(digits: &str) -> Result<Vec<u8>, String> {
+    digits
+        .split_whitespace()
+        .flat_map(|word| (0..word.len() / 2).map(move |at| &word[2 * at..2 * at + 2]))
+        .map(|pair| u8::from_str_radix(pair, 16).map_err(|error| format!("{pair}: {error}")))
+        .collect()
 }
 
 /// Replaces `{name}` where a variable of that name could be meant: other braces are JSON's own.
@@ -346,6 +372,30 @@ fn kept(keep: Option<&Keep>, mut answer: Answer) -> Answer {
                 .is_some_and(|found| keep.values.contains(found))
         });
     }
+    answer
+}
+
+/// Takes the random ending off names that begin like this.
+fn without_random(base: Option<&str>, mut answer: Answer) -> Answer {
+    const ENDING: &str = "<random>";
+    let Some(base) = base else { return answer };
+    let text = answer.body.to_string();
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(base) {
+        let (before, after) = rest.split_at(at + base.len());
+        out.push_str(before);
+        let is_random = |ending: &&str| ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        rest = match after.get(..5).filter(is_random) {
+            Some(_) if !after[5..].starts_with(|next: char| next.is_ascii_alphanumeric()) => {
+                out.push_str(ENDING);
+                &after[5..]
+            }
+            _ => after,
+        };
+    }
+    out.push_str(rest);
+    answer.body = serde_json::from_str(&out).expect("only letters were replaced");
     answer
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +18,7 @@ use windlass_apiserver::{
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalRegistration, LocalWebhooks};
 
-use crate::case::Identity;
+use crate::case::{Identity, Server};
 use crate::hooks::{self, Scripted};
 
 /// One server, as each identity sees it.
@@ -56,19 +57,24 @@ impl Servers {
     }
 
     /// Ours, in process.
-    pub(crate) fn ours(hooks: Arc<Scripted>) -> Self {
+    pub(crate) fn ours(server: Server, hooks: Arc<Scripted>) -> Self {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let webhooks = LocalWebhooks::new(clock);
         let serving = webhooks.serve("127.0.0.1", 9443, Arc::clone(&hooks) as _);
         let ca = Authority::create().expect("a CA");
         let ca = STANDARD.encode(&ca.pem().certificate);
         let url = "https://127.0.0.1:9443".to_owned();
-        let server = ApiServer::new(ServerConfig {
+        let mut config = ServerConfig {
             clock,
             webhooks: Arc::new(webhooks),
             random: Random::seeded(1),
             ..ServerConfig::default()
-        });
+        };
+        if server == Server::Hasty {
+            config.compaction_interval = Duration::from_secs(1);
+            config.min_request_timeout = Duration::from_secs(1);
+        }
+        let server = ApiServer::new(config);
         // The real one's administrator is known by a certificate.
         let mut admin = ServerIdentity::admin();
         admin.extra.insert(

@@ -24,7 +24,7 @@ use crate::operators::{self, Account};
 use crate::webhooks;
 
 /// Where virtual time starts.
-const START: &str = "2030-01-01T00:00:00Z";
+pub(super) const START: &str = "2030-01-01T00:00:00Z";
 /// The namespace the short forms work in.
 const NAMESPACE: &str = "default";
 /// The name of the node.
@@ -192,6 +192,10 @@ impl TestCluster {
             .map(Started::crash)
     }
 
+    pub(super) fn environment(&self) -> &Environment {
+        &self.0.environment
+    }
+
     pub(super) fn faults(&self) -> &Faults {
         &self.0.faults
     }
@@ -247,7 +251,7 @@ impl TestCluster {
         ))
     }
 
-    fn client_of(&self, identity: Identity) -> Client {
+    pub(super) fn client_of(&self, identity: Identity) -> Client {
         Client::new(self.0.server.in_process(identity), NAMESPACE)
     }
 
@@ -268,6 +272,25 @@ impl TestCluster {
             .into_iter()
             .filter(|request| request.user == user)
             .collect()
+    }
+
+    /// The metrics of an operator that was started, as text.
+    pub fn metrics(&self, operator: &str) -> String {
+        let operators = self.operators();
+        let found = operators.iter().find(|one| one.name() == operator);
+        found.map(|one| one.metrics().text()).unwrap_or_default()
+    }
+
+    /// The value of one series of an operator's metrics, summed over all labels that contain these.
+    pub fn metric(&self, operator: &str, name: &str, labels: &str) -> f64 {
+        let text = self.metrics(operator);
+        let series = text.lines().filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(labels))
+        });
+        series
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     }
 
     /// Makes requests fail.
@@ -348,7 +371,7 @@ impl TestCluster {
     }
 }
 
-fn identity_of(account: &Account) -> Identity {
+pub(super) fn identity_of(account: &Account) -> Identity {
     Identity::service_account(&account.namespace, &account.name)
 }
 

@@ -3,6 +3,7 @@
 mod cluster;
 mod faults;
 mod replay;
+mod replica;
 mod started;
 mod state;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 pub use cluster::TestCluster;
 pub use faults::{Failure, Request};
+pub use replica::Replica;
 
 /// `n` seconds.
 pub fn seconds(n: u64) -> Duration {

@@ -31,7 +31,11 @@ impl Started {
         let supervisor = tokio::spawn(async move {
             loop {
                 let running = runs.start(client.clone(), environment.clone());
-                killed.notified().await;
+                tokio::select! {
+                    biased;
+                    () = killed.notified() => {}
+                    () = running.lost() => {}
+                }
                 drop(running);
                 faults.revive(&name);
             }

@@ -10,6 +10,7 @@ mod collection;
 mod deletion;
 mod deployment;
 mod namespace;
+mod protection;
 mod real;
 mod replicaset;
 mod rollout;

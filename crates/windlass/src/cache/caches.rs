@@ -12,20 +12,26 @@ use super::{
     expectation::{Want, Writer},
     object::version_of,
 };
-use crate::{Key, KindInfo, Scope};
+use crate::{Key, KindInfo, Scope, metrics::Metrics};
 
 /// The stores of one operator: one per kind and scope, whoever asks for it.
 pub(crate) struct Caches {
     manager: Arc<str>,
     transforms: BTreeMap<KindInfo, Transform>,
+    metrics: Metrics,
     stores: Mutex<BTreeMap<(KindInfo, Scope), Arc<Store>>>,
 }
 
 impl Caches {
-    pub(crate) fn new(manager: Arc<str>, transforms: BTreeMap<KindInfo, Transform>) -> Self {
+    pub(crate) fn new(
+        manager: Arc<str>,
+        transforms: BTreeMap<KindInfo, Transform>,
+        metrics: Metrics,
+    ) -> Self {
         Self {
             manager,
             transforms,
+            metrics,
             stores: Mutex::default(),
         }
     }
@@ -41,6 +47,7 @@ impl Caches {
                     scope.clone(),
                     Arc::clone(&self.manager),
                     self.transforms.get(kind).cloned(),
+                    self.metrics.clone(),
                 ))
             });
         Arc::clone(store)

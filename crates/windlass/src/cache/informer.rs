@@ -68,7 +68,7 @@ impl Informer {
         let mut delay = FIRST_DELAY;
         let mut served = true;
         loop {
-            let mut progress = false;
+            let (mut progress, begun) = (false, Instant::now());
             let end = self
                 .follow(&mut position, streaming, || {
                     progress = true;
@@ -82,8 +82,8 @@ impl Informer {
                 }
             }
             match end {
-                End::Over if progress => continue,
-                End::Over => {}
+                // An idle watch ends as it should, too; only one that ends at once is suspicious.
+                End::Over if progress || begun.elapsed() > LAST_DELAY => continue,
                 End::NoStreaming if streaming => {
                     debug!(%kind, "the server does not stream lists, listing in pages");
                     streaming = false;
@@ -107,7 +107,7 @@ impl Informer {
                     tokio::time::sleep(self.jittered(ABSENCE)).await;
                     continue;
                 }
-                End::NoStreaming => {}
+                End::Over | End::NoStreaming => {}
                 End::Failed(error) => {
                     warn!(%kind, error, "watch failed, trying again in {delay:?}");
                     // A first list that has not worked is work to do; a broken watch of a synced
@@ -237,14 +237,12 @@ impl Informer {
             for item in items {
                 self.store.put(self.source, item.value);
             }
-            match metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params.continue_token = Some(token),
-                None => {
-                    let version = metadata.resource_version.unwrap_or_default();
-                    let reached = version.parse().unwrap_or(0);
-                    self.store.list_ends(self.source, reached);
-                    return Ok(version);
-                }
+            params.continue_token = metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                let version = metadata.resource_version.unwrap_or_default();
+                let reached = version.parse().unwrap_or(0);
+                self.store.list_ends(self.source, reached);
+                return Ok(version);
             }
         }
     }

@@ -19,7 +19,7 @@ use super::{
     source::Source,
     state::State,
 };
-use crate::{Key, KindInfo, Scope};
+use crate::{Key, KindInfo, Scope, metrics::Metrics};
 
 /// One change of one object.
 pub(crate) struct Change<'a> {
@@ -72,6 +72,7 @@ pub(crate) struct Store {
     pub(super) synced: AtomicBool,
     /// How often a read had to wait for a write of our own.
     pub(super) waits: AtomicU64,
+    pub(super) metrics: Metrics,
     subscribers: RwLock<Vec<(u64, Subscriber)>>,
 }
 
@@ -81,6 +82,7 @@ impl Store {
         scope: Scope,
         manager: Arc<str>,
         transform: Option<Transform>,
+        metrics: Metrics,
     ) -> Self {
         let sources = scope.sources().into_iter().map(Source::of).collect();
         Self {
@@ -95,6 +97,7 @@ impl Store {
             changed: Notify::new(),
             synced: AtomicBool::new(false),
             waits: AtomicU64::new(0),
+            metrics,
             subscribers: RwLock::default(),
         }
     }

@@ -15,6 +15,7 @@ fn store() -> Arc<Store> {
         Scope::all(),
         "us".into(),
         None,
+        Metrics::default(),
     ))
 }
 
@@ -267,7 +268,13 @@ fn a_kind_that_is_not_served_any_more_has_no_objects() {
 #[test]
 fn each_namespace_has_a_watch_of_its_own() {
     let scope = Scope::all().namespace("n").namespace("m");
-    let store = Store::new(KindInfo::of::<ConfigMap>(), scope, "us".into(), None);
+    let store = Store::new(
+        KindInfo::of::<ConfigMap>(),
+        scope,
+        "us".into(),
+        None,
+        Metrics::default(),
+    );
     // In the order of their names: `m` is the first.
     list(&store, []);
     assert!(!store.is_synced(), "one of two");

@@ -2,6 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::{
@@ -35,12 +36,14 @@ impl Store {
 
     /// Waits until the cache shows every write to this object.
     pub(crate) async fn shows_writes_to(&self, key: &Key) -> Result<()> {
-        self.soon(|expectation| expectation.key == *key).await
+        self.soon("get", |expectation| expectation.key == *key)
+            .await
     }
 
     /// Waits until the cache shows every write of this writer.
     pub(crate) async fn shows_writes_of(&self, writer: &Writer) -> Result<()> {
-        self.soon(|expectation| expectation.writer == *writer).await
+        self.soon("list", |expectation| expectation.writer == *writer)
+            .await
     }
 
     /// Whether the cache has yet to show a write of this writer.
@@ -56,10 +59,11 @@ impl Store {
             return;
         }
         self.waits.fetch_add(1, Ordering::Relaxed);
-        if tokio::time::timeout(RESIGNATION, self.caught_up(concerns))
-            .await
-            .is_err()
-        {
+        let begun = Instant::now();
+        let waited = tokio::time::timeout(RESIGNATION, self.caught_up(concerns)).await;
+        self.metrics
+            .waited("reconcile", waited.is_ok(), begun.elapsed());
+        if waited.is_err() {
             let late = self.owed(concerns);
             self.lock().expectations.retain(|one| !concerns(one));
             if let Some(key) = late {
@@ -75,12 +79,19 @@ impl Store {
         owed.next().map(|one| one.key.clone())
     }
 
-    async fn soon(&self, concerns: impl Fn(&Expectation) -> bool + Send + Sync) -> Result<()> {
+    async fn soon(
+        &self,
+        operation: &str,
+        concerns: impl Fn(&Expectation) -> bool + Send + Sync,
+    ) -> Result<()> {
         if self.owed(&concerns).is_none() {
             return Ok(());
         }
         self.waits.fetch_add(1, Ordering::Relaxed);
+        let begun = Instant::now();
         let waited = tokio::time::timeout(PATIENCE, self.caught_up(&concerns)).await;
+        self.metrics
+            .waited(operation, waited.is_ok(), begun.elapsed());
         // The expectation stays: no later read may see the world before the write either.
         match self.owed(&concerns) {
             Some(key) if waited.is_err() => Err(Error::Stale {

@@ -1,9 +1,6 @@
 //! Requests for objects of any kind, with the operator's name as field manager.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use kube::{
     Api, Client,
@@ -18,42 +15,15 @@ use crate::{Error, Key, KindInfo, Result, cache::Wire};
 pub(crate) struct Requests {
     pub(crate) client: Client,
     manager: Arc<str>,
-    alive: Alive,
-}
-
-/// Whether the operator still lives. A dropped operator is as good as killed: tasks that the
-/// runtime has not yet taken down must not send another request.
-#[derive(Clone, Debug)]
-pub(crate) struct Alive(Arc<AtomicBool>);
-
-impl Alive {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(true)))
-    }
-
-    pub(crate) fn end(&self) {
-        self.0.store(false, Ordering::SeqCst);
-    }
-
-    async fn check(&self) {
-        if !self.0.load(Ordering::SeqCst) {
-            std::future::pending::<()>().await;
-        }
-    }
 }
 
 impl Requests {
-    pub(crate) fn new(client: Client, manager: Arc<str>, alive: Alive) -> Self {
-        Self {
-            client,
-            manager,
-            alive,
-        }
+    pub(crate) fn new(client: Client, manager: Arc<str>) -> Self {
+        Self { client, manager }
     }
 
     /// Server-side apply: these fields shall have these values, whoever set them before.
     pub(crate) async fn apply(&self, kind: &KindInfo, key: &Key, body: &Value) -> Result<Value> {
-        self.alive.check().await;
         let params = PatchParams::apply(&self.manager).force();
         let api = self.api(kind, key.namespace());
         let answer = api.patch(key.name(), &params, &Patch::Apply(body)).await;
@@ -62,7 +32,6 @@ impl Requests {
 
     /// Reads an object live, past the cache.
     pub(crate) async fn get(&self, kind: &KindInfo, key: &Key) -> Result<Option<Value>> {
-        self.alive.check().await;
         let answer = self.api(kind, key.namespace()).get_opt(key.name()).await;
         match answer {
             Ok(object) => Ok(object.map(|wire| wire.value)),
@@ -71,7 +40,6 @@ impl Requests {
     }
 
     pub(crate) async fn create(&self, kind: &KindInfo, key: &Key, body: Value) -> Result<Value> {
-        self.alive.check().await;
         let answer = self
             .api(kind, key.namespace())
             .create(&self.post(), &Wire::new(body))
@@ -87,7 +55,6 @@ impl Requests {
         subresource: Option<&str>,
         body: &Value,
     ) -> Result<Value> {
-        self.alive.check().await;
         let params = PatchParams {
             field_manager: Some(self.manager.to_string()),
             ..PatchParams::default()
@@ -111,7 +78,6 @@ impl Requests {
         subresource: Option<&str>,
         body: Value,
     ) -> Result<Value> {
-        self.alive.check().await;
         let api = self.api(kind, key.namespace());
         let body = Wire::new(body);
         let answer = match subresource {
@@ -132,7 +98,6 @@ impl Requests {
         subresource: &str,
         body: &Value,
     ) -> Result<Value> {
-        self.alive.check().await;
         let api = self.api(kind, key.namespace());
         let answer = api
             .create_subresource(subresource, key.name(), &self.post(), body)
@@ -147,7 +112,6 @@ impl Requests {
         key: &Key,
         params: &DeleteParams,
     ) -> Result<bool> {
-        self.alive.check().await;
         match self
             .api(kind, key.namespace())
             .delete(key.name(), params)

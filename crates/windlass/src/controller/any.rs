@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 use windlass_manifests::Part;
 
 use super::{
@@ -16,10 +15,11 @@ use super::{
     steps::{Plain, Steps},
 };
 use crate::{
-    Declare, Grant, Kind, KindInfo, Predicate, Verb,
+    Declare, Grant, Kind, KindInfo, Metrics, Predicate, Verb,
     cache::Caches,
     declare::wiring::{self, Wires},
     event,
+    operator::Signals,
     queue::Queue,
 };
 
@@ -32,8 +32,8 @@ pub struct AnyController {
 
 type Bind = Box<dyn Fn(&Arc<Shared>) -> Run + Send + Sync>;
 
-/// Runs a bound controller until the token is cancelled.
-pub(crate) type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
+/// Runs a bound controller from when it leads until it is to stop.
+pub(crate) type Run = Box<dyn FnOnce(Signals) -> BoxFuture<'static, ()> + Send>;
 
 impl AnyController {
     pub(crate) fn crd(&self) -> Option<&CustomResourceDefinition> {
@@ -56,7 +56,11 @@ impl AnyController {
         Self {
             crd,
             describe: Box::new(move || {
-                let caches = Arc::new(Caches::new("description".into(), BTreeMap::new()));
+                let caches = Arc::new(Caches::new(
+                    "description".into(),
+                    BTreeMap::new(),
+                    Metrics::default(),
+                ));
                 let (declare, _) = declare(&described_settings, &described, caches);
                 Part {
                     name: described_settings.name.clone(),
@@ -157,9 +161,15 @@ fn bind<K: Kind>(
             &settings.name,
             shared.environment.activity.clone(),
             settings.rate,
+            shared.metrics.queue(&settings.name),
         )),
         primary: shared.caches.store(&kind, &settings.scope),
     };
+    shared.metrics.live().add_queue(&info.name, &wires.queue);
+    let metrics = shared.metrics.controller(&settings.name);
+    metrics
+        .workers
+        .set(i64::try_from(settings.concurrency).unwrap_or(i64::MAX));
     // Indexes follow the reconciled objects before these are enqueued.
     for wiring in declare.wiring {
         wiring(&wires);
@@ -172,13 +182,14 @@ fn bind<K: Kind>(
         store: wires.primary,
         stores: declare.stores,
         steps,
+        metrics,
         concurrency: settings.concurrency,
         timeout: settings.timeout,
         resync: settings.resync,
         sources: settings.sources.clone(),
         keeps_finalizers: settings.crd.is_some(),
     });
-    Box::new(move |stopping| engine.run(stopping).boxed())
+    Box::new(move |signals| engine.run(signals).boxed())
 }
 
 /// What the framework needs to know of a kind's schema.

@@ -9,12 +9,13 @@ use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc, time::Durat
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 use tracing::{Instrument, debug, error, info_span, warn};
 
 use super::{
     Source,
     context::Context,
+    history::Reconcile,
     next::{Next, Step},
     session::{ControllerInfo, Session, Shared},
     steps::Steps,
@@ -23,6 +24,8 @@ use crate::{
     Class, Error, Key, Kind, Result,
     cache::{CachedObject, Store, Writer},
     finalizer,
+    metrics::ControllerMetrics,
+    operator::Signals,
     queue::{Cause, Causes, Outcome, Priority, Queue},
 };
 
@@ -39,6 +42,7 @@ pub(crate) struct Engine<K> {
     /// All stores the controller reads; synced before it starts.
     pub(crate) stores: Vec<Arc<Store>>,
     pub(crate) steps: Box<dyn Steps<K>>,
+    pub(crate) metrics: ControllerMetrics,
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
     pub(crate) resync: Option<Duration>,
@@ -50,13 +54,18 @@ pub(crate) struct Engine<K> {
 
 impl<K: Kind> Engine<K> {
     /// Runs until told to stop, then lets the reconciles under way finish.
-    pub(crate) async fn run(self: Arc<Self>, stopping: CancellationToken) {
+    pub(crate) async fn run(self: Arc<Self>, signals: Signals) {
+        let Signals { leading, stopping } = signals;
         tokio::select! {
             biased;
             () = stopping.cancelled() => return,
-            () = self.synced() => {}
+            () = async {
+                self.synced().await;
+                leading.cancelled().await;
+            } => {}
         }
         debug!(controller = %self.info.name, "caches are synced, reconciling");
+        self.queue.set_dormant(false);
         let mut sources = self.wakers();
         let mut running = JoinSet::new();
         // Keys whose last writes the cache does not show yet: they take nobody's place.
@@ -91,6 +100,7 @@ impl<K: Kind> Engine<K> {
             }
         }
         drop((sources, parked));
+        self.queue.set_dormant(true);
         while running.join_next().await.is_some() {}
     }
 
@@ -144,14 +154,53 @@ impl<K: Kind> Engine<K> {
 
     async fn process(self: Arc<Self>, key: Key, causes: Causes) {
         let cause = causes.to_string();
-        let span = info_span!("reconcile", controller = %self.info.name, object = %key, %cause);
+        let id = format!("{:016x}", self.shared.environment.random.bits());
+        let begun = Instant::now();
+        self.metrics.active.inc();
+        let span = info_span!(
+            "reconcile",
+            controller = %self.info.name,
+            object = %key,
+            reconcileID = id,
+            %cause
+        );
+        let (told, mut failed) = (cause.clone(), None);
         let outcome = async {
             match self.reconcile(&key, cause).await {
                 Ok(outcome) => outcome,
-                Err(error) => after(&error),
+                Err(error) => {
+                    let outcome = after(&error);
+                    failed = Some(error);
+                    outcome
+                }
             }
         };
         let outcome = outcome.instrument(span).await;
+        let took = begun.elapsed();
+        self.metrics.active.dec();
+        self.metrics.time.observe(took.as_secs_f64());
+        match (&failed, outcome) {
+            // Somebody else was quicker, or the cache is behind: not an error.
+            (Some(error), _) if error.class() == Class::Conflict => {
+                self.metrics.requeue.inc();
+            }
+            (Some(error), _) => self.metrics.failed(error),
+            (None, Outcome::After(_)) => {
+                self.metrics.requeue_after.inc();
+            }
+            (None, _) => {
+                self.metrics.success.inc();
+            }
+        }
+        self.shared.history.reconciled(Reconcile {
+            at: self.shared.environment.clock.now(),
+            controller: self.info.name.to_string(),
+            object: key.to_string(),
+            id,
+            causes: told,
+            milliseconds: took.as_millis(),
+            error: failed.map(|error| error.to_string()),
+        });
         self.queue.finish(&key, outcome);
     }
 

@@ -9,9 +9,11 @@ mod context;
 mod dependent;
 mod dependents;
 mod engine;
+mod history;
 mod next;
 mod observed;
 mod reconciler;
+mod repetitions;
 mod session;
 mod steps;
 
@@ -36,7 +38,9 @@ use self::{
     steps::{Plain, Steps, WithCleanup},
 };
 pub(crate) use self::{
+    history::History,
     next::Step,
+    repetitions::Repetitions,
     session::{Session, Shared, decode, encode, key_of},
 };
 use crate::{

@@ -11,9 +11,15 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::next::Next;
+use tracing::warn;
+
+use super::{
+    history::{History, WriteLoop},
+    next::Next,
+    repetitions::Repetitions,
+};
 use crate::{
-    Environment, Error, Key, KindInfo, Result,
+    Environment, Error, Key, KindInfo, Metrics, Result,
     cache::{CachedObject, Caches, Feeds, Writer},
     client::{Requests, intent, merge},
     conditions::{self, Readiness},
@@ -29,6 +35,11 @@ pub(crate) struct Shared {
     pub(crate) feeds: Arc<Feeds>,
     pub(crate) environment: Environment,
     pub(crate) recorder: Recorder,
+    pub(crate) metrics: Metrics,
+    /// What was written how often.
+    pub(crate) repetitions: Repetitions,
+    /// What went wrong last, for the debug endpoint.
+    pub(crate) history: Arc<History>,
 }
 
 /// Facts about a controller that its reconciles need.
@@ -117,7 +128,29 @@ impl Session {
     pub(crate) fn wrote(&self, kind: &KindInfo, answer: &Value) -> Key {
         let key = key_of(answer);
         self.shared.caches.wrote(kind, &key, answer, &self.writer);
+        let repetitions = &self.shared.repetitions;
+        if let Some(times) = repetitions.note(&self.writer, kind, &key, answer) {
+            self.report_loop(kind, &key, times);
+        }
         key
+    }
+
+    fn report_loop(&self, kind: &KindInfo, key: &Key, times: u32) {
+        let controller = &self.controller.name;
+        let message = format!(
+            "{controller} has written {kind} {key} {times} times in a row with the same result; \
+             somebody changes it back, or asks for what the server does not keep"
+        );
+        warn!(cause = self.cause, "{message}");
+        self.shared.metrics.loops(controller, &kind.to_string());
+        self.shared.history.looped(WriteLoop {
+            at: self.shared.environment.clock.now(),
+            controller: controller.to_string(),
+            object: self.key().to_string(),
+            writes: format!("{kind} {key}"),
+            times,
+        });
+        self.event(Event::warning("WriteLoop", message).action("Write"));
     }
 
     /// Notes how an owned object looks.

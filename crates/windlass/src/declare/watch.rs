@@ -109,6 +109,7 @@ impl<K, T> fmt::Debug for Watch<K, T> {
         f.debug_struct("Watch")
             .field("why", &self.wakes.describe())
             .field("scope", &self.scope)
+            .field("only", &self.only)
             .finish()
     }
 }

@@ -1,7 +1,8 @@
 //! [`Event`]: something worth telling a person about an object.
 //!
 //! Events are written to `events.k8s.io` beside the reconcile, best effort: a lost event never
-//! fails anything, and the same event about the same object is not repeated within minutes.
+//! fails anything, and the same event about the same object becomes a series: counted in one object
+//! rather than repeated.
 
 mod recorder;
 

@@ -9,14 +9,16 @@ use tracing::debug;
 use super::Event;
 use crate::{Environment, Grant, Key, KindInfo, Verb, client::Requests, environment::BusyGuard};
 
-/// The same event is not written again within this time.
-const QUIET: Duration = Duration::from_mins(5);
-/// How many events are remembered to be quiet about.
+/// An event that happens again within this time belongs to the series of the first.
+const SERIES: Duration = Duration::from_mins(6);
+/// How often the count of a series is written while it goes on.
+const COUNTED: Duration = Duration::from_mins(5);
+/// How many events are remembered.
 const REMEMBERED: usize = 1024;
 
 /// What recording events needs.
 pub(crate) fn grant() -> Grant {
-    Grant::new("events.k8s.io", "events", [Verb::Create])
+    Grant::new("events.k8s.io", "events", [Verb::Create, Verb::Patch])
 }
 
 /// The sending end: takes events without waiting.
@@ -57,6 +59,15 @@ impl Recorder {
     }
 }
 
+/// The same event, again and again.
+struct Series {
+    /// The event in the cluster.
+    key: Key,
+    count: u32,
+    last: Instant,
+    written: Instant,
+}
+
 async fn write_all(
     operator: Arc<str>,
     requests: Requests,
@@ -64,7 +75,7 @@ async fn write_all(
     mut entries: mpsc::UnboundedReceiver<Entry>,
 ) {
     let kind = kind();
-    let mut recent: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut recent: BTreeMap<String, Series> = BTreeMap::new();
     while let Some(entry) = entries.recv().await {
         let now = Instant::now();
         let Event {
@@ -74,17 +85,30 @@ async fn write_all(
             note,
         } = &entry.event;
         let identity = format!("{} {warning} {reason} {action} {note}", entry.regarding);
-        if recent
-            .get(&identity)
-            .is_some_and(|last| now.duration_since(*last) < QUIET)
-        {
-            continue;
-        }
-        if recent.len() >= REMEMBERED {
-            recent.retain(|_, last| now.duration_since(*last) < QUIET);
-        }
-        if recent.len() < REMEMBERED {
-            recent.insert(identity, now);
+        recent.retain(|_, series| now.duration_since(series.last) < SERIES);
+        if let Some(series) = recent.get_mut(&identity) {
+            series.count += 1;
+            series.last = now;
+            // The second says that it is a series; then the count is brought up to date at times.
+            if series.count > 2 && now.duration_since(series.written) < COUNTED {
+                continue;
+            }
+            series.written = now;
+            let count = json!({"series": {
+                "count": series.count,
+                "lastObservedTime": environment.clock.micro_time(),
+            }});
+            match requests.merge(&kind, &series.key, None, &count).await {
+                Ok(_) => continue,
+                // Events do not live for ever: then it is told anew.
+                Err(error) if error.is_not_found() => {
+                    recent.remove(&identity);
+                }
+                Err(error) => {
+                    debug!(%error, "an event was not counted");
+                    continue;
+                }
+            }
         }
         let body = body(&operator, &environment, &entry);
         let namespace = body["metadata"]["namespace"].as_str().unwrap_or("default");
@@ -92,8 +116,18 @@ async fn write_all(
             namespace,
             body["metadata"]["name"].as_str().unwrap_or_default(),
         );
-        if let Err(error) = requests.create(&kind, &key, body).await {
-            debug!(%error, "an event was lost");
+        match requests.create(&kind, &key, body).await {
+            Ok(_) if recent.len() < REMEMBERED => {
+                let series = Series {
+                    key,
+                    count: 1,
+                    last: now,
+                    written: now,
+                };
+                recent.insert(identity, series);
+            }
+            Ok(_) => {}
+            Err(error) => debug!(%error, "an event was lost"),
         }
     }
 }

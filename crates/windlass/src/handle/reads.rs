@@ -53,15 +53,15 @@ impl<T: Object> Reads<T> {
 /// [`Declare::index`](crate::Declare::index). A look-up costs the same however many there are.
 pub struct Index<T> {
     store: Arc<Store>,
-    index: usize,
+    place: usize,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T: Object> Index<T> {
-    pub(crate) fn new(store: Arc<Store>, index: usize) -> Self {
+    pub(crate) fn new(store: Arc<Store>, place: usize) -> Self {
         Self {
             store,
-            index,
+            place,
             kind: PhantomData,
         }
     }
@@ -69,7 +69,7 @@ impl<T: Object> Index<T> {
     /// The objects under a value, of all namespaces, in the order of namespace and name.
     pub async fn find<K: Kind>(&self, ctx: &Context<K>, value: &str) -> Result<Vec<T>> {
         self.store.shows_writes_of(&ctx.session.writer).await?;
-        let found = self.store.indexed(self.index, value);
+        let found = self.store.indexed(self.place, value);
         found
             .iter()
             .map(|object| object.decode(&self.store.kind))

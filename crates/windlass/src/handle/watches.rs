@@ -70,7 +70,8 @@ impl Watches {
 
     /// Ends the watch, as far as the reconciled object is concerned.
     pub fn stop<K: Kind>(&self, ctx: &Context<K>, kind: &KindInfo, scope: &Scope) {
-        self.0.leave(ctx.key(), Some((kind.clone(), scope.clone())));
+        self.0
+            .leave(ctx.key(), Some(&(kind.clone(), scope.clone())));
     }
 
     pub(crate) fn connect(&self, wires: &Wires) {
@@ -101,6 +102,10 @@ impl Watches {
             let users: Arc<Mutex<BTreeSet<Key>>> = Arc::default();
             let (woken, queue) = (Arc::clone(&users), Arc::clone(queue));
             let subscription = store.subscribe(move |change| {
+                // Whoever starts it waits for the first list.
+                if change.initial {
+                    return;
+                }
                 let users = woken.lock().unwrap_or_else(PoisonError::into_inner);
                 wake(&queue, change, users.iter().cloned());
             });
@@ -128,20 +133,20 @@ impl Watches {
 
 impl Inner {
     /// A user leaves one watch, or all of them; those without users end.
-    fn leave(&self, user: &Key, which: Option<(KindInfo, Scope)>) {
+    fn leave(&self, user: &Key, which: Option<&(KindInfo, Scope)>) {
         let mut started = self.lock();
         started.retain(|name, watch| {
-            if which.as_ref().is_some_and(|which| which != name) {
+            if which.is_some_and(|which| which != name) {
                 return true;
             }
             let mut users = watch.users.lock().unwrap_or_else(PoisonError::into_inner);
             users.remove(user);
-            let used = !users.is_empty();
+            let over = users.is_empty();
             drop(users);
-            if !used {
+            if over {
                 (watch.end)();
             }
-            used
+            !over
         });
     }
 

@@ -3,6 +3,8 @@
 //! From it come the running process ([`Operator::start`], [`main`](crate::main)), the custom
 //! resource definitions, the role, and the manifests.
 
+mod debug;
+mod rights;
 mod running;
 mod task;
 
@@ -19,10 +21,15 @@ use kube::ResourceExt;
 use tracing::warn;
 use windlass_manifests::{Description, Part};
 
-use self::{running::Hooks, task::Task};
-pub use self::{running::Running, task::TaskContext};
+pub(crate) use self::running::Signals;
+use self::task::Task;
+pub use self::{
+    debug::Debug,
+    running::{Launch, Running},
+    task::TaskContext,
+};
 use crate::{
-    AnyController, AnyWebhook, Environment, Grant, Kind, KindInfo, Result, Versions,
+    AnyController, AnyWebhook, Environment, Grant, Kind, KindInfo, Metrics, Result, Versions,
     cache::Transform,
     webhook::{AnyVersions, certificate::Lives, keeper},
 };
@@ -37,6 +44,7 @@ pub struct Operator {
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
     transforms: BTreeMap<KindInfo, Transform>,
+    metrics: Metrics,
     webhooks: Vec<AnyWebhook>,
     versions: Vec<AnyVersions>,
     lives: Lives,
@@ -51,6 +59,7 @@ impl Operator {
             controllers: Vec::new(),
             tasks: Vec::new(),
             transforms: BTreeMap::new(),
+            metrics: Metrics::default(),
             webhooks: Vec::new(),
             versions: Vec::new(),
             lives: Lives::default(),
@@ -148,7 +157,8 @@ impl Operator {
             .into_iter()
             .map(|name| {
                 format!(
-                    "{name} watches every secret of the cluster: the cache holds them all, and                      the role may read them all; give the watch a scope"
+                    "{name} watches every secret of the cluster: the cache holds them all, and \
+                     the role may read them all; give the watch a scope"
                 )
             })
             .collect()
@@ -213,26 +223,29 @@ impl Operator {
         description
     }
 
-    /// Starts caches, queues, controllers and tasks on the current tokio runtime.
+    /// What it counts, over all its starts in this process.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Starts caches, queues, controllers and tasks on the current tokio runtime, alone: without
+    /// an election.
     ///
     /// May be called again, for a second start after the first was stopped or dropped.
     pub fn start(&self, client: kube::Client, environment: Environment) -> Running {
+        self.launch(client, environment, Launch::default())
+    }
+
+    /// As [`start`](Self::start), with a say in how.
+    pub fn launch(
+        &self,
+        client: kube::Client,
+        environment: Environment,
+        launch: Launch,
+    ) -> Running {
         for warning in self.warnings() {
             warn!(operator = %self.name, "{warning}");
         }
-        Running::start(
-            &self.name,
-            &self.controllers,
-            &self.tasks,
-            &self.transforms,
-            Hooks {
-                webhooks: &self.webhooks,
-                versions: &self.versions,
-                description: self.description(),
-                lives: self.lives,
-            },
-            client,
-            environment,
-        )
+        Running::start(self, client, environment, launch)
     }
 }

@@ -6,60 +6,86 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::task::{self, Task, TaskContext};
-use crate::{
-    AnyController, Environment, Error, KindInfo, Result,
-    cache::{Caches, Feeds, Transform},
-    client::{Alive, Requests},
-    controller::Shared,
-    event::Recorder,
-    webhook::{AnyVersions, AnyWebhook, Router, certificate::Lives, serving::Serving},
+use super::{
+    Operator,
+    debug::Debug,
+    task::{self, TaskContext},
 };
-use windlass_manifests::Description;
+use crate::{
+    Environment, Error, LeaderElection, Result,
+    cache::{Caches, Feeds},
+    client::{Gate, Leads, Requests, guard},
+    controller::{History, Repetitions, Shared},
+    event::Recorder,
+    leader::Elector,
+    webhook::{Router, serving::Serving},
+};
 
 /// How long a stop waits for the reconciles under way.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// How an operator is started.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// How it agrees with its other replicas on which of them writes; none if it has none.
+    pub leader_election: Option<LeaderElection>,
+    /// The API server's name in metrics.
+    pub host: String,
+}
+
+/// When a part of the operator may begin, and must end.
+#[derive(Clone)]
+pub(crate) struct Signals {
+    /// Cancelled when this replica leads.
+    pub(crate) leading: CancellationToken,
+    /// Cancelled when no new work is to be begun.
+    pub(crate) stopping: CancellationToken,
+}
 
 /// A started operator. Dropping it ends everything at once, as a crash would: not another request
 /// is sent through its handles. [`Running::stop`] lets the reconciles under way finish.
 #[must_use = "dropping a running operator ends it at once"]
 pub struct Running {
     name: Arc<str>,
-    alive: Alive,
-    stopping: CancellationToken,
+    gate: Gate,
+    signals: Signals,
+    lost: CancellationToken,
+    release: CancellationToken,
     caches: Arc<Caches>,
+    debug: Debug,
     /// Controllers and background tasks: what a stop waits for.
     work: JoinSet<()>,
     /// The event recorder: ends by itself when no work is left to report events.
     events: JoinSet<()>,
     /// Watches: what work depends on.
     feeds: Arc<Feeds>,
-}
-
-/// What an operator answers when it is asked.
-pub(super) struct Hooks<'a> {
-    pub(super) webhooks: &'a [AnyWebhook],
-    pub(super) versions: &'a [AnyVersions],
-    pub(super) description: Description,
-    pub(super) lives: Lives,
+    /// The election: goes on until all work is done.
+    election: JoinSet<()>,
 }
 
 impl Running {
     pub(super) fn start(
-        name: &Arc<str>,
-        controllers: &[AnyController],
-        tasks: &[Arc<Task>],
-        transforms: &BTreeMap<KindInfo, Transform>,
-        hooks: Hooks<'_>,
-        client: kube::Client,
+        operator: &Operator,
+        unguarded: kube::Client,
         environment: Environment,
+        launch: Launch,
     ) -> Self {
-        let alive = Alive::new();
-        let requests = Requests::new(client.clone(), Arc::clone(name), alive.clone());
-        let caches = Arc::new(Caches::new(Arc::clone(name), transforms.clone()));
+        let name = &operator.name;
+        let metrics = operator.metrics.clone();
+        let gate = Gate::new(match launch.leader_election {
+            Some(_) => Leads::No,
+            None => Leads::Always,
+        });
+        let host: Arc<str> = launch.host.into();
+        let client = guard(unguarded.clone(), gate.clone(), metrics.clone(), host);
+        let requests = Requests::new(client.clone(), Arc::clone(name));
+        let transforms: BTreeMap<_, _> = operator.transforms.clone();
+        let caches = Arc::new(Caches::new(Arc::clone(name), transforms, metrics.clone()));
+        metrics.live().add_caches(&caches);
         let feeds = Arc::new(Feeds::new(client.clone(), environment.clone()));
         let (recorder, record) =
             Recorder::new(Arc::clone(name), requests.clone(), environment.clone());
+        let history = Arc::new(History::default());
         let shared = Arc::new(Shared {
             operator: Arc::clone(name),
             requests,
@@ -67,55 +93,88 @@ impl Running {
             feeds: Arc::clone(&feeds),
             environment: environment.clone(),
             recorder,
+            metrics: metrics.clone(),
+            repetitions: Repetitions::default(),
+            history: Arc::clone(&history),
         });
-        let stopping = CancellationToken::new();
-        let serving = hooks.description.has_webhooks().then(|| {
+        let signals = Signals {
+            leading: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+        };
+        let (lost, release) = (CancellationToken::new(), CancellationToken::new());
+        let description = operator.description();
+        let serving = description.has_webhooks().then(|| {
+            let (webhooks, versions) = (&operator.webhooks, &operator.versions);
             Arc::new(Serving {
-                router: Arc::new(Router::new(hooks.webhooks, hooks.versions, &caches)),
-                description: Arc::new(hooks.description),
-                lives: hooks.lives,
+                router: Arc::new(Router::new(webhooks, versions, &caches)),
+                description: Arc::new(description),
+                lives: operator.lives,
                 caches: Arc::clone(&caches),
                 requests: shared.requests.clone(),
                 environment: environment.clone(),
-                stopping: stopping.clone(),
+                signals: signals.clone(),
             })
         });
         let keeper = serving.as_ref().and_then(Serving::keeper);
-        let (mut work, mut events) = (JoinSet::new(), JoinSet::new());
+        let (mut work, mut events, mut election) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         // Every controller has subscribed before the first watch starts.
-        let runs: Vec<_> = controllers
+        let runs: Vec<_> = operator
+            .controllers
             .iter()
             .map(|controller| controller.bind(&shared))
             .collect();
         drop(shared);
         events.spawn(record);
+        // Caches are warm before this replica leads.
         for store in caches.all() {
             feeds.start(&store);
         }
-        // Webhooks are served before anybody writes: what this operator writes may pass them.
+        // Webhooks are served before anybody writes: what this operator writes may pass them. They
+        // are asked of every replica, whichever leads.
         if let Some(serving) = serving {
             work.spawn(serving.run(keeper));
         }
+        match launch.leader_election {
+            None => signals.leading.cancel(),
+            Some(leader) => {
+                let elector = Elector {
+                    election: leader,
+                    client: unguarded,
+                    gate: gate.clone(),
+                    environment: environment.clone(),
+                    metrics: metrics.clone(),
+                    leading: signals.leading.clone(),
+                    lost: lost.clone(),
+                    release: release.clone(),
+                };
+                election.spawn(elector.run());
+            }
+        }
         for run in runs {
-            work.spawn(run(stopping.clone()));
+            work.spawn(run(signals.clone()));
         }
         let ctx = TaskContext {
             client,
             environment,
-            stopping: stopping.clone(),
+            stopping: signals.stopping.clone(),
         };
-        for task in tasks {
-            work.spawn(task::supervise(Arc::clone(task), ctx.clone()));
+        for task in &operator.tasks {
+            let leading = signals.leading.clone();
+            work.spawn(task::supervise(Arc::clone(task), ctx.clone(), leading));
         }
         info!(operator = %name, "started");
         Self {
             name: Arc::clone(name),
-            alive,
-            stopping,
+            gate,
+            signals,
+            lost,
+            release,
+            debug: Debug::new(Arc::clone(name), metrics, history),
             caches,
             work,
             events,
             feeds,
+            election,
         }
     }
 
@@ -131,25 +190,31 @@ impl Running {
         if tokio::time::timeout(limit, self.synced()).await.is_ok() {
             return Ok(());
         }
-        let stores = self.caches.all();
-        let missing = stores.iter().filter(|store| !store.is_synced());
-        let missing = missing.map(|store| {
-            let why = if store.is_missing() {
-                " (not served)"
-            } else {
-                ""
-            };
-            format!("{}{why}", store.kind)
-        });
         Err(Error::NotSynced {
-            kinds: missing.collect::<Vec<_>>().join(", "),
+            kinds: self.debug.unsynced().join(", "),
             seconds: limit.as_secs(),
         })
     }
 
-    /// Takes no new work, lets the reconciles under way finish (within 30 s), and ends.
+    /// Whether it may write: it leads, or there is no election.
+    pub fn leads(&self) -> bool {
+        self.gate.leads()
+    }
+
+    /// Ends when the lease is lost: another replica may be writing, and this one is of no more use.
+    pub async fn lost(&self) {
+        self.lost.cancelled().await;
+    }
+
+    /// What it is doing, for those who look at it from outside.
+    pub fn debug(&self) -> Debug {
+        self.debug.clone()
+    }
+
+    /// Takes no new work, lets the reconciles under way finish (within 30 s), gives the lease back,
+    /// and ends.
     pub async fn stop(mut self) {
-        self.stopping.cancel();
+        self.signals.stopping.cancel();
         let finish = async {
             while self.work.join_next().await.is_some() {}
             while self.events.join_next().await.is_some() {}
@@ -157,16 +222,23 @@ impl Running {
         if tokio::time::timeout(GRACE, finish).await.is_err() {
             warn!(operator = %self.name, "some work did not finish in time and is cut off");
         }
+        // Nothing may be written any more when another is told that it may.
+        self.work.abort_all();
+        self.release.cancel();
+        let given_back = async { while self.election.join_next().await.is_some() {} };
+        // Best effort: the lease runs out by itself.
+        let _ = tokio::time::timeout(Duration::from_secs(5), given_back).await;
         info!(operator = %self.name, "stopped");
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.alive.end();
-        self.stopping.cancel();
+        self.gate.end();
+        self.signals.stopping.cancel();
         self.work.abort_all();
         self.events.abort_all();
+        self.election.abort_all();
         self.feeds.end();
     }
 }

@@ -31,7 +31,12 @@ pub(crate) struct Task {
 }
 
 /// Runs a task, again after every failure, until it is done or the operator stops.
-pub(super) async fn supervise(task: Arc<Task>, ctx: TaskContext) {
+pub(super) async fn supervise(task: Arc<Task>, ctx: TaskContext, leading: CancellationToken) {
+    tokio::select! {
+        biased;
+        () = ctx.stopping.cancelled() => return,
+        () = leading.cancelled() => {}
+    }
     let mut delay = FIRST_DELAY;
     loop {
         let started = Instant::now();

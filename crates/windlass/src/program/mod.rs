@@ -5,6 +5,7 @@
 
 mod install;
 mod run;
+mod webhooks;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -28,7 +29,7 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the operator against the current kubeconfig, or in the cluster it is deployed to.
-    Run(Run),
+    Run(run::Run),
     /// Print every manifest: CRDs, namespace, service account, role, deployment.
     Manifests(Manifests),
     /// Install the operator's CRDs into the cluster of the current kubeconfig.
@@ -41,15 +42,6 @@ enum Command {
     Explain,
     /// Print the operator's version.
     Version,
-}
-
-#[derive(Debug, Args)]
-struct Run {
-    /// Write logs as JSON, one object per line.
-    #[arg(long)]
-    log_json: bool,
-    #[command(flatten)]
-    webhooks: run::Webhooks,
 }
 
 #[derive(Debug, Args)]
@@ -103,7 +95,7 @@ fn obey(operator: &Operator, command: Command) -> Result<()> {
     match command {
         Command::Run(options) => {
             log(options.log_json);
-            block_on(run::run(operator, &options.webhooks))
+            block_on(run::run(operator, &options))
         }
         Command::Install => block_on(install::install(operator)),
         Command::Uninstall => block_on(install::uninstall(operator)),

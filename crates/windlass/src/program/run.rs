@@ -1,89 +1,83 @@
 //! `run`: the operator as a process.
+//!
+//! In the cluster it serves probes and, to those who may, metrics; takes part in the election; and
+//! checks its own rights. On a laptop it does the same on loopback, in the clear and alone, unless
+//! told otherwise.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket},
-    path::PathBuf,
-};
+use std::net::SocketAddr;
 
 use clap::Args;
 use kube::{Client, Config};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::info;
+use tracing::{error, info, warn};
 
-use crate::{Certificates, Environment, Error, Operator, Result, WebhookServing};
+use super::webhooks::Webhooks;
+use crate::{
+    Environment, Error, Launch, LeaderElection, Operator, Result, Running,
+    serve::{Endpoint, Readers},
+};
 
-/// How webhooks are served.
 #[derive(Debug, Args)]
-pub(super) struct Webhooks {
-    /// A folder with tls.crt and tls.key (and ca.crt) to serve webhooks with, instead of a
-    /// certificate of the operator's own.
-    #[arg(long, value_name = "FOLDER")]
-    webhook_certificates: Option<PathBuf>,
-    /// The name or address by which the API server reaches this machine, when the operator runs
-    /// outside the cluster; found out unless told.
-    #[arg(long, value_name = "HOST")]
-    webhook_host: Option<String>,
-}
-
-impl Webhooks {
-    /// Inside a cluster behind the Service of the manifests, elsewhere by a URL.
-    fn serving(&self, config: &Config) -> WebhookServing {
-        if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
-            let host = self.webhook_host.clone();
-            let host = host.unwrap_or_else(|| own_address(config).to_string());
-            let any = if host == Ipv4Addr::LOCALHOST.to_string() {
-                Ipv4Addr::LOCALHOST
-            } else {
-                Ipv4Addr::UNSPECIFIED
-            };
-            return WebhookServing::Url {
-                listen: SocketAddr::from((any, 0)),
-                host,
-            };
-        }
-        let mut serving = WebhookServing::default();
-        if let (Some(folder), WebhookServing::Service { certificates, .. }) =
-            (&self.webhook_certificates, &mut serving)
-        {
-            *certificates = Certificates::Folder(folder.clone());
-        }
-        serving
-    }
-}
-
-/// The address of this machine on the way to the API server: no packet is sent to find it out.
-fn own_address(config: &Config) -> IpAddr {
-    let find = || -> Option<IpAddr> {
-        let host = config.cluster_url.host()?.trim_matches(['[', ']']);
-        let port = config.cluster_url.port_u16().unwrap_or(443);
-        let there = (host, port).to_socket_addrs().ok()?.next()?;
-        let any: SocketAddr = if there.is_ipv4() {
-            (Ipv4Addr::UNSPECIFIED, 0).into()
-        } else {
-            (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
-        };
-        let socket = UdpSocket::bind(any).ok()?;
-        socket.connect(there).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    find().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+pub(super) struct Run {
+    /// Write logs as JSON, one object per line.
+    #[arg(long)]
+    pub(super) log_json: bool,
+    /// Let one of several replicas write; the others stand by. On in a cluster, off elsewhere.
+    #[arg(long, num_args = 0..=1, default_missing_value = "true")]
+    leader_elect: Option<bool>,
+    /// The namespace of the lease; the operator's own unless told.
+    #[arg(long)]
+    leader_election_namespace: Option<String>,
+    /// Where metrics are served: over TLS to those who may read them in a cluster (0.0.0.0:8443),
+    /// on a free port of loopback elsewhere; `0` turns them off.
+    #[arg(long)]
+    metrics_bind_address: Option<String>,
+    /// Where probes are answered: 0.0.0.0:8081 in a cluster, a free port of loopback elsewhere;
+    /// `0` turns them off.
+    #[arg(long)]
+    health_probe_bind_address: Option<String>,
+    #[command(flatten)]
+    webhooks: Webhooks,
 }
 
 /// Runs until SIGTERM or SIGINT, then stops gracefully; a second signal ends it at once.
-pub(super) async fn run(operator: &Operator, webhooks: &Webhooks) -> Result<()> {
+pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
     let listen = |kind| signal(kind).map_err(Error::other);
     let mut terminate: Signal = listen(SignalKind::terminate())?;
     let mut interrupt: Signal = listen(SignalKind::interrupt())?;
+    let in_cluster = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let config = Config::infer().await.map_err(Error::other)?;
+    let host = config.cluster_url.host().unwrap_or_default().to_owned();
     let environment = Environment {
-        webhooks: webhooks.serving(&config),
+        webhooks: options.webhooks.serving(&config, in_cluster),
         ..Environment::default()
     };
-    let running = operator.start(Client::try_from(config)?, environment);
-    tokio::select! {
-        biased;
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    let client = Client::try_from(config)?;
+    let leader_election = options.leader_elect.unwrap_or(in_cluster).then(|| {
+        let namespace = options.leader_election_namespace.clone();
+        let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+        LeaderElection::new(namespace, operator.name(), identity(&environment))
+    });
+    let launch = Launch {
+        leader_election,
+        host,
+    };
+    // Caches fill while the servers start; nobody is told "ready" before they have.
+    let running = operator.launch(client.clone(), environment, launch);
+    let _endpoints = endpoints(&running, &client, options, in_cluster).await?;
+    let check = check_rights(operator, &client);
+    tokio::pin!(check);
+    let mut checked = false;
+    loop {
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            () = running.lost() => {
+                return Err(Error::other("lost the lease; another replica may lead now"));
+            }
+            () = &mut check, if !checked => checked = true,
+        }
     }
     info!("stopping; a second signal ends it at once");
     tokio::select! {
@@ -93,4 +87,71 @@ pub(super) async fn run(operator: &Operator, webhooks: &Webhooks) -> Result<()> 
         () = running.stop() => {}
     }
     Ok(())
+}
+
+async fn endpoints(
+    running: &Running,
+    client: &Client,
+    options: &Run,
+    in_cluster: bool,
+) -> Result<Vec<Endpoint>> {
+    let place = |given: Option<&str>, port: u16| -> Result<Option<SocketAddr>> {
+        match given {
+            Some("0") => Ok(None),
+            Some(address) => {
+                // Go's form for every interface is a port after a colon.
+                let address = match address.strip_prefix(':') {
+                    Some(port) => format!("0.0.0.0:{port}"),
+                    None => address.to_owned(),
+                };
+                let parsed = address.parse();
+                parsed
+                    .map(Some)
+                    .map_err(|_| Error::other(format!("{address} is not an address to listen on")))
+            }
+            None if in_cluster => Ok(Some(([0, 0, 0, 0], port).into())),
+            None => Ok(Some(([127, 0, 0, 1], 0).into())),
+        }
+    };
+    let mut endpoints = Vec::new();
+    if let Some(address) = place(options.health_probe_bind_address.as_deref(), 8081)? {
+        let probes = Endpoint::probes(address, running.debug()).await?;
+        info!(address = %probes.address(), "answering /healthz and /readyz");
+        endpoints.push(probes);
+    }
+    if let Some(address) = place(options.metrics_bind_address.as_deref(), 8443)? {
+        let loopback = address.ip().is_loopback();
+        let readers = if loopback {
+            Readers::Anybody
+        } else {
+            Readers::Reviewed(client.clone())
+        };
+        let metrics = Endpoint::metrics(address, running.debug(), readers).await?;
+        let scheme = if loopback { "http" } else { "https" };
+        info!(
+            "serving {scheme}://{}/metrics and /debug/windlass",
+            metrics.address()
+        );
+        endpoints.push(metrics);
+    }
+    Ok(endpoints)
+}
+
+/// Names everything the operator may not do but needs to, at once.
+async fn check_rights(operator: &Operator, client: &Client) {
+    match operator.missing_rights(client).await {
+        Ok(missing) if missing.is_empty() => {}
+        Ok(missing) => error!(
+            "the API server does not allow this operator to {}; apply the role that `{} rbac` prints",
+            missing.join(", "),
+            operator.name()
+        ),
+        Err(error) => warn!(%error, "cannot check what this operator may do"),
+    }
+}
+
+/// Which replica this is: the pod's name, and something that a restart changes.
+fn identity(environment: &Environment) -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".to_owned());
+    format!("{host}_{}", environment.random.suffix(10))
 }

@@ -71,6 +71,8 @@ struct Item {
     wake: Option<Wake>,
     failures: u32,
     causes: Causes,
+    /// Since when it is in its stage.
+    since: Option<Instant>,
     /// Held while the key is ready or running.
     busy: Option<BusyGuard>,
 }
@@ -93,13 +95,21 @@ struct Wake {
     _due: Option<DueGuard>,
 }
 
+/// A key to be run.
+pub(crate) struct Taken {
+    pub(crate) key: Key,
+    pub(crate) causes: Causes,
+    pub(crate) waited: Duration,
+}
+
 /// How many keys are where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) high: usize,
     pub(crate) low: usize,
     pub(crate) delayed: usize,
-    pub(crate) running: usize,
+    /// How long each key that runs has been running.
+    pub(crate) ages: Vec<Duration>,
     /// Keys that failed, and how often in a row.
     pub(crate) failing: Vec<(Key, u32)>,
 }
@@ -116,7 +126,7 @@ impl Core {
             rate,
             bucket: Bucket::default(),
             favoured: 0,
-            dormant: false,
+            dormant: true,
         }
     }
 
@@ -134,10 +144,13 @@ impl Core {
     }
 
     /// Adds a key to the line; one that waits already keeps its place or moves to the better line.
-    pub(crate) fn add(&mut self, key: Key, priority: Priority, cause: Cause) {
+    pub(crate) fn add(&mut self, key: Key, priority: Priority, cause: Cause, now: Instant) {
         let ticket = self.ticket();
         let item = self.items.entry(key.clone()).or_default();
         item.causes.push(cause);
+        if item.stage == Stage::Idle {
+            item.since = Some(now);
+        }
         match &mut item.stage {
             Stage::Running { again } => {
                 *again = Some(again.map_or(priority, |already| already.min(priority)));
@@ -161,7 +174,7 @@ impl Core {
 
     /// Takes the next key to run, if there is one. It is not handed out again before
     /// [`finish`](Self::finish).
-    pub(crate) fn next(&mut self, now: Instant) -> Option<(Key, Causes)> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Taken> {
         self.wake(now);
         let key = self.pick()?;
         let item = self.items.get_mut(&key)?;
@@ -169,7 +182,12 @@ impl Core {
         if let Some(wake) = item.wake.take() {
             self.wakes.remove(&(wake.at, wake.ticket));
         }
-        Some((key, std::mem::take(&mut item.causes)))
+        let since = item.since.replace(now).unwrap_or(now);
+        Some(Taken {
+            key,
+            causes: std::mem::take(&mut item.causes),
+            waited: now.saturating_duration_since(since),
+        })
     }
 
     fn pick(&mut self) -> Option<Key> {
@@ -185,15 +203,16 @@ impl Core {
         self.ready.remove(&place)
     }
 
-    /// A run is over.
-    pub(crate) fn finish(&mut self, key: &Key, outcome: Outcome, now: Instant) {
+    /// A run is over; answers how long it took.
+    pub(crate) fn finish(&mut self, key: &Key, outcome: Outcome, now: Instant) -> Duration {
         let ticket = self.ticket();
         let Some(item) = self.items.get_mut(key) else {
-            return;
+            return Duration::ZERO;
         };
         let Stage::Running { again } = item.stage else {
-            return;
+            return Duration::ZERO;
         };
+        let took = now.saturating_duration_since(item.since.take().unwrap_or(now));
         item.stage = Stage::Idle;
         item.busy = None;
         let wake = match outcome {
@@ -232,17 +251,18 @@ impl Core {
         match again {
             Some(priority) => {
                 let item_causes = std::mem::take(&mut item.causes);
-                self.add_again(key, priority, item_causes);
+                self.add_again(key, priority, item_causes, now);
             }
             None if item.wake.is_none() && item.failures == 0 => {
                 self.items.remove(key);
             }
             None => {}
         }
+        took
     }
 
     /// What waits and runs, for a person and for metrics.
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
         let mut snapshot = Snapshot::default();
         for (priority, _) in self.ready.keys() {
             match priority {
@@ -252,7 +272,10 @@ impl Core {
         }
         snapshot.delayed = self.wakes.len();
         let running = |item: &&Item| matches!(item.stage, Stage::Running { .. });
-        snapshot.running = self.items.values().filter(running).count();
+        let running = self.items.values().filter(running);
+        snapshot.ages = running
+            .filter_map(|item| Some(now.saturating_duration_since(item.since?)))
+            .collect();
         let failing = self.items.iter().filter(|(_, item)| item.failures > 0);
         snapshot.failing = failing
             .map(|(key, item)| (key.clone(), item.failures))
@@ -265,10 +288,10 @@ impl Core {
         self.wakes.keys().next().map(|(at, _)| *at)
     }
 
-    fn add_again(&mut self, key: &Key, priority: Priority, causes: Causes) {
+    fn add_again(&mut self, key: &Key, priority: Priority, causes: Causes, now: Instant) {
         let mut causes = causes.into_iter();
         if let Some(first) = causes.next() {
-            self.add(key.clone(), priority, first);
+            self.add(key.clone(), priority, first, now);
         }
         if let Some(item) = self.items.get_mut(key) {
             item.causes.extend(causes);
@@ -285,7 +308,7 @@ impl Core {
             // The guard of a retry is dropped after the key is ready, so that the work is never
             // unaccounted for.
             if let Some(wake) = self.items.get_mut(&key).and_then(|item| item.wake.take()) {
-                self.add(key, Priority::High, wake.cause.clone());
+                self.add(key, Priority::High, wake.cause.clone(), now);
             }
         }
     }

@@ -18,24 +18,27 @@ pub(crate) use self::{
     core::{Outcome, Priority, Snapshot},
     rate::Rate,
 };
-use crate::{Key, environment::Activity};
+use crate::{Key, environment::Activity, metrics::QueueMetrics};
 
 /// A queue of keys, shared by those who add and the controller that takes.
 pub(crate) struct Queue {
     core: Mutex<Core>,
     added: Notify,
+    metrics: QueueMetrics,
 }
 
 impl Queue {
-    pub(crate) fn new(name: &str, activity: Activity, rate: Rate) -> Self {
+    pub(crate) fn new(name: &str, activity: Activity, rate: Rate, metrics: QueueMetrics) -> Self {
         Self {
             core: Mutex::new(Core::new(name, activity, rate)),
             added: Notify::new(),
+            metrics,
         }
     }
 
     pub(crate) fn add(&self, key: Key, priority: Priority, cause: Cause) {
-        self.lock().add(key, priority, cause);
+        self.metrics.adds.inc();
+        self.lock().add(key, priority, cause, Instant::now());
         self.added.notify_one();
     }
 
@@ -44,8 +47,9 @@ impl Queue {
         loop {
             let wake = {
                 let mut core = self.lock();
-                if let Some(next) = core.next(Instant::now()) {
-                    return next;
+                if let Some(taken) = core.next(Instant::now()) {
+                    self.metrics.latency.observe(taken.waited.as_secs_f64());
+                    return (taken.key, taken.causes);
                 }
                 core.next_wake()
             };
@@ -62,7 +66,11 @@ impl Queue {
     }
 
     pub(crate) fn finish(&self, key: &Key, outcome: Outcome) {
-        self.lock().finish(key, outcome, Instant::now());
+        if outcome != Outcome::Settled {
+            self.metrics.retries.inc();
+        }
+        let took = self.lock().finish(key, outcome, Instant::now());
+        self.metrics.work.observe(took.as_secs_f64());
         self.added.notify_one();
     }
 
@@ -72,7 +80,7 @@ impl Queue {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.lock().snapshot()
+        self.lock().snapshot(Instant::now())
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {

@@ -151,6 +151,7 @@ impl AnyWebhook {
         let caches = Arc::new(Caches::new(
             "description".into(),
             std::collections::BTreeMap::new(),
+            crate::Metrics::default(),
         ));
         let mut declare = DeclareWebhook::new(caches);
         for role in &self.roles {

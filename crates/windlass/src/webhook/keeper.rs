@@ -1,8 +1,8 @@
 //! [`Keeper`]: keeps the certificate current, and everybody's trust in it.
 //!
 //! It is woken by every change of the Secret, of the configurations and of the definitions, and
-//! when something is due. Writes name the version they are made from, so that every replica may
-//! do this at once: one succeeds, the others see it.
+//! when something is due. The replica that leads writes; the others show what it has written.
+//! Writes name the version they are made from, so that two that believe to lead do no harm.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -153,10 +153,13 @@ impl Keeper {
                 }
             };
             busy.take();
+            let leading = &self.serving.signals.leading;
+            let stands_by = !leading.is_cancelled();
             // A renewal in two months is nothing that anybody waits for.
             tokio::select! {
                 biased;
                 () = self.woken.notified() => {}
+                () = leading.cancelled(), if stands_by => {}
                 () = tokio::time::sleep(wait) => {}
             }
             busy = Some(activity.busy("webhook certificate"));
@@ -229,6 +232,10 @@ impl Keeper {
                 kept
             }
         };
+        if !self.leads() {
+            // Whoever leads writes it, and the watch tells of it.
+            return Ok(Duration::MAX);
+        }
         info!(secret = %key, ?due, "writing the webhook certificate");
         let mut secret = secret;
         secret["data"] = made.write();
@@ -236,6 +243,11 @@ impl Keeper {
         requests.replace(&store.kind, key, None, secret).await?;
         // The watch tells of it, and wakes us.
         Ok(RETRY)
+    }
+
+    /// Whether this replica may write.
+    fn leads(&self) -> bool {
+        self.serving.signals.leading.is_cancelled()
     }
 
     /// Makes everybody trust the bundle; tells whether they did already.
@@ -251,6 +263,9 @@ impl Keeper {
             let mut object = object.value();
             if trust(&mut object, &bundle) {
                 trusted = false;
+                if !self.leads() {
+                    continue;
+                }
                 info!(kind = %store.kind, name = %key, "telling whom to trust");
                 let requests = &self.serving.requests;
                 requests.replace(&store.kind, key, None, object).await?;

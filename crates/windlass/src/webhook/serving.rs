@@ -7,7 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use windlass_manifests::{Description, webhook};
 
@@ -18,7 +17,7 @@ use super::{
     local,
     server::{self, Shown},
 };
-use crate::{Environment, Result, cache::Caches, client::Requests};
+use crate::{Environment, Result, cache::Caches, client::Requests, operator::Signals};
 
 /// How the API server reaches an operator's webhooks.
 #[derive(Clone, Debug)]
@@ -110,7 +109,7 @@ pub(crate) struct Serving {
     pub(crate) caches: Arc<Caches>,
     pub(crate) requests: Requests,
     pub(crate) environment: Environment,
-    pub(crate) stopping: CancellationToken,
+    pub(crate) signals: Signals,
 }
 
 impl Serving {
@@ -141,17 +140,14 @@ impl Serving {
 
     /// Serves until the operator stops.
     pub(crate) async fn run(self: Arc<Self>, keeper: Option<Keeper>) {
-        let stopping = self.stopping.clone();
-        if let Err(error) = self.serve(keeper, &stopping).await {
+        let signals = self.signals.clone();
+        if let Err(error) = self.serve(keeper, &signals).await {
             warn!(%error, "webhooks are not served");
         }
     }
 
-    async fn serve(
-        self: Arc<Self>,
-        keeper: Option<Keeper>,
-        stopping: &CancellationToken,
-    ) -> Result<()> {
+    async fn serve(self: Arc<Self>, keeper: Option<Keeper>, signals: &Signals) -> Result<()> {
+        let stopping = &signals.stopping;
         let shown = Arc::new(Shown::default());
         let router = Arc::clone(&self.router);
         let keep = async {
@@ -202,7 +198,7 @@ impl Serving {
                 let serving = server::serve(listener, router, Arc::clone(&shown));
                 tokio::select! {
                     biased;
-                    () = registered(&registration, stopping) => {}
+                    () = registered(&registration, signals) => {}
                     () = serving => {}
                 }
             }
@@ -211,12 +207,17 @@ impl Serving {
     }
 }
 
-/// Registers, waits for the end, and takes the registration off again.
-async fn registered(registration: &local::Registration<'_>, stopping: &CancellationToken) {
+/// Registers once this replica may write, waits for the end, and takes the registration off again.
+async fn registered(registration: &local::Registration<'_>, signals: &Signals) {
+    tokio::select! {
+        biased;
+        () = signals.stopping.cancelled() => return,
+        () = signals.leading.cancelled() => {}
+    }
     if let Err(error) = registration.add().await {
         warn!(%error, "the API server does not know of this operator's webhooks");
     }
-    stopping.cancelled().await;
+    signals.stopping.cancelled().await;
     if let Err(error) = registration.remove().await {
         warn!(%error, "the API server still knows of this operator's webhooks");
     }

@@ -161,6 +161,11 @@ impl Rbac {
         Self(RwLock::new(policy))
     }
 
+    /// Forgets what it knew for what `policy` says.
+    pub(crate) fn replace(&self, policy: Policy) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Policy> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -28,7 +28,7 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Answer> {
     if call.request.verb != Verb::Create {
         return Err(ApiError::method_not_allowed());
     }
-    let (mut review, warnings) = call.decode()?;
+    let mut review = call.decode()?;
     call.record_new(&mut review, None);
     let answer = match call.resource.kind.as_str() {
         "SelfSubjectReview" => whoami::answer(call, &review),
@@ -36,9 +36,7 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Answer> {
         "SelfSubjectRulesReview" => rules::answer(call, &review)?,
         _ => access::answer(call, review)?,
     };
-    let mut answer = Answer::value(answer).with_code(StatusCode::CREATED);
-    answer.warnings = warnings;
-    Ok(answer)
+    Ok(Answer::value(answer).with_code(StatusCode::CREATED))
 }
 
 /// A user as reviews show it.

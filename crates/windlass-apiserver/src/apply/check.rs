@@ -1,0 +1,141 @@
+//! Whether a configuration has the form its type asks for.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::typed::item_element;
+use crate::go;
+use crate::types::{ListKind, Scalar, Type};
+
+/// Says where a value has not the form of its type, in the words of Kubernetes' structured merge.
+pub(crate) fn check(value: &Value, ty: &Type) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    check_at(value, ty, "", &mut wrong);
+    match wrong.as_slice() {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        many => Err(format!("errors:\n  {}", many.join("\n  "))),
+    }
+}
+
+fn check_at(value: &Value, ty: &Type, path: &str, wrong: &mut Vec<String>) {
+    let mut refuse = |why: String| {
+        wrong.push(if path.is_empty() {
+            why
+        } else {
+            format!("{path}: {why}")
+        });
+    };
+    match (value, ty.resolve()) {
+        (Value::Null, _) | (_, Type::Any | Type::Named(_)) => {}
+        (Value::Object(map), Type::Struct { fields, open, .. }) => {
+            for (key, value) in map {
+                let below = format!("{path}.{key}");
+                match fields.get(key) {
+                    Some(field) => check_at(value, &field.ty, &below, wrong),
+                    None if *open => {}
+                    None => {
+                        // Nothing after it is looked at.
+                        wrong.push(format!("{below}: field not declared in schema"));
+                        return;
+                    }
+                }
+            }
+        }
+        (Value::Object(map), Type::Map { value: ty, .. }) => {
+            for (key, value) in map {
+                check_at(value, ty, &format!("{path}.{key}"), wrong);
+            }
+        }
+        (Value::Array(items), Type::List { item, kind }) => {
+            let mut seen = BTreeSet::new();
+            for (index, value) in items.iter().enumerate() {
+                if let Err(why) = check_element(value, kind, item) {
+                    wrong.push(format!("{path}: element {index}: {why}"));
+                    return;
+                }
+                let element = item_element(value, ty, index);
+                if *kind != ListKind::Atomic && !seen.insert(element.clone()) {
+                    wrong.push(format!("{path}: duplicate entries for key {element}"));
+                }
+                check_at(value, item, &format!("{path}{element}"), wrong);
+            }
+        }
+        (_, Type::Struct { .. } | Type::Map { .. }) => {
+            refuse(format!("expected map, got &{{{}}}", go::plus_v(value)));
+        }
+        (_, Type::List { .. }) => refuse(format!("expected list, got &{{{}}}", go::plus_v(value))),
+        (_, Type::Scalar(scalar)) => {
+            if let Some(why) = misfit(value, *scalar) {
+                refuse(why);
+            }
+        }
+    }
+}
+
+/// Whether an element can be told from the others of its list.
+fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), String> {
+    match (kind, element) {
+        (ListKind::Atomic, _) => Ok(()),
+        (ListKind::Set, Value::Object(_)) => {
+            Err("associative list without keys has an element that's a map type".into())
+        }
+        (ListKind::Set, Value::Array(_)) => {
+            Err("not supported: associative list with lists as elements".into())
+        }
+        (ListKind::Set, Value::Null) => {
+            Err("associative list without keys has an element that's an explicit null".into())
+        }
+        (ListKind::Set, _) => Ok(()),
+        (ListKind::Map(keys), Value::Object(map)) => {
+            let known = |key: &String| {
+                map.contains_key(key)
+                    || item.field(key).is_some_and(|field| field.default.is_some())
+            };
+            // A key of a built-in type that is not given is its zero.
+            if keys.iter().any(known) || matches!(item, Type::Named(_)) {
+                return Ok(());
+            }
+            let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
+            Err(format!(
+                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                keys.join(" ")
+            ))
+        }
+        (ListKind::Map(_), Value::Null) => {
+            Err("associative list with keys may not have a null element".into())
+        }
+        (ListKind::Map(_), _) => {
+            Err("associative list with keys may not have non-map elements".into())
+        }
+    }
+}
+
+fn misfit(value: &Value, scalar: Scalar) -> Option<String> {
+    match scalar {
+        Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime => (!value.is_string())
+            .then(|| {
+                let shown = go::sharp_v(value);
+                format!("expected string, got &value.valueUnstructured{{Value:{shown}}}")
+            }),
+        Scalar::Int32 | Scalar::Integer | Scalar::Number => (!value.is_number())
+            .then(|| format!("expected numeric (int or float), got {}", go_type(value))),
+        Scalar::Boolean => (!value.is_boolean())
+            .then(|| format!("expected boolean, got &{{{}}}", go::plus_v(value))),
+        Scalar::IntOrString | Scalar::Quantity => (value.is_object() || value.is_array())
+            .then(|| format!("expected any scalar, got &{{{}}}", go::plus_v(value))),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}

@@ -1,0 +1,118 @@
+//! What the server makes of pods before it stores them.
+
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::object::set_meta;
+use crate::quantity::Quantity;
+
+/// A new pod waits, is of a class of service, and may be held back by gates.
+pub(super) fn prepare_create(pod: &mut Value, clock: &Clock) {
+    let class = qos_class(pod);
+    pod["status"] = json!({"phase": "Pending", "qosClass": class});
+    drop_disabled(pod);
+    let gates = pod["spec"]["schedulingGates"].as_array();
+    if gates.is_some_and(|gates| !gates.is_empty()) {
+        pod["status"]["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": null,
+            "lastTransitionTime": clock.now_seconds(),
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
+}
+
+/// Fields whose feature is off by default are not kept.
+pub(super) fn drop_disabled(pod: &mut Value) {
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let Some(container) = container.as_object_mut() else {
+                continue;
+            };
+            if let Some(lifecycle) = container
+                .get_mut("lifecycle")
+                .and_then(Value::as_object_mut)
+            {
+                lifecycle.remove("stopSignal");
+                if lifecycle.is_empty() {
+                    container.remove("lifecycle");
+                }
+            }
+        }
+    }
+}
+
+/// Through a subresource only one thing changes.
+pub(super) fn keep_all_but(new: &mut Value, old: &Value, subresource: &str) {
+    let mut kept = old.clone();
+    for field in ["managedFields", "resourceVersion"] {
+        set_meta(&mut kept, field, new["metadata"].get(field).cloned());
+    }
+    if subresource == "ephemeralcontainers" {
+        set_or_remove(&mut kept["spec"], &new["spec"], "ephemeralContainers");
+    } else {
+        let list = |pod: &Value, name: &str| pod["spec"][name].as_array().map_or(0, Vec::len);
+        for name in ["containers", "initContainers"] {
+            if list(new, name) != list(old, name) {
+                // Said to be wrong later.
+                kept["spec"][name] = new["spec"][name].clone();
+                continue;
+            }
+            let containers = kept["spec"].get_mut(name).and_then(Value::as_array_mut);
+            for (index, container) in containers.into_iter().flatten().enumerate() {
+                let wanted = &new["spec"][name][index];
+                if wanted["name"] == container["name"] {
+                    set_or_remove(container, wanted, "resources");
+                    set_or_remove(container, wanted, "resizePolicy");
+                }
+            }
+        }
+    }
+    *new = kept;
+}
+
+fn set_or_remove(to: &mut Value, from: &Value, field: &str) {
+    if let Some(map) = to.as_object_mut() {
+        match from.get(field) {
+            Some(value) => map.insert(field.to_owned(), value.clone()),
+            None => map.remove(field),
+        };
+    }
+}
+
+/// `BestEffort`, Burstable or Guaranteed: from the resources of the pod, or else of its
+/// containers. Asking for nothing of something is not asking for it.
+pub(crate) fn qos_class(pod: &Value) -> &'static str {
+    let spec = &pod["spec"];
+    let of_pod = spec["resources"]
+        .as_object()
+        .is_some_and(|own| !own.is_empty());
+    let parts: Vec<&Value> = if of_pod {
+        vec![spec]
+    } else {
+        ["containers", "initContainers"]
+            .iter()
+            .flat_map(|list| spec[*list].as_array().into_iter().flatten())
+            .collect()
+    };
+    let (mut any, mut all) = (false, true);
+    for part in parts {
+        let amount = |kind: &str, name: &str| {
+            let text = part["resources"][kind][name].as_str()?;
+            Quantity::parse(text).filter(|amount| !amount.is_zero())
+        };
+        for name in ["cpu", "memory"] {
+            let (asked, most) = (amount("requests", name), amount("limits", name));
+            any |= asked.is_some() || most.is_some();
+            all &= most.is_some() && asked == most;
+        }
+    }
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}

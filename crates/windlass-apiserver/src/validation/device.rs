@@ -1,0 +1,239 @@
+//! The kinds of `resource.k8s.io`, but for what their expressions mean.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::place::{At, IMMUTABLE, immutable};
+use crate::names;
+use crate::status::{Cause, field};
+
+const NODE_CHOICES: &[&str] = &[
+    "nodeName",
+    "nodeSelector",
+    "allNodes",
+    "perDeviceNodeSelection",
+];
+
+pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
+    let spec = At::root(class).get("spec");
+    check_selectors(&spec.get("selectors"), causes);
+    for config in spec.get("config").items() {
+        check_config(&config, causes);
+    }
+}
+
+fn check_selectors(selectors: &At<'_>, causes: &mut Vec<Cause>) {
+    for selector in selectors.items() {
+        let cel = selector.get("cel");
+        if !cel.is_set() {
+            causes.push(cel.required(""));
+        }
+    }
+}
+
+fn check_config(config: &At<'_>, causes: &mut Vec<Cause>) {
+    let opaque = config.get("opaque");
+    if !opaque.is_set() {
+        causes.push(opaque.required(""));
+        return;
+    }
+    opaque.get("driver").name(names::subdomain_errors, causes);
+    let parameters = opaque.get("parameters");
+    if !parameters.is_set() {
+        causes.push(parameters.required(""));
+    }
+}
+
+pub(super) fn check_claim(claim: &Value, causes: &mut Vec<Cause>) {
+    check_devices(&At::root(claim).get("spec").get("devices"), causes);
+}
+
+pub(super) fn check_template(template: &Value, causes: &mut Vec<Cause>) {
+    let spec = At::root(template).get("spec").get("spec");
+    check_devices(&spec.get("devices"), causes);
+}
+
+fn check_devices(devices: &At<'_>, causes: &mut Vec<Cause>) {
+    let mut known = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for request in devices.get("requests").items() {
+        let name = request.get("name");
+        name.each(names::label_errors, causes);
+        let (exact, first) = (request.get("exactly"), request.get("firstAvailable"));
+        match (exact.is_set(), first.len() > 0) {
+            (true, false) => check_request(&exact, causes),
+            (false, true) => {
+                for choice in first.items() {
+                    choice.get("name").each(names::label_errors, causes);
+                    check_request(&choice, causes);
+                    known.insert(format!("{}/{}", name.text(), choice.get("name").text()));
+                }
+            }
+            (false, false) => causes.push(request.required(
+                "exactly one of `exactly` or `firstAvailable` is required",
+            )),
+            (true, true) => causes.push(request.invalid(
+                "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
+            )),
+        }
+        known.insert(name.text().to_owned());
+        if !seen.insert(name.text()) {
+            causes.push(field::duplicate(request.path, &name.text().into()));
+        }
+    }
+    for constraint in devices.get("constraints").items() {
+        check_names(&constraint.get("requests"), &known, causes);
+        let (same, distinct) = (
+            constraint.get("matchAttribute"),
+            constraint.get("distinctAttribute"),
+        );
+        if same.is_set() == distinct.is_set() {
+            causes.push(constraint.required(
+                "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set",
+            ));
+        }
+    }
+    for config in devices.get("config").items() {
+        check_names(&config.get("requests"), &known, causes);
+        check_config(&config, causes);
+    }
+}
+
+fn check_names(requests: &At<'_>, known: &BTreeSet<String>, causes: &mut Vec<Cause>) {
+    for name in requests.items().filter(|name| !known.contains(name.text())) {
+        causes.push(name.invalid(
+            "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'",
+        ));
+    }
+}
+
+fn check_request(request: &At<'_>, causes: &mut Vec<Cause>) {
+    request
+        .get("deviceClassName")
+        .name(names::subdomain_errors, causes);
+    check_selectors(&request.get("selectors"), causes);
+    let (mode, count) = (request.get("allocationMode"), request.get("count"));
+    match mode.text() {
+        "All" => {
+            if !count.is_zero() {
+                let why = "must not be specified when allocationMode is 'All'";
+                causes.push(count.invalid(why));
+            }
+        }
+        "ExactCount" | "" => {
+            if count.int() <= 0 && count.is_set() {
+                causes.push(count.invalid("must be greater than zero"));
+            }
+        }
+        _ => causes.push(mode.unsupported(&["All", "ExactCount"])),
+    }
+}
+
+/// A claim says once what it wants.
+pub(super) fn check_spec_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    if new["spec"] != old["spec"] {
+        causes.push(field::invalid_shown(
+            "spec",
+            &shown(&new["spec"]),
+            IMMUTABLE,
+        ));
+    }
+}
+
+/// As the Go struct shows it, as far down as names of fields go.
+fn shown(spec: &Value) -> String {
+    if spec["spec"].is_object() {
+        return format!("{{\"Spec\":{}}}", shown(&spec["spec"]));
+    }
+    let devices = &spec["devices"];
+    format!(
+        "{{\"Devices\":{{\"Requests\":{},\"Constraints\":{},\"Config\":{}}}}}",
+        devices["requests"], devices["constraints"], devices["config"]
+    )
+}
+
+pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
+    let spec = At::root(slice).get("spec");
+    spec.get("driver").name(names::subdomain_errors, causes);
+    let pool = spec.get("pool");
+    let name = pool.get("name");
+    if name.text().is_empty() {
+        causes.push(name.required(""));
+    } else {
+        for part in name.text().split('/') {
+            for why in names::subdomain_errors(part) {
+                causes.push(name.invalid(&why));
+            }
+        }
+    }
+    let count = pool.get("resourceSliceCount");
+    if count.int() <= 0 {
+        causes.push(count.invalid_int("must be greater than zero"));
+    }
+    let generation = pool.get("generation");
+    if generation.int() < 0 {
+        causes.push(generation.invalid("must be greater than or equal to zero"));
+    }
+    let chosen = NODE_CHOICES.iter().filter(|part| !spec.get(part).is_zero());
+    match chosen.count() {
+        0 => causes.push(spec.required(
+            "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+        )),
+        1 => {}
+        _ => causes.push(field::invalid_shown(
+            "spec",
+            "\"{nodeName, nodeSelector, allNodes}\"",
+            "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields are set",
+        )),
+    }
+    let mut seen = BTreeSet::new();
+    for device in spec.get("devices").items() {
+        let name = device.get("name");
+        name.each(names::label_errors, causes);
+        check_attributes(&device.get("attributes"), causes);
+        if !seen.insert(name.text()) {
+            causes.push(field::duplicate(device.path, &name.text().into()));
+        }
+    }
+}
+
+/// An attribute has one value.
+fn check_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
+    let why = "exactly one value must be specified";
+    for key in attributes.keys() {
+        let attribute = attributes.key(key);
+        let value = |name: &str| attribute.get(name).value.clone();
+        match attribute.len() {
+            0 => causes.push(field::invalid(attribute.path, &"".into(), why)),
+            1 => {}
+            _ => {
+                let parts = [
+                    ("IntValue", "int"),
+                    ("BoolValue", "bool"),
+                    ("StringValue", "string"),
+                    ("VersionValue", "version"),
+                    ("IntValues", "ints"),
+                    ("BoolValues", "bools"),
+                    ("StringValues", "strings"),
+                    ("VersionValues", "versions"),
+                ];
+                let parts = parts.map(|(shown, name)| format!("\"{shown}\":{}", value(name)));
+                let shown = format!("{{{}}}", parts.join(","));
+                causes.push(field::invalid_shown(attribute.path, &shown, why));
+            }
+        }
+    }
+}
+
+pub(super) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    let (spec, before) = (At::root(new).get("spec"), At::root(old).get("spec"));
+    for part in ["driver", "nodeName"] {
+        immutable(&spec.get(part), &before.get(part), causes);
+    }
+    let name = |spec: &At<'_>| spec.get("pool").get("name").value.clone();
+    if name(&spec) != name(&before) {
+        let pool = spec.get("pool").get("name");
+        causes.push(pool.invalid(IMMUTABLE));
+    }
+}

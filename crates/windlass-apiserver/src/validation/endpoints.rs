@@ -1,0 +1,167 @@
+//! Endpoints and `EndpointSlices`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::address::{check_endpoint_ip, ip_errors};
+use super::place::{At, immutable};
+use super::service::PROTOCOLS;
+use crate::names;
+use crate::status::{Cause, field};
+
+const ADDRESS_TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
+/// How much a slice may hold.
+const MAX_ENDPOINTS: usize = 1000;
+const MAX_PORTS: usize = 20_000;
+const MAX_ADDRESSES: usize = 100;
+const MAX_HINTS: usize = 8;
+
+pub(super) fn check(endpoints: &Value, causes: &mut Vec<Cause>) {
+    for subset in At::root(endpoints).get("subsets").items() {
+        let (ready, waiting) = (subset.get("addresses"), subset.get("notReadyAddresses"));
+        if ready.len() == 0 && waiting.len() == 0 {
+            let why = "must specify `addresses` or `notReadyAddresses`";
+            causes.push(subset.required(why));
+        }
+        for address in ready.items().chain(waiting.items()) {
+            check_address(&address, causes);
+        }
+        let ports = subset.get("ports");
+        for port in ports.items() {
+            let name = port.get("name");
+            if !name.text().is_empty() {
+                name.each(names::label_errors, causes);
+            } else if ports.len() > 1 {
+                causes.push(name.required(""));
+            }
+            port.get("port").port_number(causes);
+            port.get("protocol").one_of(PROTOCOLS, causes);
+            let protocol = port.get("appProtocol");
+            if protocol.is_set() {
+                protocol.each(names::qualified_errors, causes);
+            }
+        }
+    }
+}
+
+fn check_address(address: &At<'_>, causes: &mut Vec<Cause>) {
+    let ip = address.get("ip");
+    ip.each(ip_errors, causes);
+    let host = address.get("hostname");
+    if !host.text().is_empty() {
+        host.each(names::label_errors, causes);
+    }
+    let node = address.get("nodeName");
+    if node.is_set() {
+        node.each(names::subdomain_errors, causes);
+    }
+    check_endpoint_ip(&ip, causes);
+}
+
+pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
+    check_slice_parts(slice, true, causes);
+}
+
+fn check_slice_parts(slice: &Value, with_endpoints: bool, causes: &mut Vec<Cause>) {
+    let root = At::root(slice);
+    let kind = root.get("addressType");
+    if kind.text().is_empty() {
+        causes.push(kind.required(""));
+    } else if !ADDRESS_TYPES.contains(&kind.text()) {
+        causes.push(kind.unsupported(ADDRESS_TYPES));
+    }
+    if !ADDRESS_TYPES.contains(&kind.text()) {
+        return;
+    }
+    let endpoints = root.get("endpoints");
+    if endpoints.len() > MAX_ENDPOINTS {
+        let path = endpoints.path.as_str();
+        causes.push(field::too_many(path, endpoints.len(), MAX_ENDPOINTS as u64));
+    }
+    for endpoint in endpoints.items().filter(|_| with_endpoints) {
+        check_endpoint(&endpoint, kind.text(), causes);
+    }
+    check_slice_ports(&root.get("ports"), causes);
+}
+
+fn check_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
+    let addresses = endpoint.get("addresses");
+    if addresses.len() == 0 {
+        causes.push(addresses.required("must contain at least 1 address"));
+    } else if addresses.len() > MAX_ADDRESSES {
+        let path = addresses.path.as_str();
+        causes.push(field::too_many(path, addresses.len(), MAX_ADDRESSES as u64));
+    }
+    for address in addresses.items() {
+        if kind == "FQDN" {
+            address.each(names::subdomain_errors, causes);
+            continue;
+        }
+        let text = address.text();
+        if !ip_errors(text).is_empty() || text.contains(':') != (kind == "IPv6") {
+            // The list is named, not the address.
+            let why = format!("must be an {kind} address");
+            let path = addresses.path.as_str();
+            causes.push(field::invalid(path, address.value, &why));
+        } else {
+            check_endpoint_ip(&address, causes);
+        }
+    }
+    let node = endpoint.get("nodeName");
+    if node.is_set() {
+        node.each(names::subdomain_errors, causes);
+    }
+    let host = endpoint.get("hostname");
+    if host.is_set() {
+        host.each(names::label_errors, causes);
+    }
+    let hints = endpoint.get("hints");
+    check_hints(&hints.get("forZones"), names::label_value_errors, causes);
+    check_hints(&hints.get("forNodes"), names::subdomain_errors, causes);
+}
+
+fn check_hints(hints: &At<'_>, check: fn(&str) -> Vec<String>, causes: &mut Vec<Cause>) {
+    if hints.len() > MAX_HINTS {
+        let path = hints.path.as_str();
+        causes.push(field::too_many(path, hints.len(), MAX_HINTS as u64));
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for name in hints.items().map(|hint| hint.get("name")) {
+        name.each(check, causes);
+        if !seen.insert(name.text()) {
+            causes.push(name.duplicate());
+        }
+    }
+}
+
+fn check_slice_ports(ports: &At<'_>, causes: &mut Vec<Cause>) {
+    if ports.len() > MAX_PORTS {
+        let path = ports.path.as_str();
+        causes.push(field::too_many(path, ports.len(), MAX_PORTS as u64));
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for port in ports.items() {
+        let name = port.get("name");
+        if !name.text().is_empty() {
+            name.each(names::label_errors, causes);
+        }
+        if !seen.insert(name.text()) {
+            causes.push(name.duplicate());
+        }
+        port.get("protocol").one_of(PROTOCOLS, causes);
+        let protocol = port.get("appProtocol");
+        if protocol.is_set() {
+            protocol.each(names::qualified_errors, causes);
+        }
+    }
+}
+
+/// Endpoints that stay are good enough.
+pub(super) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    check_slice_parts(new, new["endpoints"] != old["endpoints"], causes);
+    let kind = |slice| At::root(slice).get("addressType");
+    immutable(&kind(new), &kind(old), causes);
+}

@@ -1,0 +1,167 @@
+//! Which nodes and which other pods a pod wants to be near to, or far from.
+
+use std::collections::BTreeSet;
+
+use super::super::at::{At, Causes};
+use super::super::label;
+use crate::names;
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
+    let nodes = at.child("nodeAffinity");
+    if let Some(required) = nodes.get(REQUIRED) {
+        if required.list("nodeSelectorTerms").is_empty() {
+            let why = "must have at least one node selector term";
+            causes.push(required.child("nodeSelectorTerms").required(why));
+        }
+        for term in required.items("nodeSelectorTerms") {
+            node_term(&term, true, causes);
+        }
+    }
+    for preferred in nodes.items(PREFERRED) {
+        weight(&preferred, causes);
+        node_term(&preferred.child("preference"), false, causes);
+    }
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let pods = at.child(kind);
+        for term in pods.items(REQUIRED) {
+            pod_term(&term, causes);
+        }
+        for preferred in pods.items(PREFERRED) {
+            weight(&preferred, causes);
+            pod_term(&preferred.child("podAffinityTerm"), causes);
+        }
+    }
+}
+
+fn weight(at: &At<'_, '_>, causes: &mut Causes) {
+    let weight = at.int("weight").unwrap_or_default();
+    if !(1..=100).contains(&weight) {
+        causes.push(
+            at.child("weight")
+                .invalid_value(weight, "must be in the range 1-100"),
+        );
+    }
+}
+
+/// A choice of nodes; what is only preferred may name values that no node has.
+fn node_term(at: &At<'_, '_>, strict: bool, causes: &mut Causes) {
+    for expression in at.items("matchExpressions") {
+        let values = expression.child("values");
+        let count = expression.list("values").len();
+        match expression.text("operator") {
+            "In" | "NotIn" => {
+                if count == 0 {
+                    let why = "must be specified when `operator` is 'In' or 'NotIn'";
+                    causes.push(values.required(why));
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if count > 0 {
+                    let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                    causes.push(values.forbidden(why));
+                }
+            }
+            "Gt" | "Lt" => {
+                if count != 1 {
+                    let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+                    causes.push(values.required(why));
+                }
+            }
+            other => causes.push(
+                expression
+                    .child("operator")
+                    .invalid_value(other, "not a valid selector operator"),
+            ),
+        }
+        label::qualified(&expression.child("key"), causes);
+        if strict {
+            label::values_of(&expression, causes);
+        }
+    }
+    for field in at.items("matchFields") {
+        match field.text("operator") {
+            "In" | "NotIn" => {
+                if field.list("values").len() != 1 {
+                    let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                    causes.push(field.child("values").required(why));
+                }
+            }
+            other => causes.push(
+                field
+                    .child("operator")
+                    .invalid_value(other, "not a valid selector operator"),
+            ),
+        }
+        if field.text("key") == "metadata.name" {
+            for value in field.items("values") {
+                let name = value.value.as_str().unwrap_or_default();
+                value.complain(names::subdomain_errors(name), causes);
+            }
+        } else {
+            let key = field.text("key");
+            causes.push(
+                field
+                    .child("key")
+                    .invalid_value(key, "not a valid field selector key"),
+            );
+        }
+    }
+}
+
+fn pod_term(at: &At<'_, '_>, causes: &mut Causes) {
+    label::selector(&at.child("labelSelector"), causes);
+    label::selector(&at.child("namespaceSelector"), causes);
+    for name in at.items("namespaces") {
+        let text = name.value.as_str().unwrap_or_default();
+        for why in names::label_errors(text) {
+            causes.push(at.child("namespace").invalid_value(text, &why));
+        }
+    }
+    label_keys(at, causes);
+    if at.text("topologyKey").is_empty() {
+        causes.push(at.child("topologyKey").required("can not be empty"));
+    }
+    label::qualified(&at.child("topologyKey"), causes);
+}
+
+/// Labels whose values are taken from the pod itself.
+pub(super) fn label_keys(at: &At<'_, '_>, causes: &mut Causes) {
+    for list in ["matchLabelKeys", "mismatchLabelKeys"] {
+        if at.list(list).is_empty() {
+            continue;
+        }
+        if !at.has("labelSelector") {
+            let why = "must not be specified when labelSelector is not set";
+            causes.push(at.child(list).forbidden(why));
+            continue;
+        }
+        for key in at.items(list) {
+            label::qualified(&key, causes);
+        }
+    }
+    let selector = at.child("labelSelector");
+    let mut chosen: BTreeSet<&str> = selector
+        .map("matchLabels")
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+        .collect();
+    for expression in selector.items("matchExpressions") {
+        let key = expression.text("key");
+        let place = at.list("matchLabelKeys").iter().rposition(|one| one == key);
+        if let Some(index) = place.filter(|_| chosen.contains(key)) {
+            let why = "exists in both matchLabelKeys and labelSelector";
+            let path = format!("{at}[{index}]");
+            causes.push(crate::status::field::invalid(path, &key.into(), why));
+        }
+        chosen.insert(key);
+    }
+    for key in at.items("matchLabelKeys") {
+        if at.list("mismatchLabelKeys").contains(key.value) {
+            causes.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Services.
+
+mod addresses;
+mod update;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::address::{check_endpoint_ip, cidr_errors, ip_errors, is_ip};
+use super::place::At;
+use super::selector::check_labels;
+use crate::names;
+use crate::services::{has_health_check, is_external, is_headless};
+use crate::status::{Cause, field};
+
+pub(crate) use addresses::check as check_addresses;
+pub(super) use update::check as check_update;
+
+pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+const TRAFFIC: &[&str] = &["Cluster", "Local"];
+const DISTRIBUTION: &[&str] = &["PreferClose", "PreferSameZone", "PreferSameNode"];
+const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
+/// Seconds a client may be sent to the same endpoint.
+const AFFINITY_SECONDS: i64 = 86_400;
+
+/// What is wrong with a Service.
+pub(super) fn check(service: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let root = At::root(service);
+    let spec = root.get("spec");
+    let kind = spec.get("type");
+    let headless = is_headless(spec.value);
+    let ports = spec.get("ports");
+    if ports.len() == 0 && !headless && kind.text() != "ExternalName" {
+        causes.push(ports.required(""));
+    }
+    match kind.text() {
+        "LoadBalancer" | "NodePort" if spec.get("clusterIP").text() == "None" => {
+            let why = format!("may not be set to 'None' for {} services", kind.text());
+            causes.push(field::invalid("spec.clusterIPs[0]", &"None".into(), &why));
+        }
+        "ExternalName" => check_external_name(&spec, causes),
+        _ => {}
+    }
+    let mut seen = BTreeSet::new();
+    for port in ports.items() {
+        check_port(&port, ports.len() > 1, &mut seen, causes);
+    }
+    check_labels(&spec.get("selector"), causes);
+    check_affinity(&spec, causes);
+    causes.extend(addresses::check(spec.value, old.map(|old| &old["spec"])));
+    for address in spec.get("externalIPs").items() {
+        let before = causes.len();
+        address.each(ip_errors, causes);
+        if causes.len() == before {
+            check_endpoint_ip(&address, causes);
+        }
+    }
+    kind.one_of(TYPES, causes);
+    check_repeated_ports(&spec, causes);
+    check_balancer(&spec, causes);
+    check_traffic(&spec, causes);
+}
+
+fn check_external_name(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    for part in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        let part = spec.get(part);
+        if !part.is_zero() {
+            causes.push(part.forbidden("may not be set for ExternalName services"));
+        }
+    }
+    let name = spec.get("externalName");
+    // A dot at the end says that the name is whole.
+    let plain = name.text().strip_suffix('.').unwrap_or(name.text());
+    let shown = Value::from(plain);
+    At::new(name.path, &shown).name(names::subdomain_errors, causes);
+}
+
+fn check_port<'a>(
+    port: &At<'a>,
+    needs_name: bool,
+    seen: &mut BTreeSet<&'a str>,
+    causes: &mut Vec<Cause>,
+) {
+    let name = port.get("name");
+    if !name.text().is_empty() {
+        name.each(names::label_errors, causes);
+        if !seen.insert(name.text()) {
+            causes.push(name.duplicate());
+        }
+    } else if needs_name {
+        causes.push(name.required(""));
+    }
+    port.get("port").port_number(causes);
+    port.get("protocol").one_of(PROTOCOLS, causes);
+    port.get("targetPort").port(causes);
+    let protocol = port.get("appProtocol");
+    if protocol.is_set() {
+        protocol.each(names::qualified_errors, causes);
+    }
+}
+
+fn check_affinity(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let affinity = spec.get("sessionAffinity");
+    affinity.one_of(&["ClientIP", "None"], causes);
+    if affinity.text() == "ClientIP" {
+        let config = spec.get("sessionAffinityConfig").get("clientIP");
+        let seconds = config.get("timeoutSeconds");
+        if !(1..=AFFINITY_SECONDS).contains(&seconds.int()) {
+            let why = format!("must be greater than 0 and less than {AFFINITY_SECONDS}");
+            causes.push(seconds.invalid_int(&why));
+        }
+    }
+}
+
+fn check_repeated_ports(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let ports = spec.get("ports");
+    if spec.get("type").text() == "ClusterIP" {
+        for port in ports.items().map(|port| port.get("nodePort")) {
+            if !port.is_zero() {
+                causes.push(port.forbidden("may not be used when `type` is 'ClusterIP'"));
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for port in ports.items() {
+        let number = port.get("nodePort");
+        if !number.is_zero() && !seen.insert((port.get("protocol").text(), number.int())) {
+            causes.push(number.duplicate());
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for port in ports.items() {
+        let (protocol, number) = (port.get("protocol").text(), port.get("port").int());
+        if !seen.insert((protocol, number)) {
+            // Kubernetes shows the Go struct it compared.
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":\"{protocol}\",\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
+            );
+            causes.push(field::duplicate_shown(port.path, &shown));
+        }
+    }
+}
+
+fn check_balancer(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let balanced = spec.get("type").text() == "LoadBalancer";
+    let ranges = At::new(
+        "spec.LoadBalancerSourceRanges",
+        spec.get("loadBalancerSourceRanges").value,
+    );
+    if ranges.len() > 0 && !balanced {
+        causes.push(ranges.forbidden(ONLY_BALANCED));
+    }
+    for range in ranges.items() {
+        let plain = Value::from(range.text().trim());
+        At::new(range.path, &plain).each(cidr_errors, causes);
+    }
+    for part in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+        let part = spec.get(part);
+        if part.is_set() && !balanced {
+            causes.push(part.forbidden(ONLY_BALANCED));
+        }
+    }
+    let class = spec.get("loadBalancerClass");
+    if class.is_set() && balanced {
+        class.each(names::qualified_errors, causes);
+    }
+}
+
+fn check_traffic(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let external = spec.get("externalTrafficPolicy");
+    if is_external(spec.value) {
+        external.one_of(TRAFFIC, causes);
+    } else if !external.is_zero() {
+        causes.push(external.invalid("may only be set for externally-accessible services"));
+    }
+    let check = spec.get("healthCheckNodePort");
+    if has_health_check(spec.value) {
+        if check.is_zero() {
+            causes.push(check.required(""));
+        } else {
+            check.port_number(causes);
+        }
+    } else if !check.is_zero() {
+        causes.push(check.invalid(
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+        ));
+    }
+    spec.get("internalTrafficPolicy")
+        .maybe_one_of(TRAFFIC, causes);
+    spec.get("trafficDistribution")
+        .maybe_one_of(DISTRIBUTION, causes);
+}
+
+/// What is wrong with the status of something that a load balancer stands before.
+pub(super) fn check_status(service: &Value, _: &Value, causes: &mut Vec<Cause>) {
+    let root = At::root(service);
+    let ingress = root.get("status").get("loadBalancer").get("ingress");
+    if ingress.len() > 0 && service["spec"]["type"] != "LoadBalancer" {
+        let why = "may only be used when `spec.type` is 'LoadBalancer'";
+        causes.push(ingress.forbidden(why));
+        return;
+    }
+    for point in ingress.items() {
+        check_ingress_point(&point, causes);
+    }
+}
+
+fn check_ingress_point(point: &At<'_>, causes: &mut Vec<Cause>) {
+    let (address, mode) = (point.get("ip"), point.get("ipMode"));
+    if !address.text().is_empty() {
+        address.each(ip_errors, causes);
+    } else if mode.is_set() {
+        causes.push(mode.forbidden("may not be specified when `ip` is not set"));
+    }
+    if !address.text().is_empty() {
+        mode.maybe_one_of(&["Proxy", "VIP"], causes);
+    }
+    check_hostname(&point.get("hostname"), causes);
+}
+
+/// The name of a load balancer, if it has one.
+pub(super) fn check_hostname(name: &At<'_>, causes: &mut Vec<Cause>) {
+    if name.text().is_empty() {
+        return;
+    }
+    name.each(names::subdomain_errors, causes);
+    if is_ip(name.text()) {
+        causes.push(name.invalid("must be a DNS name, not an IP address"));
+    }
+}
+
+/// What to tell a client who asks for what is on its way out, or means nothing.
+pub(crate) fn warnings(spec: &Value) -> Vec<String> {
+    let root = json!({"spec": spec});
+    let root = At::root(&root);
+    let spec = root.get("spec");
+    let headless = is_headless(spec.value);
+    let kind = spec.get("type");
+    let external_ips = spec.get("externalIPs").len() > 0;
+    let mut warnings = Vec::new();
+    let mut warn = |told: bool, what: &str| {
+        if told {
+            warnings.push(what.to_owned());
+        }
+    };
+    let balancer = !spec.get("loadBalancerIP").text().is_empty();
+    warn(
+        headless && balancer,
+        "spec.loadBalancerIP is ignored for headless services",
+    );
+    warn(
+        headless && external_ips,
+        "spec.externalIPs is ignored for headless services",
+    );
+    warn(
+        headless && spec.get("sessionAffinity").text() != "None",
+        "spec.SessionAffinity is ignored for headless services",
+    );
+    let named = kind.text() == "ExternalName";
+    warn(
+        external_ips && !headless && !named,
+        "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+    );
+    warn(
+        named && external_ips,
+        "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
+    );
+    warn(
+        !named && !spec.get("externalName").text().is_empty(),
+        "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+    );
+    warn(
+        spec.get("trafficDistribution").text() == "PreferClose",
+        "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+    );
+    warnings
+}

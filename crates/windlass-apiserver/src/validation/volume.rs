@@ -1,0 +1,336 @@
+//! `PersistentVolumes`.
+
+use serde_json::{Value, json};
+
+use super::place::{At, IMMUTABLE};
+use super::selector::check_nodes;
+use crate::names;
+use crate::quantity::Quantity;
+use crate::status::{Cause, field};
+
+pub(super) const ACCESS_MODES: &[&str] = &[
+    "ReadOnlyMany",
+    "ReadWriteMany",
+    "ReadWriteOnce",
+    "ReadWriteOncePod",
+];
+pub(super) const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
+/// Where a volume can be kept, in the order in which a second one is noticed.
+const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+const HOST_PATH_TYPES: &[&str] = &[
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+];
+
+pub(super) fn check(volume: &Value, causes: &mut Vec<Cause>) {
+    let spec = At::root(volume).get("spec");
+    check_modes(&spec.get("accessModes"), "", causes);
+    check_capacity(&spec.get("capacity"), causes);
+    let policy = spec.get("persistentVolumeReclaimPolicy");
+    policy.maybe_one_of(&["Delete", "Recycle", "Retain"], causes);
+    let affinity = spec.get("nodeAffinity");
+    if affinity.is_set() {
+        let required = affinity.get("required");
+        if required.is_set() {
+            check_nodes(&required, causes);
+        } else {
+            causes.push(required.required("must specify required node constraints"));
+        }
+    }
+    check_source(&spec, causes);
+    let path = spec.get("hostPath").get("path");
+    if policy.text() == "Recycle" && !path.text().is_empty() && is_root(path.text()) {
+        causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
+    }
+    check_class(&spec.get("storageClassName"), causes);
+    spec.get("volumeMode").maybe_one_of(VOLUME_MODES, causes);
+    let class = spec.get("volumeAttributesClassName");
+    if class.is_set() {
+        if class.text().is_empty() {
+            causes.push(class.required("an empty string is disallowed"));
+        } else {
+            class.each(names::subdomain_errors, causes);
+        }
+        let csi = spec.get("csi");
+        if !csi.is_set() {
+            let why = "has to be specified when using volumeAttributesClassName";
+            causes.push(csi.required(why));
+        }
+    }
+}
+
+/// The modes of a volume or a claim; `why` tells that there must be one.
+pub(super) fn check_modes(modes: &At<'_>, why: &str, causes: &mut Vec<Cause>) {
+    if modes.len() == 0 {
+        causes.push(modes.required(why));
+    }
+    check_each_mode(modes, causes);
+}
+
+pub(super) fn check_each_mode(modes: &At<'_>, causes: &mut Vec<Cause>) {
+    let (mut exclusive, mut shared) = (false, false);
+    for mode in modes.items() {
+        let known = ACCESS_MODES.contains(&mode.text());
+        if !known {
+            let mode = At::new(modes.path.as_str(), mode.value);
+            causes.push(mode.unsupported(ACCESS_MODES));
+        }
+        exclusive |= mode.text() == "ReadWriteOncePod";
+        shared |= known && mode.text() != "ReadWriteOncePod";
+    }
+    if exclusive && shared {
+        causes.push(modes.forbidden("may not use ReadWriteOncePod with other access modes"));
+    }
+}
+
+pub(super) fn check_class(class: &At<'_>, causes: &mut Vec<Cause>) {
+    if !class.text().is_empty() {
+        class.each(names::subdomain_errors, causes);
+    }
+}
+
+fn check_capacity(capacity: &At<'_>, causes: &mut Vec<Cause>) {
+    if capacity.len() == 0 {
+        causes.push(capacity.required(""));
+    }
+    if capacity.len() != 1 || !capacity.key("storage").is_set() {
+        let allowed = ["\"storage\"".to_owned()];
+        let path = capacity.path.as_str();
+        causes.push(field::not_supported(path, capacity.value, &allowed));
+    }
+    for key in capacity.keys() {
+        let amount = capacity.key(key);
+        let Some(read) = Quantity::parse(amount.text()) else {
+            continue;
+        };
+        check_not_negative(&amount, read, causes);
+        if read <= Quantity::ZERO {
+            causes.push(amount.invalid("must be greater than zero"));
+        }
+    }
+}
+
+/// No amount is less than nothing.
+pub(super) fn check_not_negative(amount: &At<'_>, read: Quantity, causes: &mut Vec<Cause>) {
+    if read < Quantity::ZERO {
+        let path = amount.path.as_str();
+        let shown = read.units().to_string();
+        let why = "must be a valid resource quantity";
+        causes.push(field::invalid_shown(path, &shown, why));
+    }
+}
+
+fn is_root(path: &str) -> bool {
+    path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | "."))
+}
+
+/// Exactly one place, and what each of the usual ones needs.
+fn check_source(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let mut found = false;
+    for source in SOURCES.iter().map(|name| spec.get(name)) {
+        if !source.is_set() {
+            continue;
+        }
+        if found {
+            causes.push(source.forbidden("may not specify more than 1 volume type"));
+            continue;
+        }
+        found = true;
+        match source.path.rsplit('.').next().unwrap_or_default() {
+            "hostPath" => check_host_path(&source, causes),
+            "nfs" => check_nfs(&source, causes),
+            "iscsi" => check_iscsi(&source, causes),
+            "csi" => check_csi(&source, causes),
+            "local" => {
+                need(&source, &["path"], causes);
+                check_no_backsteps(&source.get("path"), causes);
+                let affinity = spec.get("nodeAffinity");
+                if !affinity.get("required").is_set() {
+                    causes.push(affinity.required("Local volume requires node affinity"));
+                }
+            }
+            "rbd" => need(&source, &["monitors", "image"], causes),
+            "cephfs" => need(&source, &["monitors"], causes),
+            "gcePersistentDisk" => need(&source, &["pdName"], causes),
+            "awsElasticBlockStore" | "cinder" => need(&source, &["volumeID"], causes),
+            "azureFile" => need(&source, &["secretName", "shareName"], causes),
+            "azureDisk" => need(&source, &["diskName", "diskURI"], causes),
+            "vsphereVolume" => need(&source, &["volumePath"], causes),
+            _ => {}
+        }
+    }
+    if !found {
+        causes.push(spec.required("must specify a volume type"));
+    }
+}
+
+fn need(source: &At<'_>, parts: &[&str], causes: &mut Vec<Cause>) {
+    for part in parts.iter().map(|part| source.get(part)) {
+        if part.is_zero() {
+            causes.push(part.required(""));
+        }
+    }
+}
+
+fn check_no_backsteps(path: &At<'_>, causes: &mut Vec<Cause>) {
+    if path.text().split('/').any(|part| part == "..") {
+        causes.push(path.invalid("must not contain '..'"));
+    }
+}
+
+fn check_host_path(source: &At<'_>, causes: &mut Vec<Cause>) {
+    let path = source.get("path");
+    if path.text().is_empty() {
+        causes.push(path.required(""));
+        return;
+    }
+    check_no_backsteps(&path, causes);
+    source.get("type").maybe_one_of(HOST_PATH_TYPES, causes);
+}
+
+fn check_nfs(source: &At<'_>, causes: &mut Vec<Cause>) {
+    need(source, &["server", "path"], causes);
+    let path = source.get("path");
+    if !path.text().is_empty() && !path.text().starts_with('/') {
+        causes.push(path.invalid("must be an absolute path"));
+    }
+}
+
+fn check_iscsi(source: &At<'_>, causes: &mut Vec<Cause>) {
+    need(source, &["targetPortal"], causes);
+    let name = source.get("iqn");
+    if name.text().is_empty() {
+        causes.push(name.required(""));
+    } else if !["iqn.", "eui.", "naa."]
+        .iter()
+        .any(|prefix| name.text().starts_with(prefix))
+    {
+        causes.push(name.invalid("must be valid format"));
+    }
+    let unit = source.get("lun");
+    if !(0..=255).contains(&unit.int()) {
+        causes.push(unit.invalid("must be between 0 and 255, inclusive"));
+    }
+}
+
+fn check_csi(source: &At<'_>, causes: &mut Vec<Cause>) {
+    check_driver_name(&source.get("driver"), causes);
+    need(source, &["volumeHandle"], causes);
+}
+
+/// The name of a CSI driver.
+pub(super) fn check_driver_name(name: &At<'_>, causes: &mut Vec<Cause>) {
+    if name.text().is_empty() {
+        causes.push(name.required(""));
+        return;
+    }
+    if name.text().len() > 63 {
+        causes.push(field::too_long(name.path.as_str(), 63));
+    }
+    let lower = |text: &str| names::subdomain_errors(&text.to_lowercase());
+    name.each(lower, causes);
+}
+
+/// What is wrong with the volume an attachment brings along.
+pub(super) fn check_inline(spec: &At<'_>, causes: &mut Vec<Cause>) {
+    let refused = "may not be specified in the context of inline volumes";
+    for part in ["claimRef", "capacity"] {
+        let part = spec.get(part);
+        if !part.is_zero() || (part.is_set() && part.path.ends_with("claimRef")) {
+            causes.push(part.forbidden(refused));
+        }
+    }
+    let csi = spec.get("csi");
+    if !csi.is_set() {
+        causes.push(csi.required("has to be specified in the context of inline volumes"));
+    }
+    check_modes(&spec.get("accessModes"), "", causes);
+    let affinity = spec.get("nodeAffinity");
+    if affinity.is_set() {
+        causes.push(affinity.forbidden(refused));
+    }
+    check_source(spec, causes);
+    let class = spec.get("storageClassName");
+    if !class.text().is_empty() {
+        causes.push(class.forbidden(refused));
+    }
+}
+
+/// The place of a volume is for life.
+pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    let source = |volume: &Value| {
+        let spec = &volume["spec"];
+        let sources: Vec<Value> = SOURCES.iter().map(|name| spec[*name].clone()).collect();
+        sources
+    };
+    if source(new) != source(old) {
+        causes.push(field::forbidden(
+            "spec.persistentvolumesource",
+            "spec.persistentvolumesource is immutable after creation",
+        ));
+    }
+    let (spec, before) = (&new["spec"], &old["spec"]);
+    if spec["volumeMode"] != before["volumeMode"] {
+        causes.push(field::invalid("volumeMode", &spec["volumeMode"], IMMUTABLE));
+    }
+    if !before["nodeAffinity"].is_null() && spec["nodeAffinity"] != before["nodeAffinity"] {
+        causes.push(field::invalid(
+            "nodeAffinity",
+            &shown_affinity(&spec["nodeAffinity"]),
+            "field is immutable, except for updating from beta label to GA",
+        ));
+    }
+    let class = "volumeAttributesClassName";
+    if !before[class].is_null() && spec[class].is_null() {
+        let why = "update from non-nil value to nil is forbidden";
+        causes.push(field::forbidden(format!("spec.{class}"), why));
+    }
+}
+
+/// As the Go struct shows it.
+fn shown_affinity(affinity: &Value) -> Value {
+    if affinity.is_null() {
+        return Value::Null;
+    }
+    let list = |value: &Value, shown: &dyn Fn(&Value) -> Value| match value.as_array() {
+        Some(items) => items.iter().map(shown).collect(),
+        None => Value::Null,
+    };
+    let expression = |one: &Value| json!({"Key": one["key"], "Operator": one["operator"], "Values": one["values"]});
+    let term = |one: &Value| {
+        json!({
+            "MatchExpressions": list(&one["matchExpressions"], &expression),
+            "MatchFields": list(&one["matchFields"], &expression),
+        })
+    };
+    json!({"Required": {"NodeSelectorTerms": list(&affinity["required"]["nodeSelectorTerms"], &term)}})
+}

@@ -1,0 +1,134 @@
+//! What a client is told about an object that is good, but not as it should be.
+
+use base64::Engine as _;
+use serde_json::Value;
+use x509_parser::pem::Pem;
+
+use super::service;
+use crate::object::meta;
+use crate::quantity::Quantity;
+use crate::resource::Resource;
+
+/// Volumes that no longer work: where, since when it is discouraged, and since when it is gone.
+const GONE_VOLUMES: &[(&str, &str, &str, &str)] = &[
+    ("cephfs", "cephfs", "v1.28", "v1.31+"),
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "v1.11",
+        "v1.16+",
+    ),
+    ("scaleIO", "scaleIO", "v1.16", "v1.22+"),
+    ("storageos", "storageOS", "v1.22", "v1.25+"),
+    ("glusterfs", "glusterfs", "v1.25", "v1.26+"),
+    ("rbd", "rbd", "v1.28", "v1.31+"),
+];
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+const INGRESS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+
+/// The warnings about an object that was just written.
+pub(crate) fn of(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<String> {
+    if resource.is_custom() {
+        return Vec::new();
+    }
+    let check: fn(&Value) -> Vec<String> = match (resource.group.as_str(), resource.plural.as_str())
+    {
+        ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
+        | ("apps" | "batch", _) => {
+            return super::pod_warnings::of(resource, &object());
+        }
+        ("", "services") => |object| service::warnings(&object["spec"]),
+        ("", "secrets") => secret,
+        ("", "persistentvolumes") => volume,
+        ("", "persistentvolumeclaims") => claim,
+        ("discovery.k8s.io", "endpointslices") => slice,
+        ("networking.k8s.io", "ingresses") => ingress,
+        ("storage.k8s.io", "csidrivers") => driver,
+        _ => return Vec::new(),
+    };
+    check(&object())
+}
+
+/// Whether a key pair is one at all; whether it fits is not looked at.
+fn secret(secret: &Value) -> Vec<String> {
+    if secret["type"] != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let is_empty = |key: &str| {
+        let text = secret["data"][key].as_str().unwrap_or_default();
+        let engine = base64::engine::general_purpose::STANDARD;
+        let bytes = engine.decode(text).unwrap_or_default();
+        !Pem::iter_from_buffer(&bytes).any(|block| block.is_ok())
+    };
+    for (key, what) in [("tls.crt", "certificate"), ("tls.key", "key")] {
+        if is_empty(key) {
+            return vec![format!("tls: failed to find any PEM data in {what} input")];
+        }
+    }
+    Vec::new()
+}
+
+fn volume(volume: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let spec = &volume["spec"];
+    if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+        warnings.push("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.".to_owned());
+    }
+    for (field, path, since, gone) in GONE_VOLUMES {
+        if !spec[*field].is_null() {
+            warnings.push(format!(
+                "spec.{path}: deprecated in {since}, non-functional in {gone}"
+            ));
+        }
+    }
+    warnings
+}
+
+fn claim(claim: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !claim["metadata"]["annotations"][CLASS_ANNOTATION].is_null() {
+        warnings.push(format!(
+            "metadata.annotations[{CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
+        ));
+    }
+    for part in ["requests", "limits"] {
+        let text = claim["spec"]["resources"][part]["storage"].as_str();
+        let amount = text.and_then(Quantity::parse);
+        if let Some(amount) = amount.filter(|amount| !amount.is_whole()) {
+            warnings.push(format!(
+                "spec.resources.{part}[storage]: fractional byte value \"{amount}\" is invalid, must be an integer"
+            ));
+        }
+    }
+    warnings
+}
+
+fn slice(slice: &Value) -> Vec<String> {
+    if slice["addressType"] == "FQDN" {
+        return vec!["spec.addressType: FQDN endpoints are deprecated".to_owned()];
+    }
+    Vec::new()
+}
+
+/// Told when it is created; later it is known.
+fn ingress(ingress: &Value) -> Vec<String> {
+    let annotated = !ingress["metadata"]["annotations"][INGRESS_ANNOTATION].is_null();
+    let is_new = ingress["metadata"]["generation"] == 1 && !meta(ingress, "name").is_empty();
+    if annotated && is_new {
+        return vec![format!(
+            "annotation \"{INGRESS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
+        )];
+    }
+    Vec::new()
+}
+
+fn driver(driver: &Value) -> Vec<String> {
+    let spec = &driver["spec"];
+    let asks = spec["tokenRequests"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty());
+    if asks && spec["serviceAccountTokenInSecrets"].is_null() {
+        return vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()];
+    }
+    Vec::new()
+}

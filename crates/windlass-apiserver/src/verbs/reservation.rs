@@ -1,0 +1,79 @@
+//! What a write of a Service holds on to until it is done: its addresses and ports.
+
+use serde_json::Value;
+
+use super::Call;
+use crate::object::meta;
+use crate::server::ApiServer;
+use crate::services::{self, Plan, Refusal};
+use crate::status::{ApiError, Result};
+
+/// Addresses and ports chosen for a Service. Nobody else gets them while it lives; dropped before
+/// the write is done, it gives back what it took.
+pub(super) struct Reservation<'a> {
+    server: &'a ApiServer,
+    plan: Plan,
+    taken: bool,
+    written: bool,
+}
+
+impl Reservation<'_> {
+    /// The write is done.
+    pub(super) fn keep(mut self) {
+        self.written = true;
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        services::finish(self.server, &self.plan, self.taken, self.written);
+    }
+}
+
+impl<'a> Call<'a> {
+    /// Chooses the addresses and ports of a Service that is about to be written; other kinds have
+    /// none.
+    pub(super) fn reserve(
+        &self,
+        object: &mut Value,
+        old: Option<&Value>,
+        subresource: &str,
+    ) -> Result<Option<Reservation<'a>>> {
+        if !self.resource.is("", "services") || !subresource.is_empty() {
+            return Ok(None);
+        }
+        let plan = services::allocate(self.server, object, old)
+            .map_err(|refusal| self.not_allocated(object, refusal))?;
+        Ok(Some(Reservation {
+            server: self.server,
+            plan,
+            taken: false,
+            written: false,
+        }))
+    }
+
+    /// Makes what was chosen the object's, right before it is written.
+    pub(super) fn claim(
+        &self,
+        reservation: Option<&mut Reservation<'_>>,
+        object: &Value,
+    ) -> Result<()> {
+        let Some(reservation) = reservation else {
+            return Ok(());
+        };
+        services::take(self.server, object, &reservation.plan)
+            .map_err(|refusal| self.not_allocated(object, refusal))?;
+        reservation.taken = true;
+        Ok(())
+    }
+
+    fn not_allocated(&self, object: &Value, refusal: Refusal) -> ApiError {
+        match refusal {
+            Refusal::Causes(causes) => {
+                let subject = self.resource.kind_subject();
+                ApiError::invalid(subject, meta(object, "name"), &causes)
+            }
+            Refusal::Error(error) => error,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What the framework promises, shown on a cluster.
+
+mod cache;
+mod controller;
+mod failure;
+mod leader;
+mod needless_writes;
+mod observability;
+mod own_writes;
+mod stage;

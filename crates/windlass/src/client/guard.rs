@@ -1,0 +1,135 @@
+//! [`Guard`]: what every request of an operator passes on its way out.
+//!
+//! One place, at the very edge: whether the operator still lives, whether it still leads, and what
+//! it costs. Nothing that is sent through the operator's client gets around it, be it a handle's
+//! request, raw access or a background task's.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use kube::{Client, client::Body};
+use tokio::time::Instant;
+use tower::{BoxError, Service};
+
+use crate::metrics::Metrics;
+
+/// Whether requests may go out. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    alive: AtomicBool,
+    leads: Mutex<Leads>,
+}
+
+/// Until when an operator may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leads {
+    /// It is the only one: there is no election.
+    Always,
+    /// Its lease runs out then, on the clock that no one can turn back.
+    Until(Instant),
+    /// Somebody else leads, or may.
+    No,
+}
+
+/// A write was not sent because the operator does not hold the lease (any more).
+#[derive(Debug, thiserror::Error)]
+#[error("this process does not hold the lease: the write was not sent")]
+pub(crate) struct NotLeading;
+
+impl Gate {
+    pub(crate) fn new(leads: Leads) -> Self {
+        Self(Arc::new(Inner {
+            alive: AtomicBool::new(true),
+            leads: Mutex::new(leads),
+        }))
+    }
+
+    /// The operator ends. One that is dropped is as good as killed: tasks that the runtime has not
+    /// yet taken down must not send another request.
+    pub(crate) fn end(&self) {
+        self.0.alive.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set(&self, leads: Leads) {
+        *self.0.leads.lock().unwrap_or_else(PoisonError::into_inner) = leads;
+    }
+
+    pub(crate) fn leads(&self) -> bool {
+        match *self.0.leads.lock().unwrap_or_else(PoisonError::into_inner) {
+            Leads::Always => true,
+            Leads::Until(deadline) => Instant::now() < deadline,
+            Leads::No => false,
+        }
+    }
+
+    async fn pass(&self, method: &Method) -> Result<(), NotLeading> {
+        if !self.0.alive.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if reads || self.leads() {
+            Ok(())
+        } else {
+            Err(NotLeading)
+        }
+    }
+}
+
+/// A client whose requests pass the gate and are counted.
+pub(crate) fn guard(client: Client, gate: Gate, metrics: Metrics, host: Arc<str>) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let guard = Guard {
+        client,
+        gate,
+        metrics,
+        host,
+    };
+    Client::new(guard, namespace)
+}
+
+struct Guard {
+    client: Client,
+    gate: Gate,
+    metrics: Metrics,
+    host: Arc<str>,
+}
+
+impl Service<Request<Body>> for Guard {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (client, gate, metrics) =
+            (self.client.clone(), self.gate.clone(), self.metrics.clone());
+        let host = Arc::clone(&self.host);
+        Box::pin(async move {
+            let method = request.method().clone();
+            gate.pass(&method).await?;
+            let sent = Instant::now();
+            let answer = client.send(request).await;
+            let took = sent.elapsed();
+            match &answer {
+                Ok(answer) => {
+                    metrics.request(answer.status().as_str(), method.as_str(), &host, took);
+                }
+                Err(_) => metrics.request("<error>", method.as_str(), &host, took),
+            }
+            Ok(answer?)
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! [`Debug`]: what a running operator is doing, for those who look at it from outside.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{Metrics, controller::History};
+
+/// A look at a running operator: its queues, causes, last errors and caches.
+#[derive(Clone)]
+pub struct Debug {
+    operator: Arc<str>,
+    metrics: Metrics,
+    history: Arc<History>,
+}
+
+impl Debug {
+    pub(super) fn new(operator: Arc<str>, metrics: Metrics, history: Arc<History>) -> Self {
+        Self {
+            operator,
+            metrics,
+            history,
+        }
+    }
+
+    /// The operator's metrics.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// The kinds whose first list is not complete: what keeps it from being ready.
+    pub fn unsynced(&self) -> Vec<String> {
+        let caches = self.metrics.live().caches();
+        let stores = caches.iter().flat_map(|caches| caches.all());
+        let missing = stores.filter(|store| !store.is_synced());
+        let named = missing.map(|store| {
+            let why = if store.is_missing() {
+                " (not served)"
+            } else {
+                ""
+            };
+            format!("{}{why}", store.kind)
+        });
+        named.collect()
+    }
+
+    /// Everything at once, as JSON.
+    pub fn value(&self) -> Value {
+        let live = self.metrics.live();
+        let queues = live.queues();
+        let queues = queues.iter().map(|(controller, queue)| {
+            let snapshot = queue.snapshot();
+            let failing = snapshot
+                .failing
+                .iter()
+                .map(|(key, failures)| json!({"object": key.to_string(), "failures": failures}));
+            json!({
+                "controller": &**controller,
+                "changed": snapshot.high,
+                "listed": snapshot.low,
+                "delayed": snapshot.delayed,
+                "running": snapshot.ages.len(),
+                "failing": failing.collect::<Vec<_>>(),
+            })
+        });
+        let caches = live.caches();
+        let stores = caches.iter().flat_map(|caches| caches.all());
+        let stores = stores.map(|store| {
+            let size = store.size();
+            json!({
+                "resource": store.kind.to_string(),
+                "scope": store.scope.describe(),
+                "synced": store.is_synced(),
+                "served": !store.is_missing(),
+                "objects": size.objects,
+                "bytes": size.bytes,
+                "waits": store.waits(),
+                "stalenessSeconds": store.staleness().map(|age| age.as_secs()),
+            })
+        });
+        let (reconciles, errors, loops) = self.history.read();
+        json!({
+            "operator": &*self.operator,
+            "queues": queues.collect::<Vec<_>>(),
+            "caches": stores.collect::<Vec<_>>(),
+            "errors": errors,
+            "writeLoops": loops,
+            "reconciles": reconciles,
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! A few hundred `kubectl` commands print on ours what they print on the real control plane.
+//!
+//! `scripts/record-kubectl` plays the script on the real one and stores what it printed; run plainly,
+//! this plays it on `windlass up --no-node` and compares. Commands on which ours differs are listed
+//! with a reason in `kubectl/known.txt`, which may only shrink.
+
+use std::path::{Path, PathBuf};
+
+use windlass_tests::{Folder, script};
+
+/// Plays the script with the `kubectl` of one version.
+fn play(version: &str, kubectl: &Path) {
+    let stored = script::folder().join(format!("answers-{version}.txt"));
+    let folder = Folder::new(&format!("script-{version}"));
+    if let Some(kubeconfig) = std::env::var_os("WINDLASS_RECORD_KUBECTL") {
+        let printed = script::play(kubectl, Path::new(&kubeconfig), folder.path());
+        std::fs::write(&stored, printed).expect("the answers can be written");
+        return;
+    }
+    folder.windlass_ok(&["up", "--no-node", "--detach"]);
+    let kubeconfig = folder.path().join(".windlass/kubeconfig");
+    let printed = script::play(kubectl, &kubeconfig, folder.path());
+    // For whoever wants to see it whole.
+    let seen = std::env::temp_dir().join(format!("windlass-kubectl-{version}.txt"));
+    std::fs::write(&seen, &printed).expect("a temporary file can be written");
+    let expected = std::fs::read_to_string(&stored).expect("the script was recorded");
+    let known =
+        std::fs::read_to_string(script::folder().join("known.txt")).expect("known.txt is there");
+    let report = script::differences(&expected, &printed, &script::known(&known));
+    assert!(
+        report.is_empty(),
+        "{} commands print something else than on the real control plane (all of it is in {}):\n\n{}",
+        report.len(),
+        seen.display(),
+        report.join("\n\n")
+    );
+}
+
+/// The `kubectl` a variable names, if it is of that version.
+fn kubectl(variable: &str, version: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os(variable)?);
+    let printed = std::process::Command::new(&path)
+        .args(["version", "--client"])
+        .output()
+        .ok()?;
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    printed.contains(&format!("v{version}.")).then_some(path)
+}
+
+#[test]
+fn the_script_prints_the_same_with_the_newest_kubectl() {
+    let Some(kubectl) = kubectl("KUBECTL", "1.37") else {
+        assert!(
+            std::env::var_os("WINDLASS_RECORD_KUBECTL").is_none(),
+            "KUBECTL must be kubectl 1.37 to record"
+        );
+        return;
+    };
+    play("1.37", &kubectl);
+}
+
+#[test]
+fn the_script_prints_the_same_with_an_older_kubectl() {
+    // Not everybody has one: `scripts/record-kubectl` and CI name it when they find it.
+    if let Some(kubectl) = kubectl("KUBECTL_OLD", "1.32") {
+        play("1.32", &kubectl);
+    }
+}
