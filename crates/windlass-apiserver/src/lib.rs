@@ -6,7 +6,7 @@
 //! for production.
 //!
 //! How a request goes through the files: [`http`] reads path, query and caller; `verbs` does what
-//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `strategy`
+//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `webhook`, `strategy`
 //! and `validation` shape the object; `store` keeps it and wakes the watches. What differs between
 //! kinds is in the table of `facts` and in `registry`, nowhere else.
 
@@ -51,6 +51,8 @@ mod timestamp;
 mod types;
 mod validation;
 mod verbs;
+mod warnings;
+pub mod webhook;
 
 pub use auth::{Identity, SigningKey};
 pub use clock::Clock;

@@ -21,6 +21,7 @@ use crate::registry::Registry;
 use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
 use crate::store::{StorageError, Store};
+use crate::webhook::{TlsTransport, WebhookTransport};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +106,8 @@ pub struct Config {
     pub max_mutating_requests_in_flight: usize,
     /// How many connections are open at a time; `None` leaves the process some of its files.
     pub max_connections: Option<usize>,
+    /// How webhooks are reached.
+    pub webhooks: Arc<dyn WebhookTransport>,
 }
 
 impl Default for Config {
@@ -122,6 +125,7 @@ impl Default for Config {
             max_requests_in_flight: 400,
             max_mutating_requests_in_flight: 200,
             max_connections: None,
+            webhooks: Arc::new(TlsTransport::default()),
         }
     }
 }
@@ -273,6 +277,10 @@ impl ApiServer {
 
     pub(crate) fn hooks(&self) -> Option<&Arc<dyn Hooks>> {
         self.0.config.hooks.as_ref()
+    }
+
+    pub(crate) fn webhooks(&self) -> &dyn WebhookTransport {
+        self.0.config.webhooks.as_ref()
     }
 
     pub(crate) async fn before(

@@ -164,6 +164,8 @@ pub(crate) struct ApiError {
     pub(crate) details: Option<Value>,
     /// Where a list that broke off can go on.
     pub(crate) continuation: Option<String>,
+    /// The whole body, where somebody else has written it.
+    body: Option<Box<Value>>,
 }
 
 /// Shorthand for handlers.
@@ -177,6 +179,15 @@ impl ApiError {
             message: message.into(),
             details: None,
             continuation: None,
+            body: None,
+        }
+    }
+
+    /// An answer that somebody else has written, such as a webhook's denial.
+    pub(crate) fn told(code: StatusCode, message: String, body: Value) -> Self {
+        Self {
+            body: Some(Box::new(body)),
+            ..Self::new(code, "", message)
         }
     }
 
@@ -336,6 +347,9 @@ impl ApiError {
 
     /// The body a client gets.
     pub(crate) fn to_status(&self) -> Value {
+        if let Some(body) = &self.body {
+            return body.as_ref().clone();
+        }
         let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -10,6 +11,7 @@ use tokio::net::TcpListener;
 use windlass::{Environment, Operator, Running};
 use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
+use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};
 use windlass_apiserver::{ApiServer, NodeClient, StorageError};
 use windlass_node::process::{self, ProcessNodeConfig};
 use windlass_workloads::WorkloadsConfig;
@@ -18,6 +20,7 @@ use crate::credentials::{self, CredentialsError};
 use crate::folder::{FolderError, FolderLock};
 use crate::kubeconfig::{Credential, kubeconfig};
 use crate::operators::{self, Account};
+use crate::webhooks;
 
 /// Where the API server keeps its objects, in the data folder.
 const STORE_FOLDER: &str = "store";
@@ -76,6 +79,7 @@ pub struct Cluster {
     serving: Serving,
     folder: PathBuf,
     authority: Authority,
+    webhooks: LocalWebhooks,
     admin: Kubeconfig,
     /// In the order they were started; stopped the other way round.
     running: Vec<Running>,
@@ -122,7 +126,11 @@ impl Cluster {
         let to_nodes = node_clients
             .client("kube-apiserver-kubelet-client", "system:masters")
             .map_err(CredentialsError::from)?;
+        // Operators that run in this process are called in it; everybody else over TLS.
+        let webhooks = LocalWebhooks::new(windlass_apiserver::Clock::system())
+            .or_else(Arc::new(TlsTransport::default()));
         let settings = windlass_apiserver::Config {
+            webhooks: Arc::new(webhooks.clone()),
             nodes: Some(NodeClient::new(&to_nodes, &ca).map_err(ClusterError::Tls)?),
             service_account_key: Some(credentials::signing_key(&folder)?),
             ..windlass_apiserver::Config::default()
@@ -149,6 +157,7 @@ impl Cluster {
             serving,
             folder,
             authority,
+            webhooks,
             admin,
             running: Vec::new(),
             _lock: lock,
@@ -203,7 +212,12 @@ impl Cluster {
             .await
             .map_err(refused)?;
         let token = operators::token(&client, account).await.map_err(refused)?;
-        self.run(operator, Credential::Token(token)).await
+        let environment = Environment {
+            webhooks: webhooks::serving(&self.webhooks, &account.namespace),
+            ..Environment::default()
+        };
+        self.run(operator, Credential::Token(token), environment)
+            .await
     }
 
     /// Runs the node, which is known by its certificate.
@@ -222,17 +236,20 @@ impl Cluster {
             user,
             "system:nodes",
         )?;
-        self.run(operator, Credential::Certificate(&identity)).await
+        let environment = Environment::default();
+        self.run(operator, Credential::Certificate(&identity), environment)
+            .await
     }
 
     async fn run(
         &mut self,
         operator: &Operator,
         credential: Credential<'_>,
+        environment: Environment,
     ) -> Result<(), ClusterError> {
         let ca = &self.authority.pem().certificate;
         let config = kubeconfig(&self.address(), ca, credential);
-        let running = operator.start(connect(config).await?, Environment::default());
+        let running = operator.start(connect(config).await?, environment);
         running.synced().await;
         self.running.push(running);
         Ok(())

@@ -14,6 +14,7 @@ mod folder;
 mod kubeconfig;
 mod operators;
 mod testing;
+mod webhooks;
 
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
 pub use folder::{FolderError, FolderLock};

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Subject};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -15,7 +15,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass::Operator;
-use windlass::manifests::{Installation, install, role};
+use windlass::manifests::{Description, Installation, Reach, install, role, webhook};
 
 /// How long a definition may take to be served.
 const ESTABLISH_LIMIT: Duration = Duration::from_secs(30);
@@ -96,7 +96,27 @@ pub(crate) async fn admit(
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     apply(&accounts, &role::service_account(&description, namespace)).await?;
     let binding = role::cluster_role_binding(&description, namespace);
-    give_role(client, operator, &binding).await
+    give_role(client, operator, &binding).await?;
+    register(client, &description, namespace).await
+}
+
+/// Tells the API server of the operator's webhooks, as its manifests would.
+async fn register(client: &Client, description: &Description, namespace: &str) -> kube::Result<()> {
+    if !description.has_webhooks() {
+        return Ok(());
+    }
+    let reach = Reach::Service(namespace.to_owned());
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    apply(&secrets, &webhook::secret(description, namespace)).await?;
+    let services: Api<Service> = Api::namespaced(client.clone(), namespace);
+    apply(&services, &webhook::service(description, namespace)).await?;
+    if let Some(configuration) = webhook::mutating(description, &reach) {
+        apply(&Api::all(client.clone()), &configuration).await?;
+    }
+    if let Some(configuration) = webhook::validating(description, &reach) {
+        apply(&Api::all(client.clone()), &configuration).await?;
+    }
+    Ok(())
 }
 
 /// A token of an account, for a client that lives as long as the cluster runs.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::Webhook;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 /// Everything about an operator that manifests are made from.
@@ -17,6 +18,12 @@ pub struct Description {
     pub controllers: Vec<Part>,
     /// Its background tasks.
     pub tasks: Vec<Part>,
+    /// Its admission webhooks.
+    pub webhooks: Vec<Webhook>,
+    /// The definitions whose versions it converts, by name.
+    pub conversions: Vec<String>,
+    /// What serving webhooks takes.
+    pub serving: Option<Part>,
 }
 
 impl Description {
@@ -25,6 +32,7 @@ impl Description {
         self.controllers
             .iter()
             .chain(&self.tasks)
+            .chain(&self.serving)
             .flat_map(|part| &part.rules)
     }
 }
@@ -60,6 +68,8 @@ pub struct Rule {
     pub group: String,
     /// Plural name, with a subresource after a slash; `*` for all.
     pub resource: String,
+    /// Only objects of these names; none for all.
+    pub names: BTreeSet<String>,
     /// The verbs.
     pub verbs: BTreeSet<String>,
     /// What needs them.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Description, Part};
+use crate::{Description, Part, Rule};
 
 /// A page that says what the operator is.
 pub fn explain(description: &Description) -> String {
@@ -26,6 +26,9 @@ pub fn explain(description: &Description) -> String {
     }
     for task in &description.tasks {
         part(&mut page, "task", task);
+    }
+    if let Some(serving) = &description.serving {
+        part(&mut page, "webhooks", serving);
     }
     page
 }
@@ -63,8 +66,22 @@ fn part(page: &mut String, what: &str, part: &Part) {
         line(
             page,
             2,
-            &format!("{} {resource}{group}{sub}: {}", verbs.join(", "), rule.why),
+            &format!(
+                "{} {resource}{group}{sub}{}: {}",
+                verbs.join(", "),
+                names(rule),
+                rule.why
+            ),
         );
+    }
+}
+
+fn names(rule: &Rule) -> String {
+    let names: Vec<&str> = rule.names.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", names.join(", "))
     }
 }
 

@@ -4,8 +4,8 @@ use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec},
         core::v1::{
-            Capabilities, Container, Namespace, PodSecurityContext, PodSpec, PodTemplateSpec,
-            ResourceRequirements, SeccompProfile, SecurityContext,
+            Capabilities, Container, ContainerPort, Namespace, PodSecurityContext, PodSpec,
+            PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext,
         },
     },
     apimachinery::pkg::{
@@ -15,8 +15,9 @@ use k8s_openapi::{
 };
 
 use crate::{
-    Description,
+    Description, Reach,
     role::{cluster_role, cluster_role_binding, labels, named, service_account},
+    webhook::{self, SERVING_PORT},
     yaml::{Error, Manifest},
 };
 
@@ -30,10 +31,15 @@ pub struct Installation {
 }
 
 impl Installation {
+    /// The usual namespace of an operator.
+    pub fn namespace_of(operator: &str) -> String {
+        format!("{operator}-system")
+    }
+
     /// The usual: a namespace `<name>-system` and an image `<name>:<version>`.
     pub fn of(description: &Description) -> Self {
         Self {
-            namespace: format!("{}-system", description.name),
+            namespace: Self::namespace_of(&description.name),
             image: format!("{}:{}", description.name, description.version),
         }
     }
@@ -49,12 +55,34 @@ pub fn manifests(
     for crd in &description.crds {
         manifests.push(Manifest::of(crd)?);
     }
+    if description.has_webhooks() {
+        manifests.extend(webhook_manifests(description, namespace)?);
+    }
     manifests.extend([
         Manifest::of(&service_account(description, namespace))?,
         Manifest::of(&cluster_role(description))?,
         Manifest::of(&cluster_role_binding(description, namespace))?,
         Manifest::of(&deployment(description, installation))?,
     ]);
+    Ok(manifests)
+}
+
+/// What the webhooks of an operator need: Secret, Service, configurations.
+pub fn webhook_manifests(
+    description: &Description,
+    namespace: &str,
+) -> Result<Vec<Manifest>, Error> {
+    let reach = Reach::Service(namespace.to_owned());
+    let mut manifests = vec![
+        Manifest::of(&webhook::secret(description, namespace))?,
+        Manifest::of(&webhook::service(description, namespace))?,
+    ];
+    if let Some(configuration) = webhook::mutating(description, &reach) {
+        manifests.push(Manifest::of(&configuration)?);
+    }
+    if let Some(configuration) = webhook::validating(description, &reach) {
+        manifests.push(Manifest::of(&configuration)?);
+    }
     Ok(manifests)
 }
 
@@ -134,6 +162,13 @@ fn container(description: &Description, installation: &Installation) -> Containe
         name: description.name.clone(),
         image: Some(installation.image.clone()),
         args: Some(vec!["run".to_owned()]),
+        ports: description.has_webhooks().then(|| {
+            vec![ContainerPort {
+                name: Some("webhook".to_owned()),
+                container_port: i32::from(SERVING_PORT),
+                ..ContainerPort::default()
+            }]
+        }),
         resources: Some(ResourceRequirements {
             requests: quantities([("cpu", "10m"), ("memory", "32Mi")]),
             limits: Some([("memory".to_owned(), Quantity("256Mi".to_owned()))].into()),

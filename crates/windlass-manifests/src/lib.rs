@@ -10,11 +10,13 @@ mod explain;
 pub mod install;
 pub mod leader;
 pub mod role;
+pub mod webhook;
 mod yaml;
 
 pub use self::{
     description::{Description, Part, Rule, Watched},
     explain::explain,
     install::{Installation, manifests},
+    webhook::{Reach, Webhook},
     yaml::{Error, Manifest, to_yaml},
 };

@@ -18,19 +18,23 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The rules of the role, in a stable order.
 pub fn policy_rules(description: &Description) -> Vec<PolicyRule> {
-    let mut verbs: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    type Names<'a> = &'a BTreeSet<String>;
+    let mut verbs: BTreeMap<(&str, &str, Names<'_>), BTreeSet<&str>> = BTreeMap::new();
     for rule in description.rules() {
-        let known = verbs.entry((&rule.group, &rule.resource)).or_default();
+        let resource = (rule.group.as_str(), rule.resource.as_str(), &rule.names);
+        let known = verbs.entry(resource).or_default();
         known.extend(rule.verbs.iter().map(String::as_str));
     }
-    let mut resources: BTreeMap<(&str, BTreeSet<&str>), Vec<&str>> = BTreeMap::new();
-    for ((group, resource), verbs) in verbs {
-        resources.entry((group, verbs)).or_default().push(resource);
+    let mut resources: BTreeMap<(&str, Names<'_>, BTreeSet<&str>), Vec<&str>> = BTreeMap::new();
+    for ((group, resource, names), verbs) in verbs {
+        let same = resources.entry((group, names, verbs)).or_default();
+        same.push(resource);
     }
     let mut rules: Vec<PolicyRule> = resources
         .into_iter()
-        .map(|((group, verbs), resources)| PolicyRule {
+        .map(|((group, names, verbs), resources)| PolicyRule {
             api_groups: Some(vec![group.to_owned()]),
+            resource_names: (!names.is_empty()).then(|| names.iter().cloned().collect()),
             resources: Some(resources.into_iter().map(ToOwned::to_owned).collect()),
             verbs: verbs.into_iter().map(ToOwned::to_owned).collect(),
             ..PolicyRule::default()

@@ -10,6 +10,7 @@ use windlass_manifests::{
 
 fn rule(group: &str, resource: &str, verbs: &[&str], why: &str) -> Rule {
     Rule {
+        names: std::collections::BTreeSet::new(),
         group: group.to_owned(),
         resource: resource.to_owned(),
         verbs: verbs.iter().map(ToString::to_string).collect(),
@@ -88,6 +89,7 @@ fn description() -> Description {
                 "raw client access",
             )],
         }],
+        ..Description::default()
     }
 }
 

@@ -58,6 +58,7 @@
 //! | controllers and their two forms | [`Controller`], [`Dependent`], [`Reconciler`], [`Cleanup`] |
 //! | whom a change wakes | [`Watched`], [`Watch`], [`Scope`] |
 //! | reading and writing | [`Owned`], [`Reads`], [`Writes`], [`Raw`], [`Context`] |
+//! | defaults, judgement and conversion | [`Webhook`], [`Verdict`], [`Versions`] |
 //! | what happens after a reconcile | [`Next`], [`Error`], [`Class`] |
 //! | what a test replaces | [`Environment`], [`Clock`], [`Random`], [`Activity`] |
 
@@ -79,6 +80,7 @@ mod operator;
 mod program;
 mod queue;
 mod serve;
+mod webhook;
 
 pub use kube::core::{Expression, Selector};
 pub use windlass_manifests as manifests;
@@ -103,4 +105,8 @@ pub use self::{
     operator::{Debug, Launch, Operator, Running, TaskContext},
     program::main,
     serve::{Endpoint, Readers},
+    webhook::{
+        AnyWebhook, Certificates, DeclareWebhook, Defaulter, HostWebhooks, Lookup, Operation,
+        Review, Validator, Verdict, Versions, Webhook, WebhookServer, WebhookServing,
+    },
 };

@@ -55,6 +55,7 @@ use crate::resource::{Resource, Subresource};
 use crate::status::{Cause, field};
 use crate::store::TableName;
 use crate::types::Type;
+use crate::webhook::Conversion;
 
 /// The finalizer that keeps a CRD until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -81,6 +82,8 @@ pub(crate) struct CustomVersion {
     pub(crate) raw_schema: Value,
     /// Objects are stored in this version.
     pub(crate) storage_version: String,
+    /// How objects change version.
+    pub(crate) conversion: Conversion,
     /// Where `scale` finds its numbers.
     pub(crate) scale: Option<ScalePaths>,
     /// Cells of the columns after Name.
@@ -121,33 +124,37 @@ impl CustomVersion {
         Ok(unknown)
     }
 
-    /// The form an object is stored in: that of the storage version, without what it does not know.
-    pub(crate) fn to_stored(&self, object: &mut Value, group: &str) {
-        if self.version != self.storage_version {
-            object["apiVersion"] = format!("{group}/{}", self.storage_version).into();
-            let schema = self.schemas.get(&self.storage_version);
-            convert(object, schema);
-            if let Some(schema) = schema {
-                schema.fill_defaults(object);
-            }
+    /// The version objects are stored in, in full.
+    pub(crate) fn stored_api_version(&self, group: &str) -> String {
+        format!("{group}/{}", self.storage_version)
+    }
+
+    /// Fills in what the storage version has defaults for, of an object that came from another.
+    pub(crate) fn fill_stored(&self, object: &mut Value) {
+        if self.version != self.storage_version
+            && let Some(schema) = self.schemas.get(&self.storage_version)
+        {
+            schema.fill_defaults(object);
         }
     }
 
-    /// From the form an object is stored in to this version: what it was stored as gets its
-    /// defaults, and then loses what this version does not know.
-    pub(crate) fn to_requested(&self, object: &mut Value, api_version: &str) {
+    /// What is read from the store: it gets the defaults of the version it was stored as, and
+    /// loses what that does not know.
+    pub(crate) fn read_stored(&self, object: &mut Value) {
         let stored = object["apiVersion"].as_str().unwrap_or_default();
         let stored = stored.rsplit('/').next().unwrap_or_default().to_owned();
-        if stored != self.version || !self.as_stored {
-            if let Some(schema) = self.schemas.get(&stored) {
-                convert(object, Some(schema));
-                schema.fill_defaults(object);
-            }
-            if stored != self.version {
-                convert(object, self.schema());
-            }
+        if (stored != self.version || !self.as_stored)
+            && let Some(schema) = self.schemas.get(&stored)
+        {
+            convert(object, Some(schema));
+            schema.fill_defaults(object);
         }
-        object["apiVersion"] = api_version.into();
+    }
+
+    /// Makes an object that came from another version one of `version`, with nothing that it does
+    /// not know.
+    pub(crate) fn coerce(&self, object: &mut Value, version: &str) {
+        convert(object, self.schemas.get(version));
     }
 
     /// Whether the stored bytes of an object are what a client of this version reads.
@@ -374,6 +381,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
                     schemas: schemas.clone(),
                     raw_schema,
                     storage_version: storage.clone(),
+                    conversion: Conversion::of(crd),
                     scale,
                     cells,
                     deprecation: deprecation(spec, version, &text(&names["kind"])),

@@ -132,7 +132,7 @@ proptest! {
             prop_assert_eq!(custom.read(&mut again), Ok(Vec::new()), "nothing is left to prune");
             prop_assert_eq!(&again, &object);
             let mut requested = object.clone();
-            custom.to_requested(&mut requested, "x.io/v1");
+            custom.read_stored(&mut requested);
             prop_assert_eq!(&requested, &object);
         }
     }

@@ -8,7 +8,7 @@ mod strategic;
 use http::StatusCode;
 use serde_json::{Map, Value, json as tree};
 
-use operations::Refusal;
+pub(crate) use operations::{Refusal, do_one};
 pub(crate) use restore::unrestorable;
 
 use crate::go;

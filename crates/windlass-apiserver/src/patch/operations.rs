@@ -16,7 +16,7 @@ const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// An operation cannot be done, or a test fails.
     Failed,
     /// The result would be too large or too deep.
@@ -27,32 +27,41 @@ pub(super) enum Refusal {
 pub(super) fn apply(object: &mut Value, operations: &[Map<String, Value>]) -> Result<(), Refusal> {
     let mut copied = 0;
     for operation in operations {
-        let text = |field: &str| operation.get(field).and_then(Value::as_str);
-        let path = text("path").ok_or(Refusal::Failed)?;
-        let value = || operation.get("value").cloned().unwrap_or_default();
-        let from = || text("from").ok_or(Refusal::Failed);
-        match text("op").unwrap_or_default() {
-            "add" => add(object, path, value())?,
-            "remove" => drop(remove(object, path)?),
-            "replace" => replace(object, path, value())?,
-            "test" => test(object, path, &value())?,
-            "move" => {
-                let moved = remove(object, from()?)?;
-                add(object, path, moved)?;
-            }
-            "copy" => {
-                let (holder, key) = holder(object, from()?)?;
-                let copy = get(holder, &key)?.cloned().unwrap_or_default();
-                copied += copy.to_string().len();
-                if copied > MAX_COPIED {
-                    return Err(Refusal::TooLarge);
-                }
-                add(object, path, copy)?;
-            }
-            _ => return Err(Refusal::Failed),
-        }
+        do_one(object, operation, &mut copied)?;
     }
     Ok(())
+}
+
+/// Does one operation; `copied` is what those of the same patch have copied so far.
+pub(crate) fn do_one(
+    object: &mut Value,
+    operation: &Map<String, Value>,
+    copied: &mut usize,
+) -> Result<(), Refusal> {
+    let text = |field: &str| operation.get(field).and_then(Value::as_str);
+    let path = text("path").ok_or(Refusal::Failed)?;
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    let from = || text("from").ok_or(Refusal::Failed);
+    match text("op").unwrap_or_default() {
+        "add" => add(object, path, value()),
+        "remove" => remove(object, path).map(drop),
+        "replace" => replace(object, path, value()),
+        "test" => test(object, path, &value()),
+        "move" => {
+            let moved = remove(object, from()?)?;
+            add(object, path, moved)
+        }
+        "copy" => {
+            let (holder, key) = holder(object, from()?)?;
+            let copy = get(holder, &key)?.cloned().unwrap_or_default();
+            *copied += copy.to_string().len();
+            if *copied > MAX_COPIED {
+                return Err(Refusal::TooLarge);
+            }
+            add(object, path, copy)
+        }
+        _ => Err(Refusal::Failed),
+    }
 }
 
 /// What holds the last part of a path, and that part.

@@ -1,5 +1,6 @@
 //! One address per Service, and one `IPAddress` object per address.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
@@ -34,6 +35,7 @@ fn object(address: &str, namespace: &str, name: &str) -> Value {
 /// Decides the address of a Service, and which one it gives up.
 pub(super) fn plan(
     server: &ApiServer,
+    promised: &BTreeSet<String>,
     spec: &mut Value,
     old: Option<&Value>,
 ) -> Result<Plan, Refusal> {
@@ -55,7 +57,7 @@ pub(super) fn plan(
         .to_owned();
     let address = if asked.is_empty() {
         let random = server.random();
-        let taken = |address: Ipv4Addr| is_taken(server, &address.to_string());
+        let taken = |address: Ipv4Addr| is_taken(server, promised, &address.to_string());
         let free = server
             .service_range()
             .pick(|below| random.between(0, below), taken);
@@ -66,7 +68,7 @@ pub(super) fn plan(
         };
         free.to_string()
     } else {
-        check_asked(server, &asked)?;
+        check_asked(server, promised, &asked)?;
         asked
     };
     spec["clusterIPs"] = json!([address]);
@@ -75,11 +77,9 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-fn is_taken(server: &ApiServer, address: &str) -> bool {
-    server
-        .store()
-        .get(&table(), &Key::new("", address))
-        .is_some()
+fn is_taken(server: &ApiServer, promised: &BTreeSet<String>, address: &str) -> bool {
+    let object = || server.store().get(&table(), &Key::new("", address));
+    promised.contains(address) || object().is_some()
 }
 
 fn refuse(address: &str, why: &str) -> Refusal {
@@ -90,7 +90,11 @@ fn refuse(address: &str, why: &str) -> Refusal {
     )])
 }
 
-fn check_asked(server: &ApiServer, asked: &str) -> Result<(), Refusal> {
+fn check_asked(
+    server: &ApiServer,
+    promised: &BTreeSet<String>,
+    asked: &str,
+) -> Result<(), Refusal> {
     match asked.parse::<Ipv4Addr>() {
         Ok(address) if server.service_range().has(address) => {}
         _ => {
@@ -98,7 +102,7 @@ fn check_asked(server: &ApiServer, asked: &str) -> Result<(), Refusal> {
             return Err(refuse(asked, why));
         }
     }
-    if is_taken(server, asked) {
+    if is_taken(server, promised, asked) {
         return Err(refuse(asked, "provided IP is already allocated"));
     }
     Ok(())

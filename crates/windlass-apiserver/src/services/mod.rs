@@ -2,8 +2,9 @@
 //!
 //! A Service's address comes from one range ([`range`]), and every address given out is an
 //! `IPAddress` object named after it ([`address`]): whoever creates that object has the address.
-//! Node ports have no object; they are what the Services say ([`port`]). So everything from the
-//! choice to the write happens under one lock ([`Allocations`]), and a choice that is not written
+//! Node ports have no object; they are what the Services say ([`port`]). What is chosen is promised
+//! to the write that chose it ([`Allocations`]) until that is done, which may take a while, as
+//! webhooks are asked about it: nobody else chooses it meanwhile, and a choice that is not written
 //! was never made.
 //!
 //! Kubernetes allocates before it drops what no longer fits a changed type ([`change`]) and before
@@ -16,6 +17,7 @@ mod family;
 mod port;
 mod range;
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -26,22 +28,29 @@ use crate::status::{ApiError, Cause, Result};
 pub(crate) use change::drop_dependent;
 pub use range::ServiceRange;
 
-/// Held while a Service is written.
+/// What is promised to writes that are under way. Locked while something is chosen.
 #[derive(Debug, Default)]
-pub(crate) struct Allocations(Mutex<()>);
+pub(crate) struct Allocations(Mutex<Promised>);
+
+#[derive(Debug, Default)]
+struct Promised {
+    addresses: BTreeSet<String>,
+    ports: BTreeSet<i64>,
+}
 
 impl Allocations {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
-        // The lock guards no value: a panic under it leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Promised> {
+        // Sets are changed in one step each: a panic under the lock leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The addresses a write takes, and those it gives back.
+/// The addresses and ports a write takes, and the address it gives back.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     taken: Option<String>,
     released: Option<String>,
+    ports: BTreeSet<i64>,
 }
 
 /// Why a Service gets nothing.
@@ -58,7 +67,8 @@ impl From<Vec<Cause>> for Refusal {
     }
 }
 
-/// Fills in the addresses and ports of a Service, new or changed.
+/// Fills in the addresses and ports of a Service, new or changed. What the plan says is promised
+/// until it is finished.
 pub(crate) fn allocate(
     server: &ApiServer,
     service: &mut Value,
@@ -79,8 +89,11 @@ pub(crate) fn allocate(
     if !causes.is_empty() {
         return Err(causes.into());
     }
-    let plan = address::plan(server, &mut service["spec"], before)?;
-    port::allocate(server, service, before)?;
+    let mut promised = server.allocations().lock();
+    let mut plan = address::plan(server, &promised.addresses, &mut service["spec"], before)?;
+    plan.ports = port::allocate(server, &promised.ports, service, before)?;
+    promised.addresses.extend(plan.taken.clone());
+    promised.ports.extend(&plan.ports);
     Ok(plan)
 }
 
@@ -98,10 +111,21 @@ pub(crate) fn claim(server: &ApiServer, service: &Value, address: &str) {
 }
 
 /// Ends a plan: what was taken for a write that failed and what a write gave up are free again.
-pub(crate) fn finish(server: &ApiServer, plan: &Plan, written: bool) {
-    let freed = if written { &plan.released } else { &plan.taken };
+pub(crate) fn finish(server: &ApiServer, plan: &Plan, taken: bool, written: bool) {
+    let freed = match (written, taken) {
+        (true, _) => &plan.released,
+        (false, true) => &plan.taken,
+        (false, false) => &None,
+    };
     if let Some(address) = freed {
         address::free(server, address);
+    }
+    let mut promised = server.allocations().lock();
+    if let Some(address) = &plan.taken {
+        promised.addresses.remove(address);
+    }
+    for port in &plan.ports {
+        promised.ports.remove(port);
     }
 }
 

@@ -61,23 +61,25 @@ fn numbers(spec: &Value) -> impl Iterator<Item = i64> + '_ {
 }
 
 /// Gives the ports of a Service that is reached through nodes a number there each, and one to ask
-/// for its health. On an update those that have one keep it.
+/// for its health. On an update those that have one keep it. Tells the new ones.
 pub(super) fn allocate(
     server: &ApiServer,
+    promised: &BTreeSet<i64>,
     service: &mut Value,
     old: Option<&Value>,
-) -> Result<(), Refusal> {
+) -> Result<BTreeSet<i64>, Refusal> {
     let spec = &service["spec"];
     let wants_ports = has_node_ports(spec);
     let wants_check = has_health_check(spec) && !old.is_some_and(has_health_check);
     if !wants_ports && !wants_check {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     let own = (meta(service, "namespace"), meta(service, "name"));
     let mut ports = Ports {
         server,
         taken: taken_by_others(server, own),
     };
+    ports.taken.extend(promised);
     let kept: BTreeSet<i64> = match old {
         Some(old) if has_node_ports(old) => numbers(old).collect(),
         _ => BTreeSet::new(),
@@ -92,7 +94,10 @@ pub(super) fn allocate(
     if wants_check {
         fill_health_check(spec, &kept, &mut ports)?;
     }
-    Ok(())
+    let before: BTreeSet<i64> = old.map(|old| numbers(old).collect()).unwrap_or_default();
+    Ok(numbers(spec)
+        .filter(|port| !before.contains(port))
+        .collect())
 }
 
 fn taken_by_others(server: &ApiServer, own: (&str, &str)) -> BTreeSet<i64> {

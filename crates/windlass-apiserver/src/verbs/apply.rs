@@ -13,7 +13,7 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 
 impl Call<'_> {
-    pub(super) fn apply(&self, subresource: &str) -> Result<Answer> {
+    pub(super) async fn apply(&self, subresource: &str) -> Result<Answer> {
         // That there is one was checked with the other options.
         let manager = self.query.get("fieldManager").unwrap_or_default();
         if !subresource.is_empty() {
@@ -101,14 +101,14 @@ impl Call<'_> {
             set_meta(&mut made.object, "name", Some(self.name().into()));
             // A version is asked for in an update; what is made has none yet.
             set_meta(&mut made.object, "resourceVersion", None);
-            match self.create_object(made.object, made.managers) {
+            match self.create_object(made.object, made.managers).await {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}
-                made => return Ok(self.answer_written(made?, StatusCode::CREATED)),
+                made => return self.answer_written(made?, StatusCode::CREATED).await,
             }
         }
-        let written = self.update_object(subresource, &merge)?;
-        Ok(self.answer_written(written, StatusCode::OK))
+        let written = self.update_object(subresource, &merge).await?;
+        self.answer_written(written, StatusCode::OK).await
     }
 
     /// A configuration that fits the schema and still is no object of its kind.

@@ -4,11 +4,15 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
+use super::admit::Admitted;
 use super::change::Update;
 use crate::apply::Managers;
 use crate::http::{Answer, ResourceRequest};
 use crate::object::{is_terminating, meta, meta_mut};
 use crate::status::{ApiError, Result, Subject};
+use crate::warnings::Warnings;
+
+const BINDING: &str = "io.k8s.api.core.v1.Binding";
 
 /// What a subresource that is created answers.
 pub(super) fn success() -> Answer {
@@ -32,23 +36,40 @@ impl Call<'_> {
     }
 
     /// Binds the pod that the path names.
-    pub(super) fn bind(&self) -> Result<Answer> {
-        let binding = self.decode_body_of("Binding", "core")?;
+    pub(super) async fn bind(&self) -> Result<Answer> {
+        let mut binding = self.decode_body_of("Binding", "core")?;
+        let options = self.create_options();
+        let admitted = Admitted {
+            subresource: "binding",
+            ..Admitted::create(self, self.name(), &options)
+        };
+        self.place(&mut binding)?;
+        self.record_body(&mut binding, BINDING, "v1", "binding");
+        self.mutate(&admitted, Some(&mut binding)).await?;
         if meta(&binding, "name") != self.name() {
             return Err(ApiError::bad_request(
                 "name in URL does not match name in Binding object",
             ));
         }
-        self.bind_by(&binding)
+        check_target(&binding)?;
+        self.validate_by_webhooks(&admitted, Some(&binding)).await?;
+        self.bind_by(&binding).await
     }
 
     /// Binds the pod that the binding names: the older way.
-    pub(super) fn bind_named(&self) -> Result<Answer> {
-        let binding = self.decode_body_of("Binding", "core")?;
+    pub(super) async fn bind_named(&self) -> Result<Answer> {
+        let mut binding = self.decode_body_of("Binding", "core")?;
+        let (options, name) = (self.create_options(), meta(&binding, "name").to_owned());
+        let admitted = Admitted::create(self, &name, &options);
+        self.place(&mut binding)?;
+        self.record_body(&mut binding, BINDING, "v1", "");
+        self.mutate(&admitted, Some(&mut binding)).await?;
         let name = meta(&binding, "name");
         if name.is_empty() {
             return Err(ApiError::bad_request("Name parameter required."));
         }
+        check_target(&binding)?;
+        self.validate_by_webhooks(&admitted, Some(&binding)).await?;
         let pods = self.server.registry().find("", "v1", "pods");
         let resource = pods.ok_or_else(ApiError::resource_not_found)?;
         let request = ResourceRequest {
@@ -63,30 +84,19 @@ impl Call<'_> {
             query: self.query.clone(),
             body: self.body.clone(),
             wanted: self.wanted.clone(),
-            warnings: std::sync::Mutex::default(),
+            warnings: Warnings::default(),
             ..*self
         };
-        call.bind_by(&binding)
+        call.bind_by(&binding).await
     }
 
-    fn bind_by(&self, binding: &Value) -> Result<Answer> {
-        let target = &binding["target"];
-        let text = |part: &str| target[part].as_str().unwrap_or_default();
-        let kind = text("kind");
-        if !matches!(kind, "" | "Node") {
-            return Err(ApiError::without_reason(format!(
-                "target.kind: Unsupported value: \"{kind}\": supported values: \"Node\", \"<empty>\""
-            )));
-        }
-        let node = text("name");
-        if node.is_empty() {
-            return Err(ApiError::without_reason("target.name: Required value"));
-        }
+    async fn bind_by(&self, binding: &Value) -> Result<Answer> {
+        let node = &binding["target"]["name"];
         let now = self.server.clock().now_seconds();
         self.update_object("binding", &|old| {
             self.check_bindable(binding, old)?;
             let mut new = old.clone();
-            new["spec"]["nodeName"] = node.into();
+            new["spec"]["nodeName"] = node.clone();
             for part in ["annotations", "labels"] {
                 add_all(&mut new, part, &binding["metadata"][part]);
             }
@@ -96,7 +106,8 @@ impl Call<'_> {
                 object: new,
                 managers: Some(Managers::read(&old["metadata"]["managedFields"])),
             })
-        })?;
+        })
+        .await?;
         Ok(success())
     }
 
@@ -130,6 +141,21 @@ impl Call<'_> {
         };
         Err(ApiError::conflict(subject, self.name(), &detail))
     }
+}
+
+/// What a binding binds to is a node, and has a name.
+fn check_target(binding: &Value) -> Result<()> {
+    let text = |part: &str| binding["target"][part].as_str().unwrap_or_default();
+    let kind = text("kind");
+    if !matches!(kind, "" | "Node") {
+        return Err(ApiError::without_reason(format!(
+            "target.kind: Unsupported value: \"{kind}\": supported values: \"Node\", \"<empty>\""
+        )));
+    }
+    if text("name").is_empty() {
+        return Err(ApiError::without_reason("target.name: Required value"));
+    }
+    Ok(())
 }
 
 /// What a binding says of the pod beside its node.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Call;
+use super::admit::Admitted;
 use super::write::{WriteOr, Written};
 use crate::apply::{self, Managers};
 use crate::auth::rbac::escalation;
@@ -26,20 +27,20 @@ pub(super) struct Update {
 
 impl Call<'_> {
     /// Changes the object the path names by `make`, which sees what is stored.
-    pub(super) fn update_object(
+    pub(super) async fn update_object(
         &self,
         subresource: &str,
-        make: &dyn Fn(&Value) -> Result<Update>,
+        make: &(dyn Fn(&Value) -> Result<Update> + Sync),
     ) -> Result<Written> {
         for _ in 0..RACE_RETRIES {
             let found = self.find()?;
-            let old = self.to_requested(found.value());
+            let old = self.to_requested(found.value()).await?;
             let update = make(&old)?;
             let named = version_named(&update.object)?;
             if named.is_some_and(|named| named != found.revision) {
                 return Err(ApiError::modified(self.resource.subject(), self.name()));
             }
-            match self.update_from(&found, &old, update, subresource) {
+            match self.update_from(&found, &old, update, subresource).await {
                 // Somebody else was quicker. Who named no version wants the change anyway.
                 Err(WriteOr::Write(WriteError::Changed)) if named.is_none() || !self.is_put() => {}
                 Err(WriteOr::Write(error)) => return Err(self.write_error(self.name(), error)),
@@ -55,7 +56,7 @@ impl Call<'_> {
         self.request.verb == crate::http::Verb::Update
     }
 
-    fn update_from(
+    async fn update_from(
         &self,
         found: &Arc<Stored>,
         old: &Value,
@@ -76,8 +77,15 @@ impl Call<'_> {
             Some(old),
         )?;
         self.record(&mut new, old, subresource, update.managers);
-        let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         admission::admit_change(resource, subresource, &mut new, old);
+        let options = self.update_options();
+        let admitted = Admitted::update(self, subresource, old, &options);
+        // Of these two webhooks see the body that was sent, not the object it is about.
+        let seen = !matches!(subresource, "scale" | "binding");
+        if seen {
+            self.mutate(&admitted, Some(&mut new)).await?;
+        }
+        let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
         if matches!(subresource, "status" | "approval")
             && resource.is("certificates.k8s.io", "certificatesigningrequests")
@@ -99,7 +107,10 @@ impl Call<'_> {
         if subresource.is_empty() {
             admission::validate_change(self.server, resource, &new, old)?;
         }
-        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found) {
+        if seen {
+            self.validate_by_webhooks(&admitted, Some(&new)).await?;
+        }
+        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found).await? {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();
@@ -112,7 +123,7 @@ impl Call<'_> {
                         &resource.table,
                         key,
                         found.revision,
-                        self.to_stored(old.clone()),
+                        self.to_stored(old.clone()).await?,
                         &resource.selectable,
                     )
                     .map_err(WriteOr::Write)?;
@@ -123,6 +134,7 @@ impl Call<'_> {
         if self.dry_run {
             return Ok(Written::Value(new));
         }
+        let new = self.to_stored(new).await?;
         self.claim(reservation.as_mut(), &new)?;
         let stored = self
             .server
@@ -131,7 +143,7 @@ impl Call<'_> {
                 &resource.table,
                 key,
                 found.revision,
-                self.to_stored(new),
+                new,
                 &resource.selectable,
             )
             .map_err(WriteOr::Write)?;
@@ -193,10 +205,13 @@ impl Call<'_> {
 
     /// Whether an object is stored as it is now: one from before its definition changed may read as
     /// it does only because of what was filled in or left out.
-    fn is_stored_as(&self, new: &Value, found: &Stored) -> bool {
+    async fn is_stored_as(&self, new: &Value, found: &Stored) -> Result<bool> {
         let custom = self.resource.custom.as_ref();
-        custom.is_none_or(|custom| custom.as_stored)
-            || apply::equal_but_for_times(&self.to_stored(new.clone()), &found.value())
+        if custom.is_none_or(|custom| custom.as_stored) {
+            return Ok(true);
+        }
+        let stored = self.to_stored(new.clone()).await?;
+        Ok(apply::equal_but_for_times(&stored, &found.value()))
     }
 
     /// Where kube-apiserver keeps an object, which some of its messages tell.

@@ -7,9 +7,9 @@ use crate::http::Answer;
 use crate::status::Result;
 
 impl Call<'_> {
-    pub(super) fn create(&self) -> Result<Answer> {
+    pub(super) async fn create(&self) -> Result<Answer> {
         let object = self.decode()?;
-        let written = self.create_object(object, None)?;
-        Ok(self.answer_written(written, StatusCode::CREATED))
+        let written = self.create_object(object, None).await?;
+        self.answer_written(written, StatusCode::CREATED).await
     }
 }

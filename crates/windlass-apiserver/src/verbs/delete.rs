@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
+use super::admit::Admitted;
 use super::present::list_item;
 use super::write::Written;
 use crate::admission::IMMORTAL_NAMESPACES;
@@ -15,6 +16,7 @@ use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::status::{self, ApiError, Result, field};
 use crate::store::{Key, Stored, WriteError};
+use crate::webhook::Operation;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -116,6 +118,36 @@ impl Options {
         Ok((options, dry_run))
     }
 
+    /// The options as webhooks see them.
+    fn shown(&self, dry_run: bool) -> Value {
+        let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let mut set = |field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                shown[field] = value;
+            }
+        };
+        set("gracePeriodSeconds", self.grace.map(Value::from));
+        set("orphanDependents", self.orphan_dependents.map(Value::from));
+        set(
+            "propagationPolicy",
+            self.propagation.clone().map(Value::from),
+        );
+        set("dryRun", dry_run.then(|| json!(["All"])));
+        let mut preconditions = serde_json::Map::new();
+        if let Some(uid) = &self.uid {
+            preconditions.insert("uid".into(), uid.as_str().into());
+        }
+        if let Some(revision) = &self.revision {
+            preconditions.insert("resourceVersion".into(), revision.as_str().into());
+        }
+        let preconditions = Value::Object(preconditions);
+        set(
+            "preconditions",
+            Some(preconditions).filter(|all| *all != json!({})),
+        );
+        shown
+    }
+
     /// The finalizers the object is to have while it goes.
     fn finalizers(&self, object: &Value, resource: &Resource) -> Vec<String> {
         let mut finalizers: Vec<String> = object::finalizers(object)
@@ -208,11 +240,13 @@ enum Fate {
 }
 
 impl Call<'_> {
-    pub(super) fn delete(&self) -> Result<Answer> {
+    pub(super) async fn delete(&self) -> Result<Answer> {
         let (options, dry_run) = Options::read(self)?;
         let key = self.key();
         self.warn_of_orphans(&options);
-        let (written, uid, gone) = self.delete_object(&key, &options, dry_run)?;
+        let (written, uid, gone) = self
+            .delete_object(&key, Some(self.name()), &options, dry_run)
+            .await?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
         let answers_object =
             !gone || (ANSWERS_OBJECT.contains(&address) && !self.resource.is_custom());
@@ -222,7 +256,7 @@ impl Call<'_> {
             StatusCode::OK
         };
         if answers_object {
-            return Ok(self.answer_written(written, code));
+            return self.answer_written(written, code).await;
         }
         Ok(Answer::value(status::success(
             self.resource.subject(),
@@ -243,9 +277,11 @@ impl Call<'_> {
     }
 
     /// Deletes one object, or marks it; tells its uid and whether it is gone.
-    pub(super) fn delete_object(
+    /// Webhooks are asked about the name the request has, unless they were asked before.
+    pub(super) async fn delete_object(
         &self,
         key: &Key,
+        asked_name: Option<&str>,
         options: &Options,
         dry_run: bool,
     ) -> Result<(Written, String, bool)> {
@@ -264,6 +300,14 @@ impl Call<'_> {
                 ));
             }
             let (old, uid) = (found.value(), found.uid.to_string());
+            if let Some(name) = asked_name {
+                let mut shown = options.clone();
+                if resource.is("", "namespaces") {
+                    // The deletion of a namespace is always of this very one.
+                    shown.uid.get_or_insert_with(|| uid.clone());
+                }
+                self.admit_delete(&old, name, &shown, dry_run).await?;
+            }
             let fate = self.fate(&old, options);
             if dry_run {
                 let (shown, gone) = match fate {
@@ -272,7 +316,8 @@ impl Call<'_> {
                     Fate::MarkedAndGone(marked) => (marked, true),
                     Fate::Going => (old, false),
                 };
-                return Ok((Written::Value(self.to_requested(shown)), uid, gone));
+                let shown = self.to_requested(shown).await?;
+                return Ok((Written::Value(shown), uid, gone));
             }
             let update = |marked: Value| {
                 store.update(
@@ -312,6 +357,28 @@ impl Call<'_> {
             }
         }
         Err(ApiError::modified(resource.subject(), key.name()))
+    }
+
+    /// Webhooks have a say in a deletion too, and nothing to change.
+    async fn admit_delete(
+        &self,
+        stored: &Value,
+        name: &str,
+        options: &Options,
+        dry_run: bool,
+    ) -> Result<()> {
+        let old = self.to_requested(stored.clone()).await?;
+        let shown = options.shown(dry_run);
+        let admitted = Admitted {
+            operation: Operation::Delete,
+            subresource: "",
+            name,
+            old: Some(&old),
+            options: &shown,
+            dry_run,
+        };
+        self.mutate(&admitted, None).await?;
+        self.validate_by_webhooks(&admitted, None).await
     }
 
     fn fate(&self, old: &Value, options: &Options) -> Fate {
@@ -447,7 +514,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    pub(super) fn delete_collection(&self) -> Result<Answer> {
+    pub(super) async fn delete_collection(&self) -> Result<Answer> {
         let (options, dry_run) = Options::read(self)?;
         self.warn_of_orphans(&options);
         let selector = Selector::from_query(&self.query, &self.resource)?;
@@ -467,10 +534,11 @@ impl Call<'_> {
             .iter()
             .filter(|object| selector.matches(object))
         {
-            match self.delete_object(&object.key, &options, dry_run) {
+            let deletion = self.delete_object(&object.key, Some(""), &options, dry_run);
+            match deletion.await {
                 // What is told is what was found, as it was.
                 Ok(_) => {
-                    let item = self.to_requested(object.value());
+                    let item = self.to_requested(object.value()).await?;
                     deleted.push(list_item(item, &self.resource));
                 }
                 // Somebody else deleted it meanwhile: it is gone, as asked.

@@ -8,6 +8,7 @@
 use serde_json::{Value, json};
 
 use super::Call;
+use super::admit::Admitted;
 use super::binding::success;
 use super::delete::Options;
 use crate::apply::{self, Managers, Writer};
@@ -19,6 +20,7 @@ use crate::types::Type;
 use crate::validation::selects;
 use std::sync::Arc;
 
+const EVICTION: &str = "io.k8s.api.policy.v1.Eviction";
 /// How often a write that lost a race is tried again.
 const RACE_RETRIES: usize = 64;
 /// How many evictions a budget remembers that its controller has not confirmed.
@@ -34,8 +36,16 @@ enum Verdict {
 }
 
 impl Call<'_> {
-    pub(super) fn evict(&self) -> Result<Answer> {
-        let eviction = self.decode_body_of("Eviction", "policy")?;
+    pub(super) async fn evict(&self) -> Result<Answer> {
+        let mut eviction = self.decode_body_of("Eviction", "policy")?;
+        let create = self.create_options();
+        let admitted = Admitted {
+            subresource: "eviction",
+            ..Admitted::create(self, self.name(), &create)
+        };
+        self.place(&mut eviction)?;
+        self.record_body(&mut eviction, EVICTION, "policy/v1", "eviction");
+        self.mutate(&admitted, Some(&mut eviction)).await?;
         if meta(&eviction, "name") != self.name() {
             return Err(ApiError::bad_request(
                 "name in URL does not match name in Eviction object",
@@ -43,22 +53,24 @@ impl Call<'_> {
         }
         let (options, asked_dry) = Options::from_body(&eviction["deleteOptions"])?;
         let dry_run = self.dry_run || asked_dry;
+        self.validate_by_webhooks(&admitted, Some(&eviction))
+            .await?;
         let found = self.find()?;
         let pod = found.value();
         if !counts(&pod) {
-            self.delete_evicted(options, dry_run)?;
+            self.delete_evicted(options, dry_run).await?;
             return Ok(success());
         }
         let budgets = self.budgets_of(&pod);
         match budgets.as_slice() {
-            [] => self.delete_evicted(options, dry_run)?,
+            [] => self.delete_evicted(options, dry_run).await?,
             [budget] => {
                 self.check_preconditions(&found, &options)?;
                 match verdict(&budget.value(), &pod) {
                     Verdict::LetGo => {}
                     Verdict::Take => self.take_disruption(budget, &pod, dry_run)?,
                 }
-                self.delete_evicted(options, dry_run)?;
+                self.delete_evicted(options, dry_run).await?;
             }
             _ => {
                 return Err(ApiError::without_reason(
@@ -147,7 +159,7 @@ impl Call<'_> {
     }
 
     /// Says on the pod that it is evicted, and deletes it.
-    fn delete_evicted(&self, mut options: Options, dry_run: bool) -> Result<()> {
+    async fn delete_evicted(&self, mut options: Options, dry_run: bool) -> Result<()> {
         let key = self.key();
         for _ in 0..RACE_RETRIES {
             let found = self.find()?;
@@ -190,7 +202,9 @@ impl Call<'_> {
                 Err(error) => return Err(self.write_error(self.name(), error)),
             }
         }
-        self.delete_object(&key, &options, dry_run).map(drop)
+        // Webhooks were asked about the eviction, not about the deletion.
+        let deletion = self.delete_object(&key, None, &options, dry_run);
+        deletion.await.map(drop)
     }
 }
 

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::present::{is_stored_form, list_item, object_bytes, stored_metadata_only};
-use super::write::to_requested;
+use super::present::{is_stored_form, list_item, stored_metadata_only};
+use super::write::all_to_requested;
 use crate::http::{Answer, Shape};
 use crate::json::go_error;
 use crate::selector::Selector;
@@ -139,7 +139,7 @@ impl Call<'_> {
         })
     }
 
-    pub(super) fn list(&self) -> Result<Answer> {
+    pub(super) async fn list(&self) -> Result<Answer> {
         let limit = match self.query.get("limit") {
             // What happens to be there is answered whole.
             _ if self.query.get("resourceVersion") == Some("0") => 0,
@@ -182,7 +182,7 @@ impl Call<'_> {
                 metadata["remainingItemCount"] = rest.into();
             }
         }
-        Ok(self.present_list(&page, &metadata))
+        self.present_list(&page, &metadata).await
     }
 
     /// The objects that the query's version, or its continue token, stands for.
@@ -230,12 +230,14 @@ impl Call<'_> {
         })
     }
 
-    fn present_list(&self, page: &[Arc<Stored>], metadata: &Value) -> Answer {
-        let values = || {
-            page.iter()
-                .map(|object| to_requested(object.value(), &self.resource))
-        };
-        match self.wanted.shape {
+    /// The objects of a page as values of the version asked for, converted all at once.
+    async fn page_values(&self, page: &[Arc<Stored>]) -> Result<Vec<Value>> {
+        let values: Vec<Value> = page.iter().map(|object| object.value()).collect();
+        all_to_requested(values, &self.resource, self.server).await
+    }
+
+    async fn present_list(&self, page: &[Arc<Stored>], metadata: &Value) -> Result<Answer> {
+        Ok(match self.wanted.shape {
             Shape::Object => {
                 let head = json!({"kind": self.resource.list_kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
                 // The items are the stored bytes themselves, between a head and a foot.
@@ -244,18 +246,23 @@ impl Call<'_> {
                 head.push_str(",\"items\":[");
                 let mut pieces = Vec::with_capacity(3 * page.len() + 2);
                 pieces.push(Bytes::from(head));
+                let mut converted = if is_stored_form(&self.resource) {
+                    Vec::new().into_iter()
+                } else {
+                    self.page_values(page).await?.into_iter()
+                };
                 for (index, object) in page.iter().enumerate() {
                     if index > 0 {
                         pieces.push(Bytes::from_static(b","));
                     }
-                    if self.resource.is_custom() {
-                        pieces.push(object_bytes(&object.json, &self.resource));
-                    } else if is_stored_form(&self.resource) {
+                    if !is_stored_form(&self.resource) {
+                        let item = converted.next().unwrap_or_default();
+                        pieces.push(list_item(item, &self.resource).to_string().into());
+                    } else if self.resource.is_custom() {
+                        pieces.push(object.json.clone());
+                    } else {
                         pieces.push(Bytes::from_static(b"{"));
                         pieces.push(object.members());
-                    } else {
-                        let item = list_item(self.to_requested(object.value()), &self.resource);
-                        pieces.push(Bytes::from(item.to_string()));
                     }
                 }
                 pieces.push(Bytes::from_static(b"]}\n"));
@@ -275,11 +282,11 @@ impl Call<'_> {
             }
             Shape::Table => Answer::value(table::of(
                 &self.resource,
-                &values().collect::<Vec<_>>(),
+                &self.page_values(page).await?,
                 metadata,
                 self.table_options(),
             )),
-        }
+        })
     }
 }
 

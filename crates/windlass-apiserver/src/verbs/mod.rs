@@ -1,5 +1,6 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
+mod admit;
 mod apply;
 mod binding;
 mod change;
@@ -17,7 +18,7 @@ mod update;
 mod watch;
 mod write;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -34,6 +35,7 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
+use crate::warnings::Warnings;
 use options::Options;
 
 /// One request for a resource, with everything needed to answer it.
@@ -49,7 +51,7 @@ pub(crate) struct Call<'a> {
     dry_run: bool,
     field_validation: FieldValidation,
     /// What the client is told besides, whatever comes of the request.
-    warnings: Mutex<Vec<String>>,
+    warnings: Warnings,
 }
 
 impl<'a> Call<'a> {
@@ -76,25 +78,18 @@ impl<'a> Call<'a> {
             wanted,
             dry_run: options.dry_run,
             field_validation: options.field_validation,
-            warnings: Mutex::default(),
+            warnings: Warnings::default(),
         })
     }
 
     /// Tells the client something besides the answer, the same once.
     pub(crate) fn warn(&self, said: impl IntoIterator<Item = String>) {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        for sentence in said {
-            if !warnings.contains(&sentence) {
-                warnings.push(sentence);
-            }
-        }
+        self.warnings.add(said);
     }
 
     /// All that was to be told.
     pub(crate) fn into_warnings(self) -> Vec<String> {
-        self.warnings
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.warnings.into_all()
     }
 
     /// Does what is asked.
@@ -116,7 +111,7 @@ impl<'a> Call<'a> {
         let named = self.request.name.is_some();
         if self.resource.is("", "bindings") {
             return match self.request.verb {
-                Verb::Create if !named => self.bind_named(),
+                Verb::Create if !named => self.bind_named().await,
                 _ => Err(ApiError::method_not_allowed()),
             };
         }
@@ -130,20 +125,20 @@ impl<'a> Call<'a> {
             return Err(ApiError::method_not_allowed());
         }
         match self.request.verb {
-            Verb::Get => self.get(),
-            Verb::List => self.list(),
-            Verb::Watch => self.watch(),
+            Verb::Get => self.get().await,
+            Verb::List => self.list().await,
+            Verb::Watch => self.watch().await,
             Verb::Create if named && !self.resource.is_custom() => {
                 Err(ApiError::method_not_allowed())
             }
-            Verb::Create => self.create(),
-            Verb::Update if named => self.update(""),
-            Verb::Patch if named => self.patch(""),
+            Verb::Create => self.create().await,
+            Verb::Update if named => self.update("").await,
+            Verb::Patch if named => self.patch("").await,
             Verb::Update | Verb::Patch if self.resource.is_custom() => {
                 Err(ApiError::bad_request("name must be provided"))
             }
             Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
-            Verb::Delete => self.delete(),
+            Verb::Delete => self.delete().await,
             Verb::DeleteCollection
                 if self
                     .resource
@@ -151,7 +146,7 @@ impl<'a> Call<'a> {
                     .iter()
                     .any(|verb| verb == "deletecollection") =>
             {
-                self.delete_collection()
+                self.delete_collection().await
             }
             Verb::DeleteCollection => Err(ApiError::method_not_allowed()),
         }
@@ -175,30 +170,32 @@ impl<'a> Call<'a> {
         }
         match (name, self.request.verb) {
             ("log", Verb::Get) => crate::node::logs(self).await,
-            ("binding", Verb::Create) => self.bind(),
-            ("eviction", Verb::Create) => self.evict(),
+            ("binding", Verb::Create) => self.bind().await,
+            ("eviction", Verb::Create) => self.evict().await,
             ("token", Verb::Create) => account::create_token(self),
-            ("scale", Verb::Get) => self.get_scale(),
-            ("scale", Verb::Update) => self.update_scale(),
-            ("scale", Verb::Patch) => self.patch_scale(),
-            (_, Verb::Get) => self.get(),
-            (_, Verb::Update) => self.update(name),
-            (_, Verb::Patch) => self.patch(name),
+            ("scale", Verb::Get) => self.get_scale().await,
+            ("scale", Verb::Update) => self.update_scale().await,
+            ("scale", Verb::Patch) => self.patch_scale().await,
+            (_, Verb::Get) => self.get().await,
+            (_, Verb::Update) => self.update(name).await,
+            (_, Verb::Patch) => self.patch(name).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
-    fn get(&self) -> Result<Answer> {
+    async fn get(&self) -> Result<Answer> {
         let version = self.version_asked().map_err(ApiError::without_reason)?;
         let present = self.server.store().revision();
         if let Some(version) = version.filter(|version| *version > present) {
             return Err(list::too_large(version, present));
         }
-        let stored = self.server.store().published();
-        let found = stored
+        let found = self
+            .server
+            .store()
+            .published()
             .get(&self.resource.table, &self.key())
             .ok_or_else(|| self.not_found())?;
-        Ok(self.present(&found))
+        self.present(&found).await
     }
 
     /// The name in the path.

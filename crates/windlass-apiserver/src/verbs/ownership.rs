@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::apply::{self, Managers, Writer};
 use crate::object::{meta, set_meta};
+use crate::types::Type;
 use crate::{defaults, strategy};
 
 impl Call<'_> {
@@ -32,6 +33,28 @@ impl Call<'_> {
         } else {
             defaults::zero(&self.resource.ty)
         }
+    }
+
+    /// Records who sent a body that is not stored itself, as webhooks are shown it.
+    pub(super) fn record_body(
+        &self,
+        body: &mut Value,
+        type_name: &str,
+        api_version: &str,
+        subresource: &str,
+    ) {
+        let ty = Type::Named(type_name.into());
+        let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
+        let writer = Writer {
+            manager: &manager,
+            api_version,
+            subresource,
+            now: Some(&now),
+        };
+        let untouched = defaults::zero(&ty);
+        let managers =
+            apply::record_update(&untouched, body, &ty, Managers::default(), &writer, &[]);
+        set_meta(body, "managedFields", Some(managers.write()));
     }
 
     /// Records that `old` (an untouched object for a create) became `object`, before the server

@@ -13,16 +13,16 @@ use crate::patch::{Patch, PatchKind, unrestorable};
 use crate::status::{ApiError, Result, Subject, field};
 
 impl Call<'_> {
-    pub(super) fn patch(&self, subresource: &str) -> Result<Answer> {
+    pub(super) async fn patch(&self, subresource: &str) -> Result<Answer> {
         let kind =
             PatchKind::from_media_type(media_type(self.headers), !self.resource.is_custom())?;
         if kind == PatchKind::Apply {
-            return self.apply(subresource);
+            return self.apply(subresource).await;
         }
         // What is not there is missed before the patch is read.
         self.find()?;
         let patch = Patch::parse(kind, &self.body)?;
-        let written = self.update_object(subresource, &|old| {
+        let make = |old: &Value| -> Result<Update> {
             let mut object = patch.on(old, &self.resource.ty)?;
             let refuse = {
                 // What could not be read is shown: the patched object, or the patch alone.
@@ -63,8 +63,9 @@ impl Call<'_> {
                 object,
                 managers: None,
             })
-        })?;
-        Ok(self.answer_written(written, StatusCode::OK))
+        };
+        let written = self.update_object(subresource, &make).await?;
+        self.answer_written(written, StatusCode::OK).await
     }
 }
 

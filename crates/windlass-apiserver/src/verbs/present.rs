@@ -9,17 +9,19 @@ use super::write::to_requested;
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::http::{Answer, Shape};
 use crate::resource::Resource;
+use crate::server::ApiServer;
+use crate::status::Result;
 use crate::store::Stored;
 use crate::table;
 
 impl Call<'_> {
-    pub(super) fn present(&self, stored: &Stored) -> Answer {
-        match self.wanted.shape {
+    pub(super) async fn present(&self, stored: &Stored) -> Result<Answer> {
+        Ok(match self.wanted.shape {
             Shape::Object if is_stored_form(&self.resource) => {
                 Answer::json(vec![stored.json.clone()])
             }
-            _ => self.present_value(to_requested(stored.value(), &self.resource)),
-        }
+            _ => self.present_value(self.to_requested(stored.value()).await?),
+        })
     }
 
     pub(super) fn present_value(&self, object: Value) -> Answer {
@@ -59,14 +61,17 @@ pub(super) fn is_stored_form(resource: &Resource) -> bool {
 }
 
 /// The stored object as bytes of the requested version.
-pub(super) fn object_bytes(stored_json: &Bytes, resource: &Resource) -> Bytes {
+pub(super) async fn object_bytes(
+    stored_json: &Bytes,
+    resource: &Resource,
+    server: &ApiServer,
+) -> Result<Bytes> {
     if is_stored_form(resource) {
-        return stored_json.clone();
+        return Ok(stored_json.clone());
     }
     let value = serde_json::from_slice(stored_json).unwrap_or_default();
-    serde_json::to_vec(&to_requested(value, resource))
-        .unwrap_or_default()
-        .into()
+    let value = to_requested(value, resource, server).await?;
+    Ok(serde_json::to_vec(&value).unwrap_or_default().into())
 }
 
 /// Takes the type off an object that stands in a list: the list tells it. Custom objects keep theirs.

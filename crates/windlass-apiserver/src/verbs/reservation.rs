@@ -1,7 +1,5 @@
 //! What a write of a Service holds on to until it is done: its addresses and ports.
 
-use std::sync::MutexGuard;
-
 use serde_json::Value;
 
 use super::Call;
@@ -10,14 +8,13 @@ use crate::server::ApiServer;
 use crate::services::{self, Plan, Refusal};
 use crate::status::{ApiError, Result};
 
-/// Addresses and ports chosen for a Service. Nobody else chooses while it lives; dropped before
+/// Addresses and ports chosen for a Service. Nobody else gets them while it lives; dropped before
 /// the write is done, it gives back what it took.
 pub(super) struct Reservation<'a> {
     server: &'a ApiServer,
     plan: Plan,
     taken: bool,
     written: bool,
-    _alone: MutexGuard<'a, ()>,
 }
 
 impl Reservation<'_> {
@@ -29,9 +26,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if self.taken || self.written {
-            services::finish(self.server, &self.plan, self.written);
-        }
+        services::finish(self.server, &self.plan, self.taken, self.written);
     }
 }
 
@@ -47,7 +42,6 @@ impl<'a> Call<'a> {
         if !self.resource.is("", "services") || !subresource.is_empty() {
             return Ok(None);
         }
-        let alone = self.server.allocations().lock();
         let plan = services::allocate(self.server, object, old)
             .map_err(|refusal| self.not_allocated(object, refusal))?;
         Ok(Some(Reservation {
@@ -55,7 +49,6 @@ impl<'a> Call<'a> {
             plan,
             taken: false,
             written: false,
-            _alone: alone,
         }))
     }
 

@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
+use super::admit::Admitted;
 use super::change::Update;
 use super::write::Written;
 use crate::apply::{self, Managers, Writer};
@@ -110,29 +111,29 @@ impl Call<'_> {
         })
     }
 
-    pub(super) fn get_scale(&self) -> Result<Answer> {
-        Ok(Answer::value(
-            self.scale_of(&self.to_requested(self.find()?.value())),
-        ))
+    pub(super) async fn get_scale(&self) -> Result<Answer> {
+        let object = self.to_requested(self.find()?.value()).await?;
+        Ok(Answer::value(self.scale_of(&object)))
     }
 
-    pub(super) fn update_scale(&self) -> Result<Answer> {
+    pub(super) async fn update_scale(&self) -> Result<Answer> {
         let scale = self.decode_as("Scale")?.value;
-        self.write_scale(&|_| Ok(scale.clone().into()))
+        self.write_scale(&|_| Ok(scale.clone().into())).await
     }
 
-    pub(super) fn patch_scale(&self) -> Result<Answer> {
+    pub(super) async fn patch_scale(&self) -> Result<Answer> {
         let kind = PatchKind::from_media_type(media_type(self.headers), true)?;
         if kind == PatchKind::Apply {
-            return self.apply_scale();
+            return self.apply_scale().await;
         }
         let patch = Patch::parse(kind, &self.body)?;
         let ty = Type::Named(SCALE_TYPE.into());
         self.write_scale(&|old| Ok(patch.on(&self.scale_of(old), &ty)?.into()))
+            .await
     }
 
     /// Server-side apply of a scale: who owns the object's replicas owns the scale's.
-    fn apply_scale(&self) -> Result<Answer> {
+    async fn apply_scale(&self) -> Result<Answer> {
         let config = self.applied_config()?;
         let manager = self.query.get("fieldManager").unwrap_or_default();
         let now = self.server.clock().now_seconds();
@@ -166,12 +167,35 @@ impl Call<'_> {
                 managers: Some(managers.take_scale(&applied.managers, &replicas, &version)),
             })
         })
+        .await
     }
 
-    fn write_scale(&self, make: &dyn Fn(&Value) -> Result<NewScale>) -> Result<Answer> {
+    async fn write_scale(
+        &self,
+        make: &(dyn Fn(&Value) -> Result<NewScale> + Sync),
+    ) -> Result<Answer> {
+        let old = self.to_requested(self.find()?.value()).await?;
+        let (asked, old_scale) = (make(&old)?.scale, self.scale_of(&old));
+        let mut admitted_scale = asked.clone();
+        let options = self.update_options();
+        let admitted = Admitted::update(self, "scale", &old_scale, &options);
+        self.mutate(&admitted, Some(&mut admitted_scale)).await?;
+        // What is validated is the scale of the object as it is going to be.
+        let mut scaled = old.clone();
+        let replicas = admitted_scale["spec"]["replicas"].as_i64();
         let path = self.scale_paths().spec_replicas;
-        let written = self.update_object("scale", &|old| {
-            let NewScale { scale, managers } = make(old)?;
+        set_at(&mut scaled, &path, replicas.unwrap_or_default().into());
+        self.validate_by_webhooks(&admitted, Some(&self.scale_of(&scaled)))
+            .await?;
+        let changed = admitted_scale != asked;
+        let change = |old: &Value| -> Result<Update> {
+            let NewScale {
+                mut scale,
+                managers,
+            } = make(old)?;
+            if changed {
+                scale.clone_from(&admitted_scale);
+            }
             let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
             if replicas < 0 {
                 let cause = crate::status::field::invalid(
@@ -192,9 +216,10 @@ impl Call<'_> {
             }
             set_at(&mut object, &path, replicas.into());
             Ok(Update { object, managers })
-        })?;
+        };
+        let written = self.update_object("scale", &change).await?;
         let object = match written {
-            Written::Stored(stored) => self.to_requested(stored.value()),
+            Written::Stored(stored) => self.to_requested(stored.value()).await?,
             Written::Value(object) => object,
         };
         Ok(Answer::value(self.scale_of(&object)).with_code(StatusCode::OK))

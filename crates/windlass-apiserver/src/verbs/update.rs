@@ -1,7 +1,7 @@
 //! Update: an object replaced as a whole.
 
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Call;
 use super::change::Update;
@@ -71,7 +71,7 @@ impl Call<'_> {
         )))
     }
 
-    pub(super) fn update(&self, subresource: &str) -> Result<Answer> {
+    pub(super) async fn update(&self, subresource: &str) -> Result<Answer> {
         let mut object = self.decode()?;
         if meta(&object, "name").is_empty() {
             return Err(self.nameless());
@@ -98,13 +98,13 @@ impl Call<'_> {
             // The version of what is not there means nothing.
             let version = object["metadata"]["resourceVersion"].take();
             set_meta(&mut object, "resourceVersion", None);
-            let mut written = self.create_object(object, None)?;
+            let mut written = self.create_object(object, None).await?;
             if let Written::Value(object) = &mut written
                 && version.is_string()
             {
                 set_meta(object, "resourceVersion", Some(version));
             }
-            return Ok(self.answer_written(written, StatusCode::CREATED));
+            return self.answer_written(written, StatusCode::CREATED).await;
         }
         let needs_version = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
         if needs_version && matches!(meta(&object, "resourceVersion"), "" | "0") {
@@ -121,12 +121,13 @@ impl Call<'_> {
                 &[cause],
             ));
         }
-        let written = self.update_object(subresource, &|_| {
+        let make = |_: &Value| -> Result<Update> {
             Ok(Update {
                 object: object.clone(),
                 managers: None,
             })
-        })?;
-        Ok(self.answer_written(written, StatusCode::OK))
+        };
+        let written = self.update_object(subresource, &make).await?;
+        self.answer_written(written, StatusCode::OK).await
     }
 }

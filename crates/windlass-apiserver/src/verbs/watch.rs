@@ -35,7 +35,7 @@ const CHANGES_AT_ONCE: usize = 100;
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
-    pub(super) fn watch(&self) -> Result<Answer> {
+    pub(super) async fn watch(&self) -> Result<Answer> {
         let mut selector = Selector::from_query(&self.query, &self.resource)?;
         if let Some(name) = &self.request.name {
             selector.require_name(name);
@@ -78,7 +78,7 @@ impl Call<'_> {
         if send_initial && cursor.seen > store.revision() {
             cursor.fail(&too_large(cursor.seen, store.revision()));
         } else if initial {
-            cursor.send_present(send_initial && bookmarks)?;
+            cursor.send_present(send_initial && bookmarks).await?;
         }
         let chunks = futures::stream::unfold(cursor, |mut cursor| async move {
             Some((Ok(cursor.next().await?), cursor))
@@ -164,7 +164,7 @@ impl Cursor {
                     () = hooks.deliver(&who, &request) => {}
                 }
             }
-            self.read_changes();
+            self.read_changes().await;
             if !self.ready.is_empty() {
                 continue;
             }
@@ -202,7 +202,7 @@ impl Cursor {
     }
 
     /// The objects there are now, as ADDED.
-    fn send_present(&mut self, end_mark: bool) -> Result<()> {
+    async fn send_present(&mut self, end_mark: bool) -> Result<()> {
         let store = self.server.store();
         let listing = store
             .published()
@@ -220,7 +220,7 @@ impl Cursor {
             .map(|object| object.json.clone())
             .collect();
         for json in present {
-            self.push_object("ADDED", &json);
+            self.push_object("ADDED", &json).await;
         }
         self.seen = listing.revision;
         if end_mark {
@@ -229,7 +229,7 @@ impl Cursor {
         Ok(())
     }
 
-    fn read_changes(&mut self) {
+    async fn read_changes(&mut self) {
         match self
             .server
             .store()
@@ -247,13 +247,13 @@ impl Cursor {
             Ok(changes) => {
                 for change in changes.into_iter().take(CHANGES_AT_ONCE) {
                     self.seen = change.revision;
-                    self.send_change(&change);
+                    self.send_change(&change).await;
                 }
             }
         }
     }
 
-    fn send_change(&mut self, change: &Change) {
+    async fn send_change(&mut self, change: &Change) {
         if self
             .request
             .namespace
@@ -269,24 +269,30 @@ impl Cursor {
             .is_some_and(|previous| self.selector.matches(previous));
         match (was, is) {
             (false, false) => {}
-            (false, true) => self.push_object("ADDED", &change.object.json),
-            (true, true) => self.push_object("MODIFIED", &change.object.json),
+            (false, true) => self.push_object("ADDED", &change.object.json).await,
+            (true, true) => self.push_object("MODIFIED", &change.object.json).await,
             (true, false) if change.kind == ChangeKind::Deleted => {
-                self.push_object("DELETED", &change.object.json);
+                self.push_object("DELETED", &change.object.json).await;
             }
             // It left the selector: it is shown as it was, at the version that made it leave.
             (true, false) => {
                 if let Some(previous) = change.previous_at_this_revision() {
-                    self.push_object("DELETED", &previous);
+                    self.push_object("DELETED", &previous).await;
                 }
             }
         }
     }
 
-    fn push_object(&mut self, kind: &str, json: &Bytes) {
+    async fn push_object(&mut self, kind: &str, json: &Bytes) {
+        if let Err(error) = self.try_push_object(kind, json).await {
+            self.fail(&error);
+        }
+    }
+
+    async fn try_push_object(&mut self, kind: &str, json: &Bytes) -> Result<()> {
         match self.wanted.shape {
             Shape::Object => {
-                let object = object_bytes(json, &self.resource);
+                let object = object_bytes(json, &self.resource, &self.server).await?;
                 let mut frame = Vec::with_capacity(object.len() + 32);
                 frame.extend_from_slice(b"{\"type\":\"");
                 frame.extend_from_slice(kind.as_bytes());
@@ -297,7 +303,7 @@ impl Cursor {
             }
             Shape::Metadata => self.push(kind, &stored_metadata_only(json)),
             Shape::Table => {
-                let object = self.value(json);
+                let object = self.value(json).await?;
                 let revision = object["metadata"]["resourceVersion"].clone();
                 let mut table = table::of(
                     &self.resource,
@@ -311,13 +317,12 @@ impl Cursor {
                 self.push(kind, &table);
             }
         }
+        Ok(())
     }
 
-    fn value(&self, json: &Bytes) -> Value {
-        to_requested(
-            serde_json::from_slice(json).unwrap_or_default(),
-            &self.resource,
-        )
+    async fn value(&self, json: &Bytes) -> Result<Value> {
+        let stored = serde_json::from_slice(json).unwrap_or_default();
+        to_requested(stored, &self.resource, &self.server).await
     }
 
     fn bookmark_object(&self, revision: u64, end_of_initial: bool) -> Value {

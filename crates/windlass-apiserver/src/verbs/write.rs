@@ -6,17 +6,19 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Call;
+use super::admit::Admitted;
 use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
 use crate::http::{Answer, Verb};
 use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
+use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, TableName, WriteError};
 use crate::types::Type;
 use crate::{
-    admission, autoscaler, crd, defaults, event, metadata, services, strategy, validation,
+    admission, autoscaler, crd, defaults, event, metadata, services, strategy, validation, webhook,
 };
 
 /// The form autoscalers are stored in.
@@ -166,14 +168,25 @@ impl Call<'_> {
     /// Looks at an object as it would be stored: some kinds are checked in that form only.
     pub(super) fn in_stored_form<T>(&self, object: &Value, look: impl FnOnce(&Value) -> T) -> T {
         if self.resource.is("events.k8s.io", "events") || self.resource.is_old_autoscaler() {
-            look(&self.to_stored(object.clone()))
+            let mut stored = object.clone();
+            self.unify(&mut stored);
+            look(&stored)
         } else {
             look(object)
         }
     }
 
+    /// Built-in kinds of two forms are stored in one of them.
+    fn unify(&self, object: &mut Value) {
+        if self.resource.is("events.k8s.io", "events") {
+            event::to_core(object);
+        } else if self.resource.is_old_autoscaler() {
+            autoscaler::to_new(object);
+        }
+    }
+
     /// Makes a new object of a normalised one.
-    pub(super) fn create_object(
+    pub(super) async fn create_object(
         &self,
         mut object: Value,
         decided: Option<Managers>,
@@ -202,10 +215,14 @@ impl Call<'_> {
         strategy::wipe(&mut object);
         self.record_new(&mut object, decided);
         admission::admit(self.server, resource, self.namespace(), &mut object)?;
+        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
+        let admitted = Admitted::create(self, &name, &options);
+        self.mutate(&admitted, Some(&mut object)).await?;
         if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
             let name = meta(&object, "name").to_owned();
             return self
-                .create_named(object)
+                .create_named(object, &options)
+                .await
                 .map_err(|error| self.refusal(&name, error));
         }
         let base = meta(&object, "generateName");
@@ -216,7 +233,7 @@ impl Call<'_> {
             let name = format!("{base}{}", self.server.random().name_suffix());
             let mut named = object.clone();
             set_meta(&mut named, "name", Some(name.as_str().into()));
-            match self.create_named(named) {
+            match self.create_named(named, &options).await {
                 Err(WriteOr::Write(WriteError::Exists)) if tries < GENERATE_TRIES => {}
                 Err(error) => return Err(self.refusal(&name, error)),
                 Ok(written) => return Ok(written),
@@ -225,7 +242,7 @@ impl Call<'_> {
     }
 
     /// Prepares, checks and stores an object that has its name.
-    fn create_named(&self, mut object: Value) -> Result<Written, WriteOr> {
+    async fn create_named(&self, mut object: Value, options: &Value) -> Result<Written, WriteOr> {
         let resource = &self.resource;
         let mut reservation = self.reserve(&mut object, None, "")?;
         strategy::prepare_create(
@@ -245,6 +262,8 @@ impl Call<'_> {
             decode::whole_numbers(&mut object);
         }
         admission::validate(self.server, resource, self.namespace(), &object)?;
+        let admitted = Admitted::create(self, meta(&object, "name"), options);
+        self.validate_by_webhooks(&admitted, Some(&object)).await?;
         if self.dry_run
             && self
                 .server
@@ -269,16 +288,12 @@ impl Call<'_> {
                 None => Ok(Written::Value(object)),
             };
         }
+        let object = self.to_stored(object).await?;
         self.claim(reservation.as_mut(), &object)?;
         let stored = self
             .server
             .store()
-            .create(
-                &resource.table,
-                key,
-                self.to_stored(object),
-                &resource.selectable,
-            )
+            .create(&resource.table, key, object, &resource.selectable)
             .map_err(WriteOr::Write)?;
         if let Some(reservation) = reservation {
             reservation.keep();
@@ -329,21 +344,22 @@ impl Call<'_> {
     }
 
     /// The form an object is stored in.
-    pub(super) fn to_stored(&self, mut object: Value) -> Value {
-        if self.resource.is("events.k8s.io", "events") {
-            event::to_core(&mut object);
-        } else if self.resource.is_old_autoscaler() {
-            autoscaler::to_new(&mut object);
-        }
+    pub(super) async fn to_stored(&self, mut object: Value) -> Result<Value> {
+        self.unify(&mut object);
         if let Some(custom) = &self.resource.custom {
-            custom.to_stored(&mut object, &self.resource.group);
+            let api_version = custom.stored_api_version(&self.resource.group);
+            let one = vec![object];
+            let converted =
+                webhook::convert(self.server, &self.resource, &api_version, one).await?;
+            object = converted.into_iter().next().unwrap_or_default();
+            custom.fill_stored(&mut object);
         }
-        object
+        Ok(object)
     }
 
     /// The form of the version that was asked for.
-    pub(super) fn to_requested(&self, object: Value) -> Value {
-        to_requested(object, &self.resource)
+    pub(super) async fn to_requested(&self, object: Value) -> Result<Value> {
+        to_requested(object, &self.resource, self.server).await
     }
 
     /// What follows from a write: CRDs start and stop being served, roles take effect.
@@ -375,7 +391,11 @@ impl Call<'_> {
     }
 
     /// The answer to a write.
-    pub(super) fn answer_written(&self, written: Written, code: StatusCode) -> Answer {
+    pub(super) async fn answer_written(
+        &self,
+        written: Written,
+        code: StatusCode,
+    ) -> Result<Answer> {
         let writes = matches!(self.request.verb, Verb::Create | Verb::Update | Verb::Patch);
         if writes && self.request.subresource.is_none() {
             let object = || match &written {
@@ -386,25 +406,44 @@ impl Call<'_> {
                 self.warn([sentence]);
             }
         }
-        match written {
-            Written::Stored(stored) => self.present(&stored),
+        let answer = match written {
+            Written::Stored(stored) => self.present(&stored).await?,
             Written::Value(object) => self.present_value(object),
-        }
-        .with_code(code)
+        };
+        Ok(answer.with_code(code))
     }
 }
 
 /// The form of the version a resource stands for.
-pub(super) fn to_requested(mut object: Value, resource: &Resource) -> Value {
-    if resource.is("events.k8s.io", "events") {
-        event::from_core(&mut object);
-    } else if resource.is_old_autoscaler() {
-        autoscaler::to_old(&mut object);
+pub(super) async fn to_requested(
+    object: Value,
+    resource: &Resource,
+    server: &ApiServer,
+) -> Result<Value> {
+    let all = all_to_requested(vec![object], resource, server).await?;
+    Ok(all.into_iter().next().unwrap_or_default())
+}
+
+/// The same for many objects, which a webhook is sent together.
+pub(super) async fn all_to_requested(
+    mut objects: Vec<Value>,
+    resource: &Resource,
+    server: &ApiServer,
+) -> Result<Vec<Value>> {
+    for object in &mut objects {
+        if resource.is("events.k8s.io", "events") {
+            event::from_core(object);
+        } else if resource.is_old_autoscaler() {
+            autoscaler::to_old(object);
+        }
+        if let Some(custom) = &resource.custom {
+            custom.read_stored(object);
+        }
     }
-    if let Some(custom) = &resource.custom {
-        custom.to_requested(&mut object, &resource.api_version());
+    if resource.is_custom() {
+        return webhook::convert(server, resource, &resource.api_version(), objects).await;
     }
-    object
+    Ok(objects)
 }
 
 /// Why something was not written: the store said so, or it never came to that.

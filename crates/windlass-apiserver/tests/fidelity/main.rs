@@ -20,6 +20,8 @@ mod coverage;
 mod dice;
 mod explained;
 mod generate;
+#[path = "../recorded/hooks.rs"]
+mod hooks;
 mod kinds;
 #[path = "../recorded/labels.rs"]
 mod labels;
@@ -108,7 +110,8 @@ fn on_ours(name: &str, sequence: &Sequence, steps: &[Step]) -> Result<Vec<Normal
         .build()
         .map_err(|error| error.to_string())?
         .block_on(async {
-            let servers = Servers::ours(case::Server::Plain);
+            let hooks = hooks::Scripted::new(BTreeMap::default());
+            let servers = Servers::ours(case::Server::Plain, hooks);
             play::define(&servers, &sequence.definition, &sequence.custom).await?;
             play::play(&servers, name, steps).await
         })
@@ -391,7 +394,8 @@ where
                     .build()
                     .expect("a runtime starts");
                 runtime.block_on(async {
-                    let servers = Servers::real(kubeconfig).await;
+                    let servers =
+                        Servers::real(kubeconfig, hooks::Scripted::new(BTreeMap::default())).await;
                     futures::stream::iter(std::iter::from_fn(|| {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         (number < count).then_some(number)

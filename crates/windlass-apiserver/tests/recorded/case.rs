@@ -6,6 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hooks::Script;
+
 /// One scenario. `{ns}` in it stands for the namespace made for it, and `{name}` for a value that an
 /// earlier step captured.
 #[derive(Debug, Deserialize)]
@@ -23,6 +25,9 @@ pub(crate) struct Case {
     /// Names for what its steps say again and again, mostly paths: `{name}` as for captured values.
     #[serde(default, rename = "let")]
     pub(crate) names: BTreeMap<String, String>,
+    /// What the webhook at each path answers: see `hooks`.
+    #[serde(default)]
+    pub(crate) webhooks: BTreeMap<String, Script>,
     pub(crate) steps: Vec<Step>,
 }
 

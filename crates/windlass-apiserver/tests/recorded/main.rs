@@ -13,6 +13,7 @@
 mod case;
 mod compare;
 mod gaps;
+mod hooks;
 mod labels;
 mod normalise;
 mod rules;
@@ -22,6 +23,7 @@ mod servers;
 use std::path::{Path, PathBuf};
 
 use case::Case;
+use hooks::Scripted;
 use servers::Servers;
 
 /// One test per file of `cases/`.
@@ -134,6 +136,22 @@ cases!(
     watch,
     watch_lists,
     watch_rules,
+    webhook_conversion,
+    webhook_conversion_errors,
+    webhook_custom_resource,
+    webhook_delete,
+    webhook_dry_run,
+    webhook_equivalent,
+    webhook_failure,
+    webhook_managers,
+    webhook_matching,
+    webhook_mutate,
+    webhook_namespace,
+    webhook_order,
+    webhook_pod,
+    webhook_service,
+    webhook_validate,
+    webhook_warnings,
 );
 
 /// The folder of this test.
@@ -150,7 +168,8 @@ fn play(name: &str) {
             return;
         }
         let answers = real_time(async {
-            let servers = Servers::real(Path::new(&kubeconfig)).await;
+            let servers =
+                Servers::real(Path::new(&kubeconfig), Scripted::new(case.webhooks.clone())).await;
             run::run(name, &case, &servers).await
         });
         compare::write(&stored, &normalise::normalise(answers));
@@ -158,7 +177,7 @@ fn play(name: &str) {
     }
     let expected = compare::read(&stored);
     let answers = virtual_time(async {
-        let servers = Servers::ours(case.server);
+        let servers = Servers::ours(case.server, Scripted::new(case.webhooks.clone()));
         run::run(name, &case, &servers).await
     });
     let differences = compare::compare(&expected, &normalise::normalise(answers));

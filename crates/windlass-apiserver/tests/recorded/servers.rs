@@ -1,8 +1,12 @@
 //! The two servers a case can be sent to, each as plain `kube::Client`s, one per identity.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -11,18 +15,27 @@ use windlass_apiserver::{
     ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, Random,
 };
 
+use windlass_apiserver::pki::Authority;
+use windlass_apiserver::webhook::{LocalRegistration, LocalWebhooks};
+
 use crate::case::{Identity, Server};
+use crate::hooks::{self, Scripted};
 
 /// One server, as each identity sees it.
 #[derive(Clone)]
 pub(crate) struct Servers {
     admin: Client,
     anonymous: Client,
+    /// Where the case's webhook is, and its CA: `{hooks}` and `{ca}`.
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) hooks: Arc<Scripted>,
+    _serving: Arc<Option<LocalRegistration>>,
 }
 
 impl Servers {
     /// The server a kubeconfig names, over TLS.
-    pub(crate) async fn real(kubeconfig: &Path) -> Self {
+    pub(crate) async fn real(kubeconfig: &Path, hooks: Arc<Scripted>) -> Self {
+        let (url, ca) = hooks::serve(Arc::clone(&hooks)).await;
         let read = Kubeconfig::read_from(kubeconfig)
             .unwrap_or_else(|error| panic!("reading {}: {error}", kubeconfig.display()));
         let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
@@ -37,13 +50,23 @@ impl Servers {
         Self {
             admin: client(config),
             anonymous: client(anonymous),
+            variables: [("hooks".into(), url), ("ca".into(), ca)].into(),
+            hooks,
+            _serving: Arc::default(),
         }
     }
 
     /// Ours, in process.
-    pub(crate) fn ours(server: Server) -> Self {
+    pub(crate) fn ours(server: Server, hooks: Arc<Scripted>) -> Self {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let webhooks = LocalWebhooks::new(clock);
+        let serving = webhooks.serve("127.0.0.1", 9443, Arc::clone(&hooks) as _);
+        let ca = Authority::create().expect("a CA");
+        let ca = STANDARD.encode(&ca.pem().certificate);
+        let url = "https://127.0.0.1:9443".to_owned();
         let mut config = ServerConfig {
-            clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
+            clock,
+            webhooks: Arc::new(webhooks),
             random: Random::seeded(1),
             ..ServerConfig::default()
         };
@@ -61,6 +84,9 @@ impl Servers {
         Self {
             admin: Client::new(server.in_process(admin), "default"),
             anonymous: Client::new(server.in_process_unauthenticated(), "default"),
+            variables: [("hooks".into(), url), ("ca".into(), ca)].into(),
+            hooks,
+            _serving: Arc::new(Some(serving)),
         }
     }
 

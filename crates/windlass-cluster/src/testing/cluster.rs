@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use windlass::{Activity, Environment, Operator, Running};
+use windlass_apiserver::webhook::LocalWebhooks;
 use windlass_apiserver::{ApiServer, Identity};
 use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
 use windlass_workloads::WorkloadsConfig;
@@ -20,6 +21,7 @@ use windlass_workloads::WorkloadsConfig;
 use super::faults::{Failure, Faults, Request, user_of};
 use super::started::Started;
 use crate::operators::{self, Account};
+use crate::webhooks;
 
 /// Where virtual time starts.
 pub(super) const START: &str = "2030-01-01T00:00:00Z";
@@ -62,6 +64,7 @@ struct Inner {
     server: ApiServer,
     environment: Environment,
     faults: Arc<Faults>,
+    webhooks: LocalWebhooks,
     node: SimulatedNode,
     /// The controllers every cluster has.
     controllers: Started,
@@ -75,8 +78,11 @@ impl TestCluster {
     pub async fn new(seed: u64) -> Self {
         let start: Timestamp = START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         let faults = Arc::new(Faults::default());
+        let clock = windlass_apiserver::Clock::starting_at(start);
+        let webhooks = LocalWebhooks::new(clock);
         let server = ApiServer::new(windlass_apiserver::Config {
-            clock: windlass_apiserver::Clock::starting_at(start),
+            clock,
+            webhooks: Arc::new(webhooks.clone()),
             random: windlass_apiserver::Random::seeded(seed),
             hooks: Some(faults.clone()),
             ..windlass_apiserver::Config::default()
@@ -85,6 +91,7 @@ impl TestCluster {
             clock: windlass::Clock::starting_at(start),
             random: windlass::Random::seeded(seed),
             activity: Activity::default(),
+            ..Environment::default()
         };
         let client = |identity| Client::new(server.in_process(identity), NAMESPACE);
         let admin = client(Identity::admin());
@@ -111,6 +118,7 @@ impl TestCluster {
             server,
             environment,
             faults,
+            webhooks,
             node,
             controllers,
             operators: Mutex::default(),
@@ -136,7 +144,10 @@ impl TestCluster {
             operator,
             account.user(),
             self.client_of(identity_of(&account)),
-            self.0.environment.clone(),
+            Environment {
+                webhooks: webhooks::serving(&self.0.webhooks, &account.namespace),
+                ..self.0.environment.clone()
+            },
             self.0.faults.clone(),
         );
         self.lock_operators().push(started);

@@ -30,6 +30,7 @@ impl Stage {
             clock: Clock::starting_at(base),
             random: Random::seeded(1),
             activity: Activity::default(),
+            ..Environment::default()
         };
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",

@@ -147,6 +147,7 @@ impl Grant {
 
     pub(crate) fn rule(self, why: &str) -> Rule {
         Rule {
+            names: BTreeSet::new(),
             group: self.group,
             resource: self.resource,
             verbs: self.verbs,

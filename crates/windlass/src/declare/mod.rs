@@ -201,6 +201,7 @@ impl<K: Kind> Declare<K> {
         match self.rules.iter_mut().find(same) {
             Some(rule) => rule.verbs.extend(verbs),
             None => self.rules.push(Rule {
+                names: std::collections::BTreeSet::new(),
                 group,
                 resource,
                 verbs,

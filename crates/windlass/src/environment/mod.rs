@@ -16,6 +16,8 @@ pub use self::{
     random::Random,
 };
 
+use crate::webhook::WebhookServing;
+
 /// Clock, randomness and activity of one running operator; clones share all three.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -25,4 +27,6 @@ pub struct Environment {
     pub random: Random,
     /// What is left to do.
     pub activity: Activity,
+    /// How webhooks are served.
+    pub webhooks: WebhookServing,
 }

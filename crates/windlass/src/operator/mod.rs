@@ -12,6 +12,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
     sync::Arc,
+    time::Duration,
 };
 
 use futures::FutureExt;
@@ -27,7 +28,11 @@ pub use self::{
     running::{Launch, Running},
     task::TaskContext,
 };
-use crate::{AnyController, Environment, Grant, Kind, KindInfo, Metrics, Result, cache::Transform};
+use crate::{
+    AnyController, AnyWebhook, Environment, Grant, Kind, KindInfo, Metrics, Result, Versions,
+    cache::Transform,
+    webhook::{AnyVersions, certificate::Lives, keeper},
+};
 
 /// An operator: its controllers and background tasks under one name.
 ///
@@ -40,6 +45,9 @@ pub struct Operator {
     tasks: Vec<Arc<Task>>,
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
+    webhooks: Vec<AnyWebhook>,
+    versions: Vec<AnyVersions>,
+    lives: Lives,
 }
 
 impl Operator {
@@ -52,6 +60,9 @@ impl Operator {
             tasks: Vec::new(),
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
+            webhooks: Vec::new(),
+            versions: Vec::new(),
+            lives: Lives::default(),
         }
     }
 
@@ -66,6 +77,30 @@ impl Operator {
     #[must_use]
     pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
         self.controllers.push(controller.into());
+        self
+    }
+
+    /// Adds a webhook: defaults and judgement for objects of a kind, before they are stored.
+    #[must_use]
+    pub fn webhook(mut self, webhook: impl Into<AnyWebhook>) -> Self {
+        self.webhooks.push(webhook.into());
+        self
+    }
+
+    /// The versions of a kind this operator defines, and how one becomes another. The definition
+    /// then has them all, and this operator converts between them.
+    #[must_use]
+    pub fn versions<H>(mut self, versions: Versions<H>) -> Self {
+        self.versions.push(versions.into());
+        self
+    }
+
+    /// How long the certificates are valid that the operator issues for its webhooks: the one it
+    /// shows (90 days unless told), and its CA (two years). Each is renewed when two thirds of
+    /// its time are over.
+    #[must_use]
+    pub fn certificates_valid_for(mut self, serving: Duration, authority: Duration) -> Self {
+        self.lives = Lives { serving, authority };
         self
     }
 
@@ -137,9 +172,13 @@ impl Operator {
     /// The definitions of the kinds this operator defines, in the order of their names.
     pub fn crds(&self) -> Vec<CustomResourceDefinition> {
         let crds = self.controllers.iter().filter_map(AnyController::crd);
-        let by_name: BTreeMap<String, &CustomResourceDefinition> =
-            crds.map(|crd| (crd.name_any(), crd)).collect();
-        by_name.into_values().cloned().collect()
+        let mut by_name: BTreeMap<String, CustomResourceDefinition> =
+            crds.map(|crd| (crd.name_any(), crd.clone())).collect();
+        let namespace = windlass_manifests::Installation::namespace_of(&self.name);
+        for versions in &self.versions {
+            by_name.insert(versions.name(), versions.crd(&self.name, &namespace));
+        }
+        by_name.into_values().collect()
     }
 
     /// What the operator is, as plain facts: kinds, rules with their reasons.
@@ -154,7 +193,7 @@ impl Operator {
                 .map(|grant| grant.clone().rule("raw client access"))
                 .collect(),
         });
-        Description {
+        let mut description = Description {
             name: self.name.to_string(),
             version: self.version.clone(),
             crds: self.crds(),
@@ -164,7 +203,24 @@ impl Operator {
                 .map(AnyController::describe)
                 .collect(),
             tasks: tasks.collect(),
+            webhooks: self.webhooks.iter().flat_map(AnyWebhook::facts).collect(),
+            conversions: self
+                .versions
+                .iter()
+                .filter_map(AnyVersions::converted)
+                .collect(),
+            serving: None,
+        };
+        if description.has_webhooks() {
+            let mut serving = keeper::part(&description);
+            for webhook in &self.webhooks {
+                let part = webhook.describe();
+                serving.watches.extend(part.watches);
+                serving.rules.extend(part.rules);
+            }
+            description.serving = Some(serving);
         }
+        description
     }
 
     /// What it counts, over all its starts in this process.

@@ -18,6 +18,7 @@ use crate::{
     controller::{History, Repetitions, Shared},
     event::Recorder,
     leader::Elector,
+    webhook::{Router, serving::Serving},
 };
 
 /// How long a stop waits for the reconciles under way.
@@ -101,6 +102,20 @@ impl Running {
             stopping: CancellationToken::new(),
         };
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
+        let description = operator.description();
+        let serving = description.has_webhooks().then(|| {
+            let (webhooks, versions) = (&operator.webhooks, &operator.versions);
+            Arc::new(Serving {
+                router: Arc::new(Router::new(webhooks, versions, &caches)),
+                description: Arc::new(description),
+                lives: operator.lives,
+                caches: Arc::clone(&caches),
+                requests: shared.requests.clone(),
+                environment: environment.clone(),
+                signals: signals.clone(),
+            })
+        });
+        let keeper = serving.as_ref().and_then(Serving::keeper);
         let (mut work, mut events, mut election) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         // Every controller has subscribed before the first watch starts.
         let runs: Vec<_> = operator
@@ -113,6 +128,11 @@ impl Running {
         // Caches are warm before this replica leads.
         for store in caches.all() {
             feeds.start(&store);
+        }
+        // Webhooks are served before anybody writes: what this operator writes may pass them. They
+        // are asked of every replica, whichever leads.
+        if let Some(serving) = serving {
+            work.spawn(serving.run(keeper));
         }
         match launch.leader_election {
             None => signals.leading.cancel(),

@@ -5,6 +5,7 @@
 
 mod install;
 mod run;
+mod webhooks;
 
 use std::{
     io::{self, IsTerminal, Write},

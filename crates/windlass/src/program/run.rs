@@ -11,6 +11,7 @@ use kube::{Client, Config};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
+use super::webhooks::Webhooks;
 use crate::{
     Environment, Error, Launch, LeaderElection, Operator, Result, Running,
     serve::{Endpoint, Readers},
@@ -35,6 +36,8 @@ pub(super) struct Run {
     /// `0` turns them off.
     #[arg(long)]
     health_probe_bind_address: Option<String>,
+    #[command(flatten)]
+    webhooks: Webhooks,
 }
 
 /// Runs until SIGTERM or SIGINT, then stops gracefully; a second signal ends it at once.
@@ -45,8 +48,11 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
     let in_cluster = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let config = Config::infer().await.map_err(Error::other)?;
     let host = config.cluster_url.host().unwrap_or_default().to_owned();
+    let environment = Environment {
+        webhooks: options.webhooks.serving(&config, in_cluster),
+        ..Environment::default()
+    };
     let client = Client::try_from(config)?;
-    let environment = Environment::default();
     let leader_election = options.leader_elect.unwrap_or(in_cluster).then(|| {
         let namespace = options.leader_election_namespace.clone();
         let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());

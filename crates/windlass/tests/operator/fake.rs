@@ -64,6 +64,7 @@ impl Fake {
             clock: Clock::starting_at(base),
             random: Random::seeded(1),
             activity,
+            ..Environment::default()
         };
         let running = operator.start(self.client(), environment);
         self.settle().await;

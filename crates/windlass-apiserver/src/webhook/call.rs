@@ -1,0 +1,124 @@
+//! One call of a webhook, from its configuration to the JSON it answered.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::Value;
+
+use super::address;
+use super::configuration::ClientConfig;
+use super::transport::{Reply, WebhookCall};
+use crate::server::ApiServer;
+
+/// How Go shows the type that every object is first read as.
+const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+/// How much of an unexpected answer is repeated.
+const TOLD: usize = 2048;
+
+/// Posts a review; the error says what went wrong in the words of Kubernetes' client.
+pub(super) async fn post(
+    server: &ApiServer,
+    client: &ClientConfig,
+    timeout: Duration,
+    review: &Value,
+) -> Result<Value, String> {
+    let query = format!("?timeout={}s", timeout.as_secs());
+    let shown = format!("{}{query}", client.target.url());
+    let failed = |why: &str| format!("Post \"{shown}\": {why}");
+    let (server_name, _, path) = client.target.parts().ok_or_else(|| failed("invalid URL"))?;
+    let address = address::resolve(server, client).map_err(|why| failed(&why))?;
+    let call = WebhookCall {
+        target: client.target.clone(),
+        address,
+        server_name,
+        path_and_query: format!("{path}{query}"),
+        ca_bundle: client.ca_bundle.clone(),
+        body: Bytes::from(review.to_string()),
+    };
+    let sent = server.webhooks().post(&call);
+    let reply = tokio::time::timeout(timeout, sent)
+        .await
+        .map_err(|_| failed("context deadline exceeded"))?;
+    read(&reply.map_err(|error| failed(&error.0))?)
+}
+
+fn read(reply: &Reply) -> Result<Value, String> {
+    if !reply.code.is_success() {
+        return Err(refusal(reply));
+    }
+    if reply.body.is_empty() {
+        return Err(format!(
+            "0-length response with status code: {} and content type: {}",
+            reply.code.as_u16(),
+            reply.content_type
+        ));
+    }
+    // What is no JSON is read as YAML.
+    let answer: Value = match serde_json::from_slice(&reply.body) {
+        Ok(answer) => answer,
+        Err(error) => serde_saphyr::from_slice(&reply.body).map_err(|_| {
+            let why = crate::json::go_error(&error, &reply.body);
+            format!("couldn't get version/kind; json parse error: {why}")
+        })?,
+    };
+    let found = match &answer {
+        Value::Object(_) => return Ok(answer),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    Err(format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_META}"
+    ))
+}
+
+/// What Kubernetes' client makes of an HTTP status that is no success.
+fn refusal(reply: &Reply) -> String {
+    let body = String::from_utf8_lossy(&reply.body);
+    let body = body.trim();
+    let unknown = || {
+        let told: String = body.chars().take(TOLD).collect();
+        // Only plain text is repeated.
+        if told.is_empty() || !reply.content_type.starts_with("text/") {
+            "unknown".to_owned()
+        } else {
+            told
+        }
+    };
+    if let Ok(status) = serde_json::from_slice::<Value>(&reply.body)
+        && status["kind"] == "Status"
+        && let Some(message) = status["message"].as_str()
+    {
+        return message.to_owned();
+    }
+    match reply.code {
+        StatusCode::BAD_REQUEST => {
+            "the server rejected our request for an unknown reason".to_owned()
+        }
+        StatusCode::UNAUTHORIZED => {
+            "the server has asked for the client to provide credentials".to_owned()
+        }
+        StatusCode::FORBIDDEN => body.to_owned(),
+        StatusCode::NOT_FOUND => "the server could not find the requested resource".to_owned(),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            "the server does not allow this method on the requested resource".to_owned()
+        }
+        StatusCode::SERVICE_UNAVAILABLE => {
+            "the server is currently unable to handle the request".to_owned()
+        }
+        StatusCode::GATEWAY_TIMEOUT => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request".to_owned()
+        }
+        code if code.is_server_error() => format!(
+            "an error on the server (\"{}\") has prevented the request from succeeding",
+            unknown().escape_debug()
+        ),
+        code => format!(
+            "the server responded with the status code {} but did not return more information",
+            code.as_u16()
+        ),
+    }
+}

@@ -1,0 +1,202 @@
+//! The `AdmissionReview`: what a webhook is told, and what it may answer.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::attributes::Attributes;
+use super::call;
+use super::configuration::Hook;
+use crate::resource::Resource;
+use crate::status::ApiError;
+
+const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// What came of a call.
+pub(super) enum Outcome {
+    Allowed {
+        /// A JSON patch, for mutating webhooks.
+        patch: Option<Vec<u8>>,
+        patch_type: String,
+    },
+    /// The webhook said no.
+    Denied(ApiError),
+    /// The webhook could not be asked, or answered nonsense: the failure policy decides.
+    Failed(String),
+}
+
+/// Asks a webhook about an object of `resource`, the version it wants to see.
+pub(super) async fn ask(
+    hook: &Hook,
+    attributes: &Attributes<'_>,
+    resource: &Resource,
+    object: Option<&Value>,
+    old: Option<&Value>,
+    mutating: bool,
+) -> Outcome {
+    if attributes.dry_run && !matches!(hook.side_effects.as_str(), "None" | "NoneOnDryRun") {
+        return Outcome::Denied(ApiError::bad_request(format!(
+            "admission webhook \"{}\" does not support dry run",
+            hook.name
+        )));
+    }
+    if hook.review_versions.iter().all(|version| version != "v1") {
+        return Outcome::Failed(
+            "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+                .to_owned(),
+        );
+    }
+    let Some(client) = &hook.client else {
+        return Outcome::Failed(
+            "could not get REST client: webhook configuration must have either service or URL"
+                .to_owned(),
+        );
+    };
+    let uid = attributes.server.random().uid();
+    let review = request(&uid, attributes, resource, object, old);
+    let answer = match call::post(attributes.server, client, hook.timeout, &review).await {
+        Ok(answer) => answer,
+        Err(why) => return Outcome::Failed(format!("failed to call webhook: {why}")),
+    };
+    if answer["apiVersion"] == "admission.k8s.io/v1beta1" {
+        return Outcome::Failed(
+            "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion".to_owned(),
+        );
+    }
+    let response = match verify(&answer, &uid, mutating) {
+        Ok(response) => response,
+        Err(why) => return Outcome::Failed(format!("received invalid webhook response: {why}")),
+    };
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    let warnings = warnings.filter_map(Value::as_str);
+    attributes.warnings.add(warnings.map(str::to_owned));
+    if response["allowed"] != true {
+        return Outcome::Denied(denial(&hook.name, &response["status"]));
+    }
+    let patch = response["patch"].as_str();
+    Outcome::Allowed {
+        patch: patch.and_then(|patch| STANDARD.decode(patch).ok()),
+        patch_type: response["patchType"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+    }
+}
+
+/// What a webhook is told.
+fn request(
+    uid: &str,
+    attributes: &Attributes<'_>,
+    resource: &Resource,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Value {
+    let kind = |(group, version, kind): (String, String, String)| json!({"group": group, "version": version, "kind": kind});
+    let plural =
+        |of: &Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});
+    let who = attributes.who;
+    let mut user = json!({"username": who.user, "groups": who.groups});
+    if !who.uid.is_empty() {
+        user["uid"] = who.uid.as_str().into();
+    }
+    if !who.extra.is_empty() {
+        user["extra"] = json!(who.extra);
+    }
+    let mut request = json!({
+        "uid": uid,
+        "kind": kind(attributes.kind_in(resource)),
+        "resource": plural(resource),
+        "requestKind": kind(attributes.kind()),
+        "requestResource": plural(attributes.resource),
+        "operation": attributes.operation.as_str(),
+        "userInfo": user,
+        "object": object,
+        "oldObject": old,
+        "dryRun": attributes.dry_run,
+        "options": attributes.options,
+    });
+    for (field, text) in [
+        ("subResource", attributes.subresource),
+        ("requestSubResource", attributes.subresource),
+        ("name", attributes.name),
+        ("namespace", attributes.namespace),
+    ] {
+        if !text.is_empty() {
+            request[field] = text.into();
+        }
+    }
+    json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": request})
+}
+
+/// The response, when it is one to this request.
+fn verify<'a>(answer: &'a Value, uid: &str, mutating: bool) -> Result<&'a Value, String> {
+    let response = &answer["response"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if !response.is_object() {
+        return Err("webhook response was absent".into());
+    }
+    if response["uid"] != uid {
+        let got = text(&response["uid"]);
+        return Err(format!("expected response.uid=\"{uid}\", got \"{got}\""));
+    }
+    if answer["apiVersion"] != API_VERSION || answer["kind"] != "AdmissionReview" {
+        let (api_version, kind) = (text(&answer["apiVersion"]), text(&answer["kind"]));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        return Err(format!(
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
+        ));
+    }
+    let patch = !text(&response["patch"]).is_empty();
+    let patch_type = response["patchType"].is_string();
+    let why = match (mutating, patch, patch_type) {
+        (true, true, false) => "webhook returned response.patch but not response.patchType",
+        (true, false, true) => "webhook returned response.patchType but not response.patch",
+        (true, true, true) if response["patchType"] == "" => {
+            "webhook returned invalid response.patchType of \"\""
+        }
+        (false, true, _) => "validating webhook may not return response.patch",
+        (false, false, true) => "validating webhook may not return response.patchType",
+        _ => return Ok(response),
+    };
+    Err(why.into())
+}
+
+/// A denial as the client gets it: the webhook's own status, with who said no.
+fn denial(name: &str, status: &Value) -> ApiError {
+    let mut told: Map<String, Value> = status.as_object().cloned().unwrap_or_default();
+    let code = told
+        .get("code")
+        .and_then(Value::as_u64)
+        .and_then(|code| u16::try_from(code).ok())
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .filter(|code| code.as_u16() >= 400)
+        .unwrap_or(StatusCode::BAD_REQUEST);
+    let text = |field: &str| status[field].as_str().unwrap_or_default();
+    let denied = format!("admission webhook \"{name}\" denied the request");
+    let message = match (text("message"), text("reason")) {
+        ("", "") => format!("{denied} without explanation"),
+        ("", why) | (why, _) => format!("{denied}: {why}"),
+    };
+    if matches!(text("status"), "" | "Success") {
+        told.insert("status".into(), "Failure".into());
+    }
+    told.insert("kind".into(), "Status".into());
+    told.insert("apiVersion".into(), "v1".into());
+    told.entry("metadata").or_insert_with(|| json!({}));
+    told.insert("code".into(), code.as_u16().into());
+    told.insert("message".into(), message.as_str().into());
+    ApiError::told(code, message, Value::Object(told))
+}
+
+/// A failed call, as the client gets it.
+pub(super) fn failure(hook: &Hook, why: &str) -> ApiError {
+    internal(&format!("failed calling webhook \"{}\": {why}", hook.name))
+}
+
+/// A 500 with its cause, as Kubernetes tells what went wrong inside.
+pub(crate) fn internal(why: &str) -> ApiError {
+    let mut error = ApiError::internal(format!("Internal error occurred: {why}"));
+    error.set_causes(vec![json!({"message": why})]);
+    error
+}

@@ -1,0 +1,172 @@
+//! The webhook server on a port: TLS whose certificate can be replaced while it serves.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, warn};
+
+use super::{
+    Router,
+    certificate::{Keyed, chain_of},
+    router::BODY_LIMIT,
+};
+use crate::{Error, Result};
+
+/// How long a client may take to finish the TLS handshake.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+
+/// The certificate that is shown now; none until there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Shown(RwLock<Option<Arc<CertifiedKey>>>);
+
+impl Shown {
+    /// Shows another certificate from the next connection on.
+    pub(crate) fn set(&self, keyed: &Keyed) -> Result<()> {
+        let chain = chain_of(&keyed.certificate)?;
+        let unusable = |error: &dyn std::fmt::Display| {
+            Error::other(format!("cannot use the webhook certificate: {error}"))
+        };
+        let key = PrivateKeyDer::from_pem_slice(keyed.key.as_bytes())
+            .map_err(|error| unusable(&error))?;
+        let provider = rustls::crypto::ring::default_provider();
+        let certified =
+            CertifiedKey::from_der(chain, key, &provider).map_err(|error| unusable(&error))?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
+        Ok(())
+    }
+
+    fn get(&self) -> Option<Arc<CertifiedKey>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The chain as it would be shown.
+    pub(crate) fn chain(&self) -> Vec<CertificateDer<'static>> {
+        self.get().map(|key| key.cert.clone()).unwrap_or_default()
+    }
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.get()
+    }
+}
+
+/// Listens on an address.
+pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| Error::other(format!("cannot listen for webhooks on {address}: {error}")))
+}
+
+/// Serves until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, router: Arc<Router>, shown: Arc<Shown>) {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config =
+        match ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
+            Ok(config) => config,
+            Err(error) => {
+                warn!(%error, "cannot serve webhooks");
+                return;
+            }
+        };
+    let mut config = config.with_no_client_auth().with_cert_resolver(shown);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn(connection(acceptor.clone(), stream, Arc::clone(&router)));
+            }
+            Err(error) => {
+                // Out of file descriptors, most likely: others must close first.
+                warn!(%error, "accepting a webhook connection failed");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn connection(acceptor: TlsAcceptor, stream: TcpStream, router: Arc<Router>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await
+    else {
+        return;
+    };
+    let service = service_fn(move |request: Request<Incoming>| {
+        let router = Arc::clone(&router);
+        async move { Ok::<_, Infallible>(answer(request, &router).await) }
+    });
+    let builder = auto::Builder::new(TokioExecutor::new());
+    if let Err(error) = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+    {
+        debug!(error, "webhook connection ended");
+    }
+}
+
+async fn answer(request: Request<Incoming>, router: &Router) -> Response<Full<Bytes>> {
+    if request.method() != Method::POST {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "webhooks are POSTed to\n");
+    }
+    let path = request.uri().path().to_owned();
+    let body = match Limited::new(request.into_body(), BODY_LIMIT)
+        .collect()
+        .await
+    {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            return text(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "the review is larger than 7 MiB\n",
+            );
+        }
+        Err(_) => return text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+    };
+    let (code, body) = router.answer(&path, &body).await;
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+    let kind = if code == 200 {
+        "application/json"
+    } else {
+        "text/plain; charset=utf-8"
+    };
+    let headers = response.headers_mut();
+    headers.insert("content-type", http::HeaderValue::from_static(kind));
+    response
+}
+
+fn text(code: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = code;
+    response
+}
