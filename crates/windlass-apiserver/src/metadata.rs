@@ -23,6 +23,7 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
             crate::validation::address_name_errors
         }
         ("rbac.authorization.k8s.io", _) if !resource.is_custom() => names::segment_errors,
+        _ if Checks::of(resource).created == Own::Not => names::segment_errors,
         _ => names::subdomain_errors,
     };
     let (name, base) = (meta(object, "name"), meta(object, "generateName"));

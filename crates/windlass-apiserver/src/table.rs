@@ -51,12 +51,19 @@ pub(crate) fn of(
             if options.whole_objects {
                 row["object"] = object.clone();
             } else if !options.no_objects {
-                row["object"] =
-                    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]});
+                let mut metadata = object["metadata"].clone();
+                crate::defaults::drop_template_generation(&mut metadata);
+                row["object"] = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
             }
             row
         })
         .collect();
+    // What prints kinds that have no columns of their own starts with no list at all.
+    let plain = resource
+        .columns
+        .iter()
+        .any(|column| column.name == "Created At");
+    let rows = (!rows.is_empty() || !plain).then_some(rows);
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
 }
 

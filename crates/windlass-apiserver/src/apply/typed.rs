@@ -112,6 +112,11 @@ impl Comparison {
     }
 }
 
+/// Whether two leaves are the same; of numbers, however they are written.
+fn is_same(old: &Value, new: &Value) -> bool {
+    old == new || (old.is_f64() || new.is_f64()) && old.is_number() && old.as_f64() == new.as_f64()
+}
+
 /// Compares an old with a new value of one type.
 pub(crate) fn compare(old: &Value, new: &Value, ty: &Type) -> Comparison {
     let mut out = Comparison::default();
@@ -139,7 +144,7 @@ fn compare_at(
         match (old, new) {
             (None, Some(_)) => out.added.insert(path),
             (Some(_), None) => out.removed.insert(path),
-            (Some(old), Some(new)) if old != new => out.modified.insert(path),
+            (Some(old), Some(new)) if !is_same(old, new) => out.modified.insert(path),
             (None, None) | (Some(_), Some(_)) => {}
         }
         // A value that changes between leaf and composite still has its composite side walked.

@@ -163,10 +163,19 @@ impl Check<'_> {
             outcome.fine += 1;
             return;
         }
-        let said = format!(
-            "{name} in body must be of type {}: \"{found}\"",
-            wanted.join(",")
-        );
+        // With a format, that is what is asked for, and what a number is said to have.
+        let is_text = value.is_string() || value.is_array() || value.is_null();
+        let (wanted, found) = if format.is_empty() || is_text {
+            (wanted.join(","), found)
+        } else {
+            let has = match found {
+                "integer" => "int64",
+                "number" => "float64",
+                _ => "",
+            };
+            (format.to_owned(), has)
+        };
+        let said = format!("{name} in body must be of type {wanted}: \"{found}\"");
         let cause = field::type_invalid(self.field(name), &format!("\"{found}\""), &said);
         outcome.add(said, cause);
     }

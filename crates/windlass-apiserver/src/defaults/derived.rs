@@ -429,3 +429,14 @@ pub(super) fn pod_addresses(status: &mut Fields) {
         status.insert("podIPs".into(), json!([{"ip": address}]));
     }
 }
+
+/// Only the versions of a daemon set know it, not its metadata by itself.
+pub(crate) fn drop_template_generation(metadata: &mut Value) {
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations")
+        && annotations.remove(TEMPLATE_GENERATION).is_some()
+        && annotations.is_empty()
+        && let Value::Object(metadata) = metadata
+    {
+        metadata.remove("annotations");
+    }
+}

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-pub(crate) use derived::TEMPLATE_GENERATION;
+pub(crate) use derived::{TEMPLATE_GENERATION, drop_template_generation};
 pub(crate) use omitted::drop_zeros;
 
 use crate::facts;

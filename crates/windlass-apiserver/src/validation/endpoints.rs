@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::address::{check_endpoint_ip, ip_errors};
+use super::address::{check_endpoint_ip, ip_errors, lenient};
 use super::place::{At, immutable};
 use super::service::PROTOCOLS;
 use crate::names;
@@ -99,7 +99,9 @@ fn check_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
             continue;
         }
         let text = address.text();
-        if !ip_errors(text).is_empty() || text.contains(':') != (kind == "IPv6") {
+        if lenient(text).is_none() {
+            address.each(ip_errors, causes);
+        } else if !ip_errors(text).is_empty() || text.contains(':') != (kind == "IPv6") {
             // The list is named, not the address.
             let why = format!("must be an {kind} address");
             let path = addresses.path.as_str();

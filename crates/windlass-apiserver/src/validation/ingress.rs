@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::address::{ip_errors, is_ip};
-use super::place::{At, immutable};
+use super::place::{At, IMMUTABLE};
 use super::service::check_hostname;
 use crate::names;
 use crate::status::{Cause, field};
@@ -215,5 +215,8 @@ fn check_parameters(parameters: &At<'_>, causes: &mut Vec<Cause>) {
 
 pub(super) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let controller = |class| At::root(class).get("spec").get("controller");
-    immutable(&controller(new), &controller(old), causes);
+    let (now, before) = (controller(new), controller(old));
+    if now.value != before.value {
+        causes.push(now.invalid_text(IMMUTABLE));
+    }
 }

@@ -58,7 +58,7 @@ fn anything(_: &Value, _: &Value, _: &mut Vec<Cause>) {}
 /// The rules of a kind, if it is one of these.
 pub(super) fn of(group: &str, plural: &str) -> Option<Rules> {
     Some(match (group, plural) {
-        ("", "configmaps") => rules(data::check_config_map, data::check_frozen),
+        ("", "configmaps") => update_first(rules(data::check_config_map, data::check_frozen)),
         ("", "secrets") => update_first(rules(data::check_secret, data::check_secret_update)),
         ("", "namespaces") => {
             with_status(rules(namespace::check, anything), namespace::check_status)

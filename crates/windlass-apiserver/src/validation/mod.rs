@@ -69,9 +69,11 @@ pub(crate) fn check_change(
     kind_causes: impl FnOnce() -> Vec<Cause>,
 ) -> Vec<Cause> {
     let Some(rules) = kinds::of(&resource.group, &resource.plural) else {
-        let mut causes = kind_causes();
-        causes.extend(update::check(new, old, resource));
-        return causes;
+        let changed = update::check(new, old, resource);
+        if resource.is("apps", "daemonsets") {
+            return [changed, kind_causes()].concat();
+        }
+        return [kind_causes(), changed].concat();
     };
     let mut causes = Vec::new();
     if rules.update_only {

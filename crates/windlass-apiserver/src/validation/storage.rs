@@ -178,17 +178,19 @@ pub(super) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause
             .cloned()
             .unwrap_or_default()
     };
+    // How much a driver can take may change.
+    let fixed = |driver: &Value| {
+        let mut driver = driver.clone();
+        driver["allocatable"] = Value::Null;
+        driver
+    };
     let before = drivers(old);
     for driver in drivers(new) {
         let known = before.iter().find(|known| known["name"] == driver["name"]);
-        if known.is_some_and(|known| *known != driver) {
-            let allocatable = match &driver["allocatable"] {
-                Value::Null => Value::Null,
-                some => json!({"Count": some["count"]}),
-            };
+        if known.is_some_and(|known| fixed(known) != fixed(&driver)) {
             // As the Go struct shows it.
             let shown = format!(
-                "{{\"Name\":{},\"NodeID\":{},\"TopologyKeys\":{},\"Allocatable\":{allocatable}}}",
+                "{{\"Name\":{},\"NodeID\":{},\"TopologyKeys\":{},\"Allocatable\":null}}",
                 driver["name"], driver["nodeID"], driver["topologyKeys"]
             );
             causes.push(field::invalid_shown("spec.drivers", &shown, IMMUTABLE));

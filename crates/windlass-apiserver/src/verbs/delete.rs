@@ -171,6 +171,8 @@ impl Options {
             }
             (None, None) => Some("Background"),
         };
+        // Nothing depends on events.
+        let policy = policy.filter(|_| resource.plural != "events" || resource.is_custom());
         if let Some(policy) = policy {
             finalizers.retain(|name| name != FOREGROUND && name != ORPHAN);
             match policy {
@@ -516,8 +518,8 @@ impl Call<'_> {
 
     pub(super) async fn delete_collection(&self) -> Result<Answer> {
         let (options, dry_run) = Options::read(self)?;
-        self.warn_of_orphans(&options);
         let selector = Selector::from_query(&self.query, &self.resource)?;
+        self.warn_of_orphans(&options);
         let listing = self
             .server
             .store()

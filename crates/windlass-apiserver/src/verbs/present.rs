@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::write::to_requested;
-use crate::defaults::TEMPLATE_GENERATION;
+use crate::defaults::drop_template_generation;
 use crate::http::{Answer, Shape};
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -94,13 +94,6 @@ pub(super) fn stored_metadata_only(stored_json: &[u8]) -> Value {
         metadata: Value,
     }
     let mut object: Object = serde_json::from_slice(stored_json).unwrap_or_default();
-    // Only the versions of a daemon set know it.
-    if let Some(Value::Object(annotations)) = object.metadata.get_mut("annotations")
-        && annotations.remove(TEMPLATE_GENERATION).is_some()
-        && annotations.is_empty()
-        && let Value::Object(metadata) = &mut object.metadata
-    {
-        metadata.remove("annotations");
-    }
+    drop_template_generation(&mut object.metadata);
     metadata_only(&object.metadata)
 }
