@@ -23,7 +23,7 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
             crate::validation::address_name_errors
         }
         ("rbac.authorization.k8s.io", _) if !resource.is_custom() => names::segment_errors,
-        _ if Checks::of(resource).created == Own::Not => names::segment_errors,
+        (_, "events" | "poddisruptionbudgets") if !resource.is_custom() => names::segment_errors,
         _ => names::subdomain_errors,
     };
     let (name, base) = (meta(object, "name"), meta(object, "generateName"));
@@ -105,15 +105,16 @@ impl Checks {
         }
         match (resource.group.as_str(), resource.plural.as_str()) {
             (_, "events" | "poddisruptionbudgets") => checks(Not, Not, Not, Not),
-            ("coordination.k8s.io", "leases") => checks(Not, Plain, Not, Not),
+            ("coordination.k8s.io", "leases") => checks(Plain, Plain, Not, Not),
             ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
             ("admissionregistration.k8s.io", _) => checks(Plain, Plain, Not, Plain),
             // The whole is looked at twice instead.
             ("", "persistentvolumes") => {
                 checks(WithFinalizers, Not, WithFinalizers, WithFinalizers)
             }
+            ("", "limitranges") => checks(WithFinalizers, Not, WithFinalizers, Not),
             ("batch", "cronjobs") => checks(WithFinalizers, WithFinalizers, Not, Not),
-            ("", "limitranges" | "podtemplates" | "replicationcontrollers" | "services")
+            ("", "podtemplates" | "replicationcontrollers" | "services")
             | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
             | ("autoscaling" | "discovery.k8s.io" | "scheduling.k8s.io", _)
             | ("networking.k8s.io", "networkpolicies")

@@ -70,6 +70,8 @@ impl Selector {
                     format!(
                         "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                     )
+                } else if resource.is("batch", "jobs") {
+                    format!("field label \"{field}\" not supported for Job")
                 } else {
                     format!("field label not supported: {field}")
                 }));

@@ -199,6 +199,12 @@ pub(crate) fn decode_object(
         }
     }
     let claimed = document.value["kind"].as_str().unwrap_or_default();
+    if claimed.is_empty() && !expected.has_message && kind != OPTIONS {
+        let text = String::from_utf8_lossy(body);
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{text}' ({text})"
+        )));
+    }
     if kind == OPTIONS && !claimed.is_empty() && claimed != OPTIONS {
         let version = document.value["apiVersion"].as_str().unwrap_or_default();
         return Err(ApiError::bad_request(format!(

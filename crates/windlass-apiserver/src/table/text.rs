@@ -62,7 +62,7 @@ pub(super) fn selector(selector: &Value) -> String {
         };
         parts.push((key, shown));
     }
-    parts.sort();
+    parts.sort_by(|(a, _), (b, _)| a.cmp(b));
     let parts: Vec<String> = parts.into_iter().map(|(_, shown)| shown).collect();
     or(parts.join(","), "<none>")
 }

@@ -72,6 +72,11 @@ fn check_slice_parts(slice: &Value, with_endpoints: bool, causes: &mut Vec<Cause
         causes.push(kind.unsupported(ADDRESS_TYPES));
     }
     if !ADDRESS_TYPES.contains(&kind.text()) {
+        let none = |endpoint: &At<'_>| endpoint.get("addresses").len() == 0;
+        for endpoint in root.get("endpoints").items().filter(none) {
+            let addresses = endpoint.get("addresses");
+            causes.push(addresses.required("must contain at least 1 address"));
+        }
         return;
     }
     let endpoints = root.get("endpoints");
@@ -96,6 +101,12 @@ fn check_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
     for address in addresses.items() {
         if kind == "FQDN" {
             address.each(names::subdomain_errors, causes);
+            if names::subdomain_errors(address.text()).is_empty() && !address.text().contains('.') {
+                causes
+                    .push(address.invalid(
+                        "should be a domain with at least two segments separated by dots",
+                    ));
+            }
             continue;
         }
         let text = address.text();

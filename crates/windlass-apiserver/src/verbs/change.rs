@@ -87,6 +87,14 @@ impl Call<'_> {
         }
         let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
+        if resource.is("", "persistentvolumes") && subresource == "status" {
+            let was = &old["status"];
+            if new["status"]["phase"] != was["phase"] {
+                new["status"]["lastPhaseTransitionTime"] = self.server.clock().now_seconds().into();
+            } else if let Some(time) = was.get("lastPhaseTransitionTime") {
+                new["status"]["lastPhaseTransitionTime"] = time.clone();
+            }
+        }
         if matches!(subresource, "status" | "approval")
             && resource.is("certificates.k8s.io", "certificatesigningrequests")
         {
@@ -100,6 +108,10 @@ impl Call<'_> {
         self.fill_defaults(&mut new);
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
+        // That a kind of address is on its way out is told to who makes one.
+        if subresource.is_empty() && !resource.is("discovery.k8s.io", "endpointslices") {
+            self.warn(validation::warnings(resource, || new.clone()));
+        }
         if resource.is_custom() {
             self.warn(crate::crd::finalizer_warnings(&new, Some(old)));
             decode::whole_numbers(&mut new);

@@ -97,8 +97,10 @@ impl<'a> Call<'a> {
         let custom = self.resource.custom.as_ref();
         self.warn(custom.and_then(|custom| custom.deprecation.clone()));
         // A patch of no known kind is turned away before anybody looks at the resource.
-        let routed = self.request.verb != Verb::Patch
+        let patched = self.request.verb != Verb::Patch
             || PatchKind::from_media_type(media_type(self.headers), true).is_ok();
+        let below = self.request.subresource.as_deref();
+        let routed = patched && below.is_none_or(|name| self.resource.subresource(name).is_some());
         if routed && self.resource.is("", "endpoints") {
             self.warn([
                 "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"

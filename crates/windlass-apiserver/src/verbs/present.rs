@@ -84,6 +84,8 @@ pub(super) fn list_item(mut object: Value, resource: &Resource) -> Value {
 }
 
 fn metadata_only(metadata: &Value) -> Value {
+    let mut metadata = metadata.clone();
+    drop_template_generation(&mut metadata);
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
@@ -93,7 +95,6 @@ pub(super) fn stored_metadata_only(stored_json: &[u8]) -> Value {
     struct Object {
         metadata: Value,
     }
-    let mut object: Object = serde_json::from_slice(stored_json).unwrap_or_default();
-    drop_template_generation(&mut object.metadata);
+    let object: Object = serde_json::from_slice(stored_json).unwrap_or_default();
     metadata_only(&object.metadata)
 }

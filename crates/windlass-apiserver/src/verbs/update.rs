@@ -79,9 +79,7 @@ impl Call<'_> {
         self.check_name(&object)?;
         self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
-        let creates =
-            subresource.is_empty() || (subresource == "status" && address.1 == "services");
-        if creates
+        if subresource.is_empty()
             && CREATED_BY_UPDATE.contains(&address)
             && !self.resource.is_custom()
             && self.find().is_err()

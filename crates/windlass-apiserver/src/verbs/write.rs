@@ -10,7 +10,7 @@ use super::admit::Admitted;
 use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
-use crate::http::{Answer, Verb};
+use crate::http::Answer;
 use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -257,6 +257,7 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
+        self.warn(validation::warnings(resource, || object.clone()));
         if resource.is_custom() {
             self.warn(crd::finalizer_warnings(&object, None));
             decode::whole_numbers(&mut object);
@@ -396,16 +397,6 @@ impl Call<'_> {
         written: Written,
         code: StatusCode,
     ) -> Result<Answer> {
-        let writes = matches!(self.request.verb, Verb::Create | Verb::Update | Verb::Patch);
-        if writes && self.request.subresource.is_none() {
-            let object = || match &written {
-                Written::Stored(stored) => stored.value(),
-                Written::Value(object) => object.clone(),
-            };
-            for sentence in validation::warnings(&self.resource, object) {
-                self.warn([sentence]);
-            }
-        }
         let answer = match written {
             Written::Stored(stored) => self.present(&stored).await?,
             Written::Value(object) => self.present_value(object),

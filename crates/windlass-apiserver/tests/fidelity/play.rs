@@ -45,6 +45,7 @@ pub(crate) async fn play(
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
         unage(&mut answer.body);
+        unaddress(&mut answer.body);
         sort_causes(&mut answer.body);
         for warning in &mut answer.warnings {
             *warning = warning.replace(name, "<ns>");
@@ -152,6 +153,19 @@ fn sort_causes(body: &mut Value) {
     if causes.len() > 1 && causes.iter().any(by_schema) {
         causes.sort_by_cached_key(Value::to_string);
         body["message"] = "(the causes)".into();
+    }
+}
+
+/// The addresses that services were given, in the cells of tables.
+fn unaddress(value: &mut Value) {
+    match value {
+        Value::String(text) if text.starts_with("10.96.") => *text = "<ip>".into(),
+        Value::Array(list) => list.iter_mut().for_each(unaddress),
+        Value::Object(map) => map
+            .iter_mut()
+            .filter(|(key, _)| matches!(key.as_str(), "rows" | "cells" | "events" | "object"))
+            .for_each(|(_, value)| unaddress(value)),
+        _ => {}
     }
 }
 

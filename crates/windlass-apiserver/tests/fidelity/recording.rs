@@ -66,3 +66,12 @@ pub(crate) fn difference(expected: &[String], answers: &[Normal]) -> Option<Stri
         answer.step, expected[at], found[at], answer.body
     ))
 }
+
+/// The numbers of a file, one a line.
+pub(crate) fn numbers(path: &Path) -> std::collections::BTreeSet<usize> {
+    let text = std::fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("reading {}: {error}", path.display()));
+    text.lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect()
+}
