@@ -114,11 +114,22 @@ impl CustomVersion {
     /// Brings an object of this version into the form it is looked at: tells the unknown fields it
     /// removed, or why it cannot be read.
     pub(crate) fn read(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        self.read_with(object, false)
+    }
+
+    /// The same for what an apply made: nulls that mean nothing are not forgiven there.
+    pub(crate) fn read_applied(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        self.read_with(object, true)
+    }
+
+    fn read_with(&self, object: &mut Value, nulls_stay: bool) -> Result<Vec<String>, String> {
         let Some(schema) = self.schema() else {
             return Ok(Vec::new());
         };
         let mut unknown = schema.prune(object, true);
-        schema.drop_nulls(object);
+        if !nulls_stay {
+            schema.drop_nulls(object);
+        }
         unknown.extend(schema.read_embedded(object)?);
         schema.fill_defaults(object);
         Ok(unknown)

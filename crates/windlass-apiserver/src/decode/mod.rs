@@ -8,6 +8,7 @@ pub(crate) mod protobuf;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
+use crate::crd::CustomVersion;
 use crate::facts;
 use crate::go;
 use crate::http::Query;
@@ -96,6 +97,22 @@ pub(crate) fn check_kind(object: &Value, resource: &Resource) -> Result<()> {
 /// Brings an object into the form it is stored in; the unknown fields come back, or why it is not
 /// of its type.
 pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<String>, String> {
+    normalise_as(object, resource, CustomVersion::read)
+}
+
+/// The same for an object that an apply made.
+pub(crate) fn normalise_applied(
+    object: &mut Value,
+    resource: &Resource,
+) -> Result<Vec<String>, String> {
+    normalise_as(object, resource, CustomVersion::read_applied)
+}
+
+fn normalise_as(
+    object: &mut Value,
+    resource: &Resource,
+    read: fn(&CustomVersion, &mut Value) -> Result<Vec<String>, String>,
+) -> Result<Vec<String>, String> {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".into(), resource.api_version().into());
         map.insert("kind".into(), resource.kind.clone().into());
@@ -119,7 +136,7 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
                 "ObjectMeta".clone_into(&mut reader.structure);
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
-            reader.unknown.extend(custom.read(object)?);
+            reader.unknown.extend(read(custom, object)?);
         }
     }
     Ok(reader.unknown)

@@ -130,7 +130,7 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
         set_meta(new, "deletionGracePeriodSeconds", Some(grace.clone()));
     }
     match subresource {
-        "status" if resource.is_custom() => {
+        "status" if resource.is_custom() || resource.is("storage.k8s.io", "volumeattachments") => {
             let mut kept = old.clone();
             move_field(new, &mut kept, "status");
             for field in ["managedFields", "resourceVersion"] {

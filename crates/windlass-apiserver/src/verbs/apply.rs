@@ -72,8 +72,12 @@ impl Call<'_> {
             let applied =
                 apply::apply(&live, &config, &self.resource.ty, managers, &writer, force)?;
             let mut object = applied.object;
-            self.normalise(&mut object)
-                .map_err(|why| self.unconvertible(&config, &why))?;
+            let read = if self.resource.is_custom() {
+                crate::decode::normalise_applied(&mut object, &self.resource).map(drop)
+            } else {
+                self.normalise(&mut object).map(drop)
+            };
+            read.map_err(|why| self.unconvertible(&config, &why))?;
             Ok(Update {
                 object,
                 managers: Some(applied.managers),

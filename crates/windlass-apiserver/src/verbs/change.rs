@@ -241,7 +241,13 @@ impl Call<'_> {
             "" => String::new(),
             namespace => format!("{namespace}/"),
         };
-        format!("/registry/{table}/{namespace}{}", self.name())
+        // They are kept apart from all else.
+        let root = if self.resource.is("", "events") {
+            ""
+        } else {
+            "/registry"
+        };
+        format!("{root}/{table}/{namespace}{}", self.name())
     }
 
     /// What is said to a write that means an object of another uid.

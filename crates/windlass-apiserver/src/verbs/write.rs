@@ -277,7 +277,7 @@ impl Call<'_> {
         {
             return Err(WriteOr::Write(WriteError::Exists));
         }
-        if !matches!(meta(&object, "resourceVersion"), "" | "0") {
+        if !self.dry_run && !matches!(meta(&object, "resourceVersion"), "" | "0") {
             return Err(WriteOr::Refused(ApiError::without_reason(
                 "resourceVersion should not be set on objects to be created",
             )));
