@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Declared, Environment, Expression, Object, Type};
+use super::{Declared, Environment, Expression, NOT_RUN, Object, Type};
+
+/// What is said of the one variable that Kubernetes has here and this server has not.
+const AUTHORIZER: &str = "undeclared reference to 'authorizer' (in container '')";
 
 /// The variables of every expression about a request: the object as it is going to be and as it
 /// is, the request, and the namespace it is in.
@@ -24,8 +27,10 @@ pub(crate) fn object(fields: impl IntoIterator<Item = (String, Type)>) -> Arc<De
 
 /// Compiles an expression that must be a truth; the error is the text that Kubernetes shows.
 pub(crate) fn condition(source: &str, environment: &Environment) -> Result<Expression, String> {
-    let compiled = Expression::compile(source, environment)
-        .map_err(|why| format!("compilation failed: {why}"))?;
+    let compiled = Expression::compile(source, environment).map_err(|why| {
+        let why = why.replace(AUTHORIZER, &format!("'authorizer' {NOT_RUN}"));
+        format!("compilation failed: {why}")
+    })?;
     match compiled.result {
         Type::Bool => Ok(compiled),
         other => Err(format!("must evaluate to bool but got {other}")),

@@ -130,7 +130,6 @@ impl<'a> Call<'a> {
             Verb::Create => self.create().await,
             Verb::Update if named => self.update("").await,
             Verb::Patch if named => self.patch("").await,
-            Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
             Verb::Delete => self.delete().await,
             Verb::DeleteCollection
                 if self
@@ -141,7 +140,9 @@ impl<'a> Call<'a> {
             {
                 self.delete_collection().await
             }
-            Verb::DeleteCollection => Err(ApiError::method_not_allowed()),
+            Verb::Update | Verb::Patch | Verb::DeleteCollection => {
+                Err(ApiError::method_not_allowed())
+            }
         }
     }
 

@@ -70,7 +70,7 @@ fn judge(
             Ok(_) => holds = false,
             Err(Failure::TooCostly) if budget < PER_CALL_LIMIT => return Err(SPENT.to_owned()),
             Err(Failure::TooCostly) => {
-                errors.push(failed("operation cancelled: actual cost limit exceeded"))
+                errors.push(failed("operation cancelled: actual cost limit exceeded"));
             }
             Err(Failure::Said(why)) => errors.push(failed(&why)),
         }
