@@ -6,11 +6,11 @@ use std::sync::Arc;
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 
-use super::Environment;
 use super::cost::{Declared, Entries, LIST_COST, MAP_COST, Node, Size, item_of, weigh};
 use super::functions::{self, Overload};
 use super::position::Places;
 use super::types::{Found, Type};
+use super::{Environment, NOT_RUN};
 
 /// What checking an expression found out.
 pub(super) struct Checked {
@@ -214,10 +214,7 @@ impl Checker<'_> {
     fn call(&mut self, id: u64, call: &CallExpr) -> Node {
         let name = call.func_name.as_str();
         if MISSING_MACROS.contains(&name) || is_two_variable_macro(call) {
-            return self.complain(
-                id,
-                format!("macro '{name}' is not run by this version of windlass"),
-            );
+            return self.complain(id, format!("macro '{name}' {NOT_RUN}"));
         }
         if let Some(target) = &call.target
             && let Expr::Ident(prefix) = &target.expr

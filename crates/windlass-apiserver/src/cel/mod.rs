@@ -12,11 +12,10 @@
 //! An expression that this server cannot run (macros that `cel` does not have) is refused when it
 //! is compiled, with the reason.
 //!
-//! Rules of definitions use it through `crd::rules`. Policies and match conditions can use it the
-//! same way: an environment with `object`, `oldObject`, `request`, `params` and so on as
-//! [`Type::Dyn`] (or typed), one [`Expression`] per expression, and a budget of
-//! [`MATCH_CONDITIONS_BUDGET`] or [`BUDGET`] shared between them.
+//! Rules of definitions use it through `crd::rules`, match conditions of webhooks and policies
+//! through [`admission`], which declares what they see.
 
+pub(crate) mod admission;
 mod check;
 mod cost;
 mod evaluate;
@@ -36,12 +35,13 @@ pub(crate) use evaluate::Failure;
 pub(crate) use types::{Object, Type};
 pub(crate) use values::{escape, of_json, optional};
 
+/// What is said of an expression that Kubernetes runs and this server does not.
+pub(crate) const NOT_RUN: &str = "is not run by this version of windlass";
 /// What one expression may cost.
 pub(crate) const PER_CALL_LIMIT: u64 = 1_000_000;
 /// What all expressions of one object may cost.
 pub(crate) const BUDGET: u64 = 10_000_000;
-/// What the match conditions of one webhook or policy may cost.
-#[allow(dead_code, reason = "for webhooks and policies, which come after CRDs")]
+/// What the match conditions of one webhook may cost.
 pub(crate) const MATCH_CONDITIONS_BUDGET: u64 = 2_500_000;
 
 /// The variables an expression may use.

@@ -16,6 +16,8 @@ mod change;
 mod family;
 mod port;
 mod range;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! Admission policies and their bindings, but for what their expressions mean.
+//! Admission policies and their bindings. Of their expressions the conditions and the validations
+//! are compiled, but for those that need what this server's CEL does not have: they are not run.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +10,7 @@ use super::selector;
 use super::webhook::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION, check_conditions, check_rule,
 };
+use crate::cel::{self, Environment, Type};
 use crate::names;
 use crate::object::meta;
 use crate::status::{Cause, field};
@@ -27,8 +29,12 @@ pub(super) fn check_validating(policy: &Value, causes: &mut Vec<Cause>) {
         causes.push(annotations.required(NEITHER));
         return;
     }
+    let mut environment = environment(&spec);
+    if spec.get("variables").len() > 0 {
+        environment = environment.variable("variables", Type::Dyn, None);
+    }
     for validation in validations.items() {
-        check_validation(&validation, causes);
+        check_validation(&validation, &environment, causes);
     }
     for annotation in annotations.items() {
         // The key becomes one of the audit log, with the policy's name before it.
@@ -39,6 +45,24 @@ pub(super) fn check_validating(policy: &Value, causes: &mut Vec<Cause>) {
         if value.text().trim().is_empty() {
             causes.push(value.required("valueExpression is not specified"));
         }
+    }
+}
+
+/// What expressions of a policy see.
+fn environment(spec: &At<'_>) -> Environment {
+    let environment = cel::admission::environment();
+    if spec.get("paramKind").is_set() {
+        return environment.variable("params", Type::Dyn, None);
+    }
+    environment
+}
+
+/// What is wrong with an expression that must be a truth, as far as that can be told: who may do
+/// what cannot be asked, and some macros are not known.
+fn compile(source: &str, environment: &Environment) -> Result<(), String> {
+    match cel::admission::condition(source, environment) {
+        Err(why) if !source.contains("authorizer") && !why.contains(cel::NOT_RUN) => Err(why),
+        _ => Ok(()),
     }
 }
 
@@ -65,7 +89,10 @@ fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) {
     } else {
         causes.push(constraints.required(""));
     }
-    check_conditions(&spec.get("matchConditions"), causes);
+    let (conditions, environment) = (spec.get("matchConditions"), environment(spec));
+    check_conditions(&conditions, causes, |expression| {
+        compile(expression, &environment)
+    });
     for variable in spec.get("variables").items() {
         let (name, expression) = (variable.get("name"), variable.get("expression"));
         if name.text().trim().is_empty() {
@@ -98,10 +125,12 @@ fn check_match(constraints: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_validation(validation: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_validation(validation: &At<'_>, environment: &Environment, causes: &mut Vec<Cause>) {
     let expression = validation.get("expression");
     if expression.text().trim().is_empty() {
         causes.push(expression.required("expression is not specified"));
+    } else if let Err(why) = compile(expression.text(), environment) {
+        causes.push(expression.invalid(&why));
     }
     let message = validation.get("message");
     if !message.text().is_empty() {

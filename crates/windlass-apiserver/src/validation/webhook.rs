@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::place::{At, PORT_RANGE};
 use super::selector;
+use crate::cel;
 use crate::names;
 use crate::status::{Cause, field};
 
@@ -64,7 +65,10 @@ fn check_hook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
             .maybe_one_of(REINVOCATION, causes);
     }
     check_client(&hook.get("clientConfig"), causes);
-    check_conditions(&hook.get("matchConditions"), causes);
+    let conditions = hook.get("matchConditions");
+    check_conditions(&conditions, causes, |expression| {
+        cel::admission::condition(expression, &cel::admission::environment()).map(drop)
+    });
 }
 
 /// A domain of three parts or more.
@@ -256,8 +260,12 @@ fn check_service(service: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The conditions of a webhook or a policy, but for what their expressions mean.
-pub(super) fn check_conditions(conditions: &At<'_>, causes: &mut Vec<Cause>) {
+/// The conditions of a webhook or a policy; `compile` says what is wrong with an expression.
+pub(super) fn check_conditions(
+    conditions: &At<'_>,
+    causes: &mut Vec<Cause>,
+    compile: impl Fn(&str) -> Result<(), String>,
+) {
     if conditions.len() > 64 {
         let path = conditions.path.as_str();
         causes.push(field::too_many(path, conditions.len(), 64));
@@ -265,8 +273,15 @@ pub(super) fn check_conditions(conditions: &At<'_>, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
     for condition in conditions.items() {
         let (name, expression) = (condition.get("name"), condition.get("expression"));
-        if expression.text().trim().is_empty() {
+        let source = expression.text().trim();
+        if source.is_empty() {
             causes.push(expression.required(""));
+        } else if let Err(why) = compile(source) {
+            causes.push(field::invalid(
+                expression.path.as_str(),
+                &source.into(),
+                &why,
+            ));
         }
         name.name(names::qualified_errors, causes);
         if !name.text().is_empty() && !seen.insert(name.text()) {

@@ -83,7 +83,7 @@ impl Call<'_> {
             resource,
             query: self.query.clone(),
             body: self.body.clone(),
-            wanted: self.wanted.clone(),
+            wanted: self.wanted,
             warnings: Warnings::default(),
             ..*self
         };

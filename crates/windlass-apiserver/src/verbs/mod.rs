@@ -139,7 +139,6 @@ impl<'a> Call<'a> {
             Verb::Update | Verb::Patch if self.resource.is_custom() => {
                 Err(ApiError::bad_request("name must be provided"))
             }
-            Verb::Update | Verb::Patch => Err(ApiError::method_not_allowed()),
             Verb::Delete => self.delete().await,
             Verb::DeleteCollection
                 if self
@@ -150,7 +149,9 @@ impl<'a> Call<'a> {
             {
                 self.delete_collection().await
             }
-            Verb::DeleteCollection => Err(ApiError::method_not_allowed()),
+            Verb::Update | Verb::Patch | Verb::DeleteCollection => {
+                Err(ApiError::method_not_allowed())
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::attributes::{Attributes, Operation};
 use super::conditions;
 use super::configuration::{Hook, Rule};
+use super::conversion;
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::status::{ApiError, Result, Subject};
@@ -28,7 +29,7 @@ pub(super) fn is_exempt(resource: &Resource) -> bool {
 }
 
 /// The resource, at the version the webhook asks for, when the request concerns it.
-pub(super) fn matched(
+pub(super) async fn matched(
     hook: &Hook,
     attributes: &Attributes<'_>,
     object: Option<&Value>,
@@ -42,14 +43,21 @@ pub(super) fn matched(
         return Ok(None);
     };
     in_namespace?;
-    if !hook.conditions.is_empty()
-        && !conditions::hold(hook, attributes, &resource, object).map_err(|why| {
-            ApiError::forbidden(attributes.resource.subject(), attributes.name, &why)
-        })?
-    {
-        return Ok(None);
+    if hook.conditions.is_empty() {
+        return Ok(Some(resource));
     }
-    Ok(Some(resource))
+    let versioned = conversion::both(attributes, &resource, object).await?;
+    let (object, old) = (versioned.object, versioned.old);
+    let holds = conditions::hold(
+        hook,
+        attributes,
+        &resource,
+        object.as_deref(),
+        old.as_deref(),
+    );
+    let holds = holds
+        .map_err(|why| ApiError::forbidden(attributes.resource.subject(), attributes.name, &why))?;
+    Ok(holds.then_some(resource))
 }
 
 fn by_rules(hook: &Hook, attributes: &Attributes<'_>) -> Option<Arc<Resource>> {

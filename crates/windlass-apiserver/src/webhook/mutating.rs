@@ -77,7 +77,8 @@ impl Round {
     ) -> Result<bool> {
         let mut any = false;
         for hook in hooks {
-            let Some(resource) = matching::matched(hook, attributes, object.as_deref())? else {
+            let Some(resource) = matching::matched(hook, attributes, object.as_deref()).await?
+            else {
                 continue;
             };
             if again && !self.required.contains(&hook.id) {

@@ -92,6 +92,15 @@ fn request(
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Value {
+    let mut request = about(attributes, resource);
+    request["uid"] = uid.into();
+    request["object"] = json!(object);
+    request["oldObject"] = json!(old);
+    json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": request})
+}
+
+/// A request but for the objects, as webhooks and their match conditions see it.
+pub(super) fn about(attributes: &Attributes<'_>, resource: &Resource) -> Value {
     let kind = |(group, version, kind): (String, String, String)| json!({"group": group, "version": version, "kind": kind});
     let plural =
         |of: &Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});
@@ -104,15 +113,12 @@ fn request(
         user["extra"] = json!(who.extra);
     }
     let mut request = json!({
-        "uid": uid,
         "kind": kind(attributes.kind_in(resource)),
         "resource": plural(resource),
         "requestKind": kind(attributes.kind()),
         "requestResource": plural(attributes.resource),
         "operation": attributes.operation.as_str(),
         "userInfo": user,
-        "object": object,
-        "oldObject": old,
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     });
@@ -126,7 +132,7 @@ fn request(
             request[field] = text.into();
         }
     }
-    json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": request})
+    request
 }
 
 /// The response, when it is one to this request.

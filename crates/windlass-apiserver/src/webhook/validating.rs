@@ -19,7 +19,7 @@ pub(crate) async fn validate(attributes: &Attributes<'_>, object: Option<&Value>
     let hooks = configuration::hooks(attributes.server.store(), configuration::VALIDATING);
     let mut concerned = Vec::new();
     for hook in &hooks {
-        if let Some(resource) = matching::matched(hook, attributes, object)? {
+        if let Some(resource) = matching::matched(hook, attributes, object).await? {
             concerned.push((hook, resource));
         }
     }

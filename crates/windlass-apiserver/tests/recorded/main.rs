@@ -136,6 +136,7 @@ cases!(
     watch,
     watch_lists,
     watch_rules,
+    webhook_conditions,
     webhook_conversion,
     webhook_conversion_errors,
     webhook_custom_resource,
