@@ -140,9 +140,10 @@ fn a_pod_on_a_node_that_nobody_knows_waits_for_it() {
         running(scene, "b", "10.1.0.2", true).await;
         until_slice(scene, "told", |slice| told(slice) == [("10.1.0.2", READY)]).await;
         let nodes: Api<Node> = Api::all(scene.client.clone());
-        let known = serde_json::from_value(json!({ "metadata": { "name": elsewhere } }));
-        let known = nodes.create(&PostParams::default(), &known.expect("a node"));
-        known.await.expect("a new node");
+        let known = json!({ "metadata": { "name": elsewhere } });
+        let known = serde_json::from_value(known).expect("a node");
+        let created = nodes.create(&PostParams::default(), &known).await;
+        created.expect("a new node");
         let both = [("10.1.0.1", READY), ("10.1.0.2", READY)];
         until_slice(scene, "both", |slice| told(slice) == both).await;
     });
