@@ -259,8 +259,11 @@ impl Descriptions {
     /// Puts descriptions to what every object of a custom resource has.
     pub(super) fn describe_custom(&self, schema: &mut Value) {
         let known = &self.0["io.k8s.api.core.v1.ConfigMap"]["properties"];
+        let Some(properties) = schema.get_mut("properties") else {
+            return;
+        };
         for name in ["apiVersion", "kind", "metadata"] {
-            if let Some(property) = schema["properties"].get_mut(name) {
+            if let Some(property) = properties.get_mut(name) {
                 put(property, &known[name]);
             }
         }

@@ -95,14 +95,16 @@ fn digest(value: &Value) -> String {
         .fold(String::new(), |out, byte| format!("{out}{byte:02x}"))
 }
 
-/// A digest of the descriptions of a type and of its fields. The texts themselves are Kubernetes',
-/// and not in this repository.
+/// A digest of the descriptions of a type and of its fields, but those that list what a field may
+/// hold: `k8s-openapi` leaves that list out. The texts themselves are Kubernetes', and not in this
+/// repository.
 fn digest_of_texts(schema: &Value) -> String {
     let none = Map::new();
     let fields = schema["properties"].as_object().unwrap_or(&none);
     let mut texts = Map::new();
     for (name, field) in fields {
-        if let Some(text) = field.get("description") {
+        let lists = field.get("enum").is_some() || field["items"].get("enum").is_some();
+        if let (Some(text), false) = (field.get("description"), lists) {
             texts.insert(name.clone(), text.clone());
         }
     }
@@ -249,7 +251,9 @@ async fn types_and_fields_are_described_as_on_the_real_server() {
     let mut wrong: Vec<&str> = Vec::new();
     for (name, wanted) in texts {
         let schema = &ours["definitions"][name];
-        if schema.is_object() && wanted != &json!(digest_of_texts(schema)) {
+        // This one is made for every kind in `k8s-openapi`.
+        let is_generic = name.ends_with(".WatchEvent");
+        if schema.is_object() && !is_generic && wanted != &json!(digest_of_texts(schema)) {
             wrong.push(name);
         }
     }
@@ -262,6 +266,9 @@ async fn types_and_fields_are_described_as_on_the_real_server() {
     let described = &ours["definitions"]["com.example.openapi.v1.Gadget"]["properties"];
     for field in ["apiVersion", "kind", "metadata"] {
         let text = described[field]["description"].as_str();
-        assert!(text.is_some_and(|text| text.len() > 20), "{field}: {text:?}");
+        assert!(
+            text.is_some_and(|text| text.len() > 20),
+            "{field}: {text:?}"
+        );
     }
 }

@@ -114,7 +114,8 @@ fn a_pod_that_has_ended_or_lost_its_label_is_none() {
         until_slice(scene, "told", |slice| told(slice).len() == 3).await;
         let unlabelled = json!({ "metadata": { "labels": { "app": null } } });
         scene.patch::<Pod>("a", unlabelled).await;
-        let ended = json!({ "status": { "phase": "Failed" } });
+        let unready = json!([{ "type": "Ready", "status": "False" }]);
+        let ended = json!({ "status": { "phase": "Failed", "conditions": unready } });
         let pods = scene.api::<Pod>();
         let params = kube::api::PatchParams::default();
         let ended = kube::api::Patch::Merge(ended);
