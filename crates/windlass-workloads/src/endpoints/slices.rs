@@ -27,7 +27,7 @@ pub(super) fn controller() -> Controller<Service, Reconciled<Service>> {
 struct Slices {
     pods: Reads<Pod>,
     nodes: Reads<Node>,
-    slices: Owned<EndpointSlice>,
+    owned: Owned<EndpointSlice>,
     triggers: Triggers,
 }
 
@@ -38,7 +38,7 @@ impl Slices {
         Self {
             pods: declare.reads(Pod::selected_by(candidate::selector)),
             nodes: declare.reads(Node::waking_everyone().only(appears)),
-            slices: declare.owns(),
+            owned: declare.owns(),
             triggers: Triggers::default(),
         }
     }
@@ -52,7 +52,7 @@ impl Slices {
             (SERVICE.to_owned(), ctx.key().name().to_owned()),
             (MANAGED_BY.to_owned(), CONTROLLER.to_owned()),
         ]);
-        let mut existing = self.slices.candidates(ctx, ours).await?;
+        let mut existing = self.owned.candidates(ctx, ours).await?;
         existing.retain(|slice| slice.metadata.deletion_timestamp.is_none());
         let nodes = self.nodes_of(&pods, ctx).await?;
         let trigger = self.triggers.since_last(ctx.key(), service, &pods);
@@ -74,7 +74,7 @@ impl Slices {
         }
         // Addresses of a family that the Service does not have (any more).
         for slice in &existing {
-            self.slices.delete(ctx, slice, Delete::background()).await?;
+            self.owned.delete(ctx, slice, Delete::background()).await?;
         }
         Ok(Next::settled())
     }
@@ -100,13 +100,13 @@ impl Slices {
         // come too late for it.
         let going = service.metadata.deletion_timestamp.is_some();
         for slice in plan.create.into_iter().filter(|_| !going) {
-            cause::unless_pointless(self.slices.create(ctx, slice).await)?;
+            cause::unless_pointless(self.owned.create(ctx, slice).await)?;
         }
         for slice in &plan.update {
-            self.slices.update(ctx, slice).await?;
+            self.owned.update(ctx, slice).await?;
         }
         for slice in &plan.delete {
-            self.slices.delete(ctx, slice, Delete::background()).await?;
+            self.owned.delete(ctx, slice, Delete::background()).await?;
         }
         Ok(())
     }
