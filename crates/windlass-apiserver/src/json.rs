@@ -37,10 +37,22 @@ fn read_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
     Ok(Document { value, duplicates })
 }
 
-/// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys.
-pub(crate) fn from_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
+/// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys. With it
+/// comes the first key that a map has twice, in the words of the reader that Kubernetes uses.
+pub(crate) fn from_yaml(text: &str) -> Result<(Value, Option<String>), serde_saphyr::Error> {
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::Error };
+    let error = match serde_saphyr::from_str_with_options::<Plain>(text, options) {
+        Ok(plain) => return Ok((plain.0, None)),
+        Err(error) => error,
+    };
+    let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
+        return Err(error);
+    };
+    let (key, line) = (key.as_deref().unwrap_or_default(), location.line());
+    let repeated = format!("line {line}: key {key:?} already set in map");
     let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-    serde_saphyr::from_str_with_options::<Plain>(text, options).map(|plain| plain.0)
+    let plain = serde_saphyr::from_str_with_options::<Plain>(text, options)?;
+    Ok((plain.0, Some(repeated)))
 }
 
 struct Plain(Value);
@@ -251,7 +263,7 @@ mod tests {
     #[test]
     fn yaml_keys_may_be_scalars() {
         assert_eq!(
-            from_yaml("1: a\ny: b\nz: [no, 'no']").unwrap(),
+            from_yaml("1: a\ny: b\nz: [no, 'no']").unwrap().0,
             json!({"1": "a", "true": "b", "z": [false, "no"]})
         );
     }

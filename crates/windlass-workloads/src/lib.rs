@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `deployment` | rolls pods from one template to the next by way of ReplicaSets |
 //! | `replicaset` | keeps as many pods as asked for |
+//! | `endpoints` | says which pods stand behind a Service |
 //! | `garbage` | deletes what nobody owns any more |
 //! | `namespace` | empties namespaces that are going |
 //! | `serviceaccount` | gives every namespace its default account |
@@ -18,6 +19,7 @@
 
 mod cause;
 mod deployment;
+mod endpoints;
 mod garbage;
 mod namespace;
 mod node;
@@ -54,5 +56,5 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         Some(root_ca) => operator.controller(rootca::controller(root_ca)),
         None => operator,
     };
-    garbage::add_to(protection::add_to(operator))
+    garbage::add_to(protection::add_to(endpoints::add_to(operator)))
 }

@@ -144,7 +144,7 @@ pub(crate) fn decode_object(
         "" | "application/json" => json::from_json(body)
             .map_err(|error| unrecognised(kind, &json::go_error(&error, body), body))?,
         "application/yaml" => Document {
-            value: decode_yaml(body)?,
+            value: decode_yaml(body)?.0,
             ..Document::default()
         },
         PROTOBUF if expected.has_message => Document {
@@ -245,7 +245,8 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
-pub(crate) fn decode_yaml(body: &[u8]) -> Result<Value> {
+/// Reads YAML; with it comes what is to be said about a key that is there twice.
+pub(crate) fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>)> {
     let text = std::str::from_utf8(body)
         .map_err(|error| ApiError::bad_request(format!("the body is not UTF-8: {error}")))?;
     json::from_yaml(text).map_err(|error| {

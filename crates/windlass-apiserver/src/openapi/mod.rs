@@ -1,8 +1,9 @@
 //! `OpenAPI`: what the server tells of its types and operations, made from the table of facts and the
-//! schemas of CRDs. `v3` has a document per group and version; `v2` is one document of everything, in
+//! schemas of CRDs, with the texts of `description`. `v3` has a document per group and version; `v2` is one document of everything, in
 //! JSON or as the protobuf message that client-go asks for (`gnostic`).
 
 mod custom;
+mod description;
 mod gnostic;
 mod v2;
 mod v3;

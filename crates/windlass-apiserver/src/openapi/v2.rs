@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::custom;
+use super::description;
 use super::v3::schema_name;
 use crate::facts::{self, RawField, RawType};
 use crate::registry::Known;
@@ -20,11 +21,15 @@ pub(super) fn document(known: &Known) -> Value {
         .iter()
         .map(|(name, raw)| (name.clone(), type_schema(raw)))
         .collect();
+    let descriptions = description::of_all();
+    descriptions.describe(&mut definitions);
     let mut paths = Map::new();
     for resource in known.all() {
         let name = schema_name(resource);
         if let Some(custom) = &resource.custom {
-            definitions.insert(name.clone(), custom_schema(resource, &custom.raw_schema));
+            let mut schema = custom_schema(resource, &custom.raw_schema);
+            descriptions.describe_custom(&mut schema);
+            definitions.insert(name.clone(), schema);
         }
         if resource.verbs.iter().any(|verb| verb == "list") {
             definitions.insert(format!("{name}List"), list_schema(resource, &name));

@@ -1,12 +1,12 @@
 //! Version 3: one document per group and version, made from the table of facts and the schemas of CRDs.
 //!
-//! `kubectl` reads it to see that the server checks fields itself, to explain, and to merge. It
-//! holds types and operations, no descriptions.
+//! `kubectl` reads it to see that the server checks fields itself, to explain, and to merge.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::description;
 use crate::facts::{self, RawField, RawType};
 use crate::http::Answer;
 use crate::registry::Known;
@@ -39,6 +39,7 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
     let resources = known
         .of_version(group, version)
         .ok_or_else(ApiError::resource_not_found)?;
+    let descriptions = description::of(group, version);
     let mut schemas = Map::new();
     let mut paths = Map::new();
     for resource in resources {
@@ -51,6 +52,7 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
                 schema["properties"]["metadata"] =
                     json!({"allOf": [{"$ref": reference(OBJECT_META)}], "default": {}});
                 schema["x-kubernetes-group-version-kind"] = gvk(resource);
+                descriptions.describe_custom(&mut schema);
                 schemas.insert(name.clone(), schema);
                 add_type(OBJECT_META, &mut schemas);
             }
@@ -58,6 +60,7 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
         }
         add_paths(resource, &name, &mut paths);
     }
+    descriptions.describe(&mut schemas);
     Ok(Answer::value(json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": facts::get().version},

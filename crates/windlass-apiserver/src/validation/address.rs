@@ -146,7 +146,7 @@ pub(crate) fn check_endpoint_ip(at: &At<'_>, causes: &mut Vec<Cause>) {
             format!("may not be unspecified ({address})"),
         ),
         (
-            address.is_loopback(),
+            address.is_loopback() && !is_of_a_local_pod(address),
             "may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned(),
         ),
         (
@@ -162,6 +162,12 @@ pub(crate) fn check_endpoint_ip(at: &At<'_>, causes: &mut Vec<Cause>) {
             causes.push(at.invalid_text(&why));
         }
     }
+}
+
+/// Whether an address is of the range that pods have which run as plain processes of this machine
+/// (127.64.0.0/10). Kubernetes refuses these like all of loopback; here they are where pods are.
+fn is_of_a_local_pod(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(four) if four.octets()[0] == 127 && four.octets()[1] >> 6 == 1)
 }
 
 fn is_link_local_multicast(address: Ipv6Addr) -> bool {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Call;
 use super::change::Update;
 use crate::apply::{self, Managers, Writer};
+use crate::decode::FieldValidation;
 use crate::go;
 use crate::http::{Answer, decode_yaml};
 use crate::object::{meta, set_meta};
@@ -149,14 +150,30 @@ impl Call<'_> {
 
     /// The body as YAML, which has to be a map.
     pub(super) fn applied_config(&self) -> Result<Value> {
-        let config = decode_yaml(&self.body)?;
+        let (config, repeated) = decode_yaml(&self.body)?;
         if config.is_object() {
+            self.judge_repeated_key(repeated)?;
             return Ok(config);
         }
         Err(ApiError::bad_request(format!(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go::json_kind(&config)
         )))
+    }
+
+    /// A key that is said twice is told of, as far as the request wants that.
+    fn judge_repeated_key(&self, repeated: Option<String>) -> Result<()> {
+        match (self.field_validation, repeated) {
+            (FieldValidation::Strict, Some(repeated)) => Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: \
+                 yaml: unmarshal errors:\n  {repeated}"
+            ))),
+            (FieldValidation::Warn, Some(repeated)) => {
+                self.warn(vec![repeated]);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Who owns an object that nobody was recorded for: one manager that stands for all before.

@@ -73,6 +73,7 @@ impl Servers {
         if server == Server::Hasty {
             config.compaction_interval = Duration::from_secs(1);
             config.min_request_timeout = Duration::from_secs(1);
+            config.event_ttl = Duration::from_secs(2);
         }
         let server = ApiServer::new(config);
         // The real one's administrator is known by a certificate.

@@ -21,6 +21,7 @@ const FLEETING: &[&str] = &[
     "podIP",
     "podIPs",
     "containerID",
+    "ip",
 ];
 
 /// How the name of the volume begins in which a pod finds its `ServiceAccount`'s token.
@@ -81,7 +82,10 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
 fn forget(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            map.retain(|key, _| !FLEETING.contains(&key.as_str()) && !is_time(key));
+            map.retain(|key, value| {
+                let is_address = key == "addresses" && value[0].is_string();
+                !FLEETING.contains(&key.as_str()) && !is_time(key) && !is_address
+            });
             map.values_mut().for_each(forget);
         }
         Value::Array(items) => items.iter_mut().for_each(forget),
@@ -90,5 +94,8 @@ fn forget(value: &mut Value) {
 }
 
 fn is_time(key: &str) -> bool {
-    key.ends_with("Time") || key.ends_with("Timestamp") || key.ends_with("At")
+    key.ends_with("Time")
+        || key.ends_with("Timestamp")
+        || key.ends_with("At")
+        || key.ends_with("-time")
 }

@@ -9,6 +9,7 @@ mod account;
 mod collection;
 mod deletion;
 mod deployment;
+mod endpoints;
 mod namespace;
 mod protection;
 mod real;

@@ -32,7 +32,9 @@ use crate::replicaset::{gone_meanwhile, until};
 
 /// The controller of Deployments.
 pub(crate) fn controller() -> Controller<Deployment, Reconciled<Deployment>> {
-    Controller::of_existing::<Deployment>().reconciler(Deployments::declare)
+    Controller::of_existing::<Deployment>()
+        .reports_as("deployment-controller")
+        .reconciler(Deployments::declare)
 }
 
 struct Deployments {

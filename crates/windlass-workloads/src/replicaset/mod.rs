@@ -29,7 +29,9 @@ use crate::{cause, pod};
 
 /// The controller of ReplicaSets.
 pub(crate) fn controller() -> Controller<ReplicaSet, Reconciled<ReplicaSet>> {
-    Controller::of_existing::<ReplicaSet>().reconciler(ReplicaSets::declare)
+    Controller::of_existing::<ReplicaSet>()
+        .reports_as("replicaset-controller")
+        .reconciler(ReplicaSets::declare)
 }
 
 struct ReplicaSets {

@@ -26,6 +26,7 @@ const NAME: &str = "default-scheduler";
 pub(crate) fn controller() -> Controller<Pod, Reconciled<Pod>> {
     Controller::of_existing::<Pod>()
         .named("scheduler")
+        .reports_as("default-scheduler")
         .concurrency(1)
         .reconciler(Scheduler::declare)
 }

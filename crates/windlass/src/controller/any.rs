@@ -151,6 +151,10 @@ fn bind<K: Kind>(
     let schema = settings.crd.as_ref().map(schema_of).unwrap_or_default();
     let info = Arc::new(ControllerInfo {
         name: settings.name.as_str().into(),
+        reporter: settings
+            .reporter
+            .clone()
+            .unwrap_or_else(|| Arc::clone(&shared.operator)),
         writes_status: declare.writes_status,
         conditions: schema.conditions,
         observed_generation: schema.observed_generation,

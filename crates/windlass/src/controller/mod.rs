@@ -72,6 +72,8 @@ pub struct Controller<K, F = Undecided> {
 #[derive(Clone)]
 struct Settings {
     name: String,
+    /// The name its events carry, when it is not the operator's.
+    reporter: Option<Arc<str>>,
     scope: Scope,
     concurrency: usize,
     timeout: Duration,
@@ -104,6 +106,7 @@ impl Controller<Undecided> {
     pub fn of_existing<K: Kind>() -> Controller<K> {
         let settings = Settings {
             name: KindInfo::of::<K>().kind.to_lowercase(),
+            reporter: None,
             scope: Scope::all(),
             concurrency: 10,
             timeout: Duration::from_mins(1),
@@ -155,6 +158,13 @@ impl<K: Kind, F> Controller<K, F> {
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.settings.name = name.into();
+        self
+    }
+
+    /// The name under which the controller reports events; by default the operator's.
+    #[must_use]
+    pub fn reports_as(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.settings.reporter = Some(name.into());
         self
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Shared {
 /// Facts about a controller that its reconciles need.
 pub(crate) struct ControllerInfo {
     pub(crate) name: Arc<str>,
+    /// Under which name it reports events.
+    pub(crate) reporter: Arc<str>,
     pub(crate) kind: KindInfo,
     /// Whether the status may be written.
     pub(crate) writes_status: bool,
@@ -167,7 +169,8 @@ impl Session {
             "name": self.key().name(),
             "uid": self.uid,
         });
-        self.shared.recorder.record(event, regarding);
+        let reporter = Arc::clone(&self.controller.reporter);
+        self.shared.recorder.record(event, regarding, reporter);
     }
 
     /// Writes the status the author gives, with conditions as if the reconcile goes well.

@@ -30,22 +30,23 @@ pub(crate) struct Recorder {
 struct Entry {
     event: Event,
     regarding: Value,
+    /// Who tells it.
+    reporter: Arc<str>,
     _busy: BusyGuard,
 }
 
 impl Recorder {
     /// A recorder, and the future that writes what it is given until it is dropped.
     pub(crate) fn new(
-        operator: Arc<str>,
         requests: Requests,
         environment: Environment,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, entries) = mpsc::unbounded_channel();
-        let run = write_all(operator, requests, environment.clone(), entries);
+        let run = write_all(requests, environment.clone(), entries);
         (Self { queue, environment }, run)
     }
 
-    pub(crate) fn record(&self, event: Event, regarding: Value) {
+    pub(crate) fn record(&self, event: Event, regarding: Value, reporter: Arc<str>) {
         let busy = self
             .environment
             .activity
@@ -54,6 +55,7 @@ impl Recorder {
         let _ = self.queue.send(Entry {
             event,
             regarding,
+            reporter,
             _busy: busy,
         });
     }
@@ -69,7 +71,6 @@ struct Series {
 }
 
 async fn write_all(
-    operator: Arc<str>,
     requests: Requests,
     environment: Environment,
     mut entries: mpsc::UnboundedReceiver<Entry>,
@@ -84,7 +85,12 @@ async fn write_all(
             action,
             note,
         } = &entry.event;
-        let identity = format!("{} {warning} {reason} {action} {note}", entry.regarding);
+        let Entry {
+            regarding,
+            reporter,
+            ..
+        } = &entry;
+        let identity = format!("{reporter} {regarding} {warning} {reason} {action} {note}");
         recent.retain(|_, series| now.duration_since(series.last) < SERIES);
         if let Some(series) = recent.get_mut(&identity) {
             series.count += 1;
@@ -110,7 +116,7 @@ async fn write_all(
                 }
             }
         }
-        let body = body(&operator, &environment, &entry);
+        let body = body(&environment, &entry);
         let namespace = body["metadata"]["namespace"].as_str().unwrap_or("default");
         let key = Key::namespaced(
             namespace,
@@ -142,9 +148,12 @@ fn kind() -> KindInfo {
     }
 }
 
-fn body(operator: &str, environment: &Environment, entry: &Entry) -> Value {
+fn body(environment: &Environment, entry: &Entry) -> Value {
     let Entry {
-        event, regarding, ..
+        event,
+        regarding,
+        reporter,
+        ..
     } = entry;
     let name = regarding["name"].as_str().unwrap_or("object");
     // Events about cluster-scoped objects live in the default namespace.
@@ -159,8 +168,8 @@ fn body(operator: &str, environment: &Environment, entry: &Entry) -> Value {
             "namespace": namespace,
         },
         "eventTime": environment.clock.micro_time(),
-        "reportingController": operator,
-        "reportingInstance": operator,
+        "reportingController": reporter.as_ref(),
+        "reportingInstance": reporter.as_ref(),
         "type": if event.warning { "Warning" } else { "Normal" },
         "reason": event.reason,
         "action": event.action,

@@ -83,8 +83,7 @@ impl Running {
         let caches = Arc::new(Caches::new(Arc::clone(name), transforms, metrics.clone()));
         metrics.live().add_caches(&caches);
         let feeds = Arc::new(Feeds::new(client.clone(), environment.clone()));
-        let (recorder, record) =
-            Recorder::new(Arc::clone(name), requests.clone(), environment.clone());
+        let (recorder, record) = Recorder::new(requests.clone(), environment.clone());
         let history = Arc::new(History::default());
         let shared = Arc::new(Shared {
             operator: Arc::clone(name),
