@@ -68,6 +68,14 @@ fidelity: ## play random sequences on the real kube-apiserver and on ours, and c
 real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
 	@scripts/real-workloads
 
+.PHONY: real-manifests
+real-manifests: ## show that a real cluster takes the manifests of operators
+	@scripts/real-manifests
+
+.PHONY: controller-gen
+controller-gen: ## have controller-gen write anew the CRD that ours is compared with
+	@scripts/controller-gen
+
 .PHONY: facts
 facts: ## write the table of facts about kinds anew, from the real control plane
 	@$(REAL) start --no-controllers >/dev/null

@@ -5,16 +5,25 @@
 //! everything a cluster needs to run the operator, [`explain`] a page for people. Output is in a
 //! stable order, so that regenerating it without a change makes no difference.
 
+pub mod definition;
 mod description;
 mod explain;
+mod files;
+pub mod generate;
 pub mod install;
 pub mod leader;
+pub mod metrics;
+mod order;
 pub mod role;
+pub mod structural;
+mod tree;
+pub mod users;
 mod yaml;
 
 pub use self::{
     description::{Description, Part, Rule, Watched},
     explain::explain,
     install::{Installation, manifests},
+    tree::{File, MARK, tree},
     yaml::{Error, Manifest, to_yaml},
 };

@@ -66,6 +66,7 @@ mod client;
 mod conditions;
 mod controller;
 mod declare;
+mod definition;
 mod environment;
 mod error;
 mod event;
@@ -92,6 +93,7 @@ pub use self::{
         Access, Changed, Declare, Grant, IntoSelector, Predicate, Scope, Select, Verb, Watch,
         Watched,
     },
+    definition::one_of,
     environment::{Activity, BusyGuard, Clock, DueGuard, Environment, Random},
     error::{Class, Error, Result},
     event::Event,

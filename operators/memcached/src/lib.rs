@@ -67,13 +67,21 @@ pub struct MemcachedStatus {
 
 /// The operator.
 pub fn operator() -> Operator {
-    Operator::new("memcached-operator").controller(
-        Controller::of::<Memcached>()
-            .dependent(deployment_for)
-            .dependent(service_for.when(|m| m.spec.expose))
-            .reads(Pod::selected_by(labels_of))
-            .status(status_of),
-    )
+    Operator::new("memcached-operator")
+        .controller(
+            Controller::of::<Memcached>()
+                .dependent(deployment_for)
+                .dependent(service_for.when(|m| m.spec.expose))
+                .reads(Pod::selected_by(labels_of))
+                .status(status_of),
+        )
+        .sample(&Memcached::new(
+            "example-memcached",
+            MemcachedSpec {
+                size: 3,
+                expose: false,
+            },
+        ))
 }
 
 /// The labels of everything that belongs to one Memcached, and of nothing else.
@@ -253,6 +261,20 @@ mod tests {
             crd.pointer(size).and_then(serde_json::Value::as_f64),
             Some(0.0)
         );
+    }
+
+    #[test]
+    fn the_manifests_in_the_repository_are_current() {
+        let description = operator().description();
+        let installation = windlass::manifests::Installation::of(&description);
+        for file in windlass::manifests::tree(&description, &installation).unwrap() {
+            let path = format!("{}/{}", env!("CARGO_MANIFEST_DIR"), file.path);
+            let found = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                found == file.text,
+                "{path} is stale: run `memcached-operator manifests --out operators/memcached`"
+            );
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! resource definitions, the role, and the manifests.
 
 mod debug;
+mod kinds;
 mod rights;
 mod running;
 mod task;
@@ -38,6 +39,7 @@ pub struct Operator {
     version: String,
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
+    samples: Vec<serde_json::Value>,
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
 }
@@ -50,6 +52,7 @@ impl Operator {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             controllers: Vec::new(),
             tasks: Vec::new(),
+            samples: Vec::new(),
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
         }
@@ -164,6 +167,8 @@ impl Operator {
                 .map(AnyController::describe)
                 .collect(),
             tasks: tasks.collect(),
+            samples: self.samples.clone(),
+            flaws: self.flaws(),
         }
     }
 
