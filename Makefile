@@ -40,6 +40,10 @@ soak: ## send a million generated requests to the API server; print what it saw
 bench-watchers: ## print how long after a write a thousand watchers have it
 	cargo test --release --locked -p windlass-apiserver --test fanout -- --ignored --nocapture
 
+.PHONY: bench-tests
+bench-tests: ## print how many tests of a small operator run in a second
+	cargo test --release --locked -p windlass-cluster --test testing -- --ignored --exact seed::tests_per_second --nocapture
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check

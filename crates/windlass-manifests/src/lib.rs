@@ -17,6 +17,7 @@ mod order;
 pub mod role;
 pub mod structural;
 mod tree;
+pub mod upgrade;
 pub mod users;
 mod yaml;
 

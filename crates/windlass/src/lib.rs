@@ -72,6 +72,7 @@ mod error;
 mod event;
 mod finalizer;
 mod handle;
+mod install;
 mod key;
 mod kind;
 mod leader;
@@ -98,6 +99,7 @@ pub use self::{
     error::{Class, Error, Result},
     event::Event,
     handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
+    install::install,
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},
     leader::LeaderElection,

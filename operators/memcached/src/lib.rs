@@ -296,10 +296,10 @@ mod tests {
         assert_eq!(
             rules,
             [
-                "/pods get,list,watch",
+                "/pods list,watch",
                 "/services create,delete,get,list,patch,watch",
                 "apps/deployments create,delete,get,list,patch,watch",
-                "cache.example.com/memcacheds get,list,watch",
+                "cache.example.com/memcacheds list,watch",
                 "cache.example.com/memcacheds patch",
                 "cache.example.com/memcacheds/finalizers update",
                 "cache.example.com/memcacheds/status patch",

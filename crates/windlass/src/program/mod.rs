@@ -32,8 +32,9 @@ enum Command {
     Run(run::Run),
     /// Print every manifest, or write them into folders: CRDs, roles, deployment, samples.
     Manifests(manifests::Manifests),
-    /// Install the operator's CRDs into the cluster of the current kubeconfig.
-    Install,
+    /// Install the operator's CRDs into the cluster of the current kubeconfig, unless that would
+    /// break what is there.
+    Install(install::Install),
     /// Remove the operator's CRDs, and with them every object of these kinds.
     Uninstall,
     /// Print the operator's role: exactly what it may do.
@@ -87,7 +88,7 @@ fn obey(operator: &Operator, command: Command) -> Result<()> {
             log(options.log_json);
             block_on(run::run(operator, &options))
         }
-        Command::Install => block_on(install::install(operator)),
+        Command::Install(options) => block_on(install::install(operator, &options)),
         Command::Uninstall => block_on(install::uninstall(operator)),
         Command::Manifests(options) => manifests::obey(operator, options),
         Command::Rbac => {
