@@ -40,6 +40,10 @@ soak: ## send a million generated requests to the API server; print what it saw
 bench-watchers: ## print how long after a write a thousand watchers have it
 	cargo test --release --locked -p windlass-apiserver --test fanout -- --ignored --nocapture
 
+.PHONY: bench-tests
+bench-tests: ## print how many tests of a small operator run in a second
+	cargo test --release --locked -p windlass-cluster --test testing -- --ignored --exact seed::tests_per_second --nocapture
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check
@@ -67,6 +71,14 @@ fidelity: ## play random sequences on the real kube-apiserver and on ours, and c
 .PHONY: real-workloads
 real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
 	@scripts/real-workloads
+
+.PHONY: real-manifests
+real-manifests: ## show that a real cluster takes the manifests of operators
+	@scripts/real-manifests
+
+.PHONY: controller-gen
+controller-gen: ## have controller-gen write anew the CRD that ours is compared with
+	@scripts/controller-gen
 
 .PHONY: facts
 facts: ## write the table of facts about kinds anew, from the real control plane

@@ -157,9 +157,14 @@ async fn give_role(
     operator: &Operator,
     binding: &ClusterRoleBinding,
 ) -> kube::Result<()> {
-    let roles: Api<ClusterRole> = Api::all(client.clone());
-    apply(&roles, &role::cluster_role(&operator.description())).await?;
+    give_rules(client, &operator.description()).await?;
     apply(&Api::all(client.clone()), binding).await
+}
+
+/// Makes the role hold these rules.
+pub(crate) async fn give_rules(client: &Client, rules: &Description) -> kube::Result<()> {
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    apply(&roles, &role::cluster_role(rules)).await
 }
 
 async fn apply<K>(api: &Api<K>, object: &K) -> kube::Result<()>

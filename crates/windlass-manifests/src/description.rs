@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use crate::Webhook;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use crate::structural;
+
 /// Everything about an operator that manifests are made from.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
@@ -24,9 +26,20 @@ pub struct Description {
     pub conversions: Vec<String>,
     /// What serving webhooks takes.
     pub serving: Option<Part>,
+    /// Objects of its kinds to try it with.
+    pub samples: Vec<serde_json::Value>,
+    /// Why definitions are missing that should be here.
+    pub flaws: Vec<String>,
 }
 
 impl Description {
+    /// Why the API server would refuse its kinds; nothing if it would not.
+    pub fn flaws(&self) -> Vec<String> {
+        let of_schemas = self.crds.iter().flat_map(structural::flaws);
+        let of_schemas = of_schemas.map(|flaw| flaw.to_string());
+        self.flaws.iter().cloned().chain(of_schemas).collect()
+    }
+
     /// All rules of all parts.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.controllers

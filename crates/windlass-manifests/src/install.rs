@@ -1,22 +1,25 @@
 //! Everything a cluster needs to run an operator.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::{
     api::{
         apps::v1::{Deployment, DeploymentSpec},
         core::v1::{
-            Capabilities, Container, ContainerPort, Namespace, PodSecurityContext, PodSpec,
-            PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext,
+            Capabilities, Container, ContainerPort, HTTPGetAction, Namespace, PodSecurityContext,
+            PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecurityContext,
         },
     },
     apimachinery::pkg::{
         api::resource::Quantity,
         apis::meta::v1::{LabelSelector, ObjectMeta},
+        util::intstr::IntOrString,
     },
 };
 
 use crate::{
-    Description, Reach,
-    role::{cluster_role, cluster_role_binding, labels, named, service_account},
+    Description, Reach, files, metrics, order,
+    role::{labels, named, selector},
     webhook::{self, SERVING_PORT},
     yaml::{Error, Manifest},
 };
@@ -45,25 +48,29 @@ impl Installation {
     }
 }
 
-/// All manifests in the order in which they can be applied.
+/// All manifests in the order in which they can be applied, which is that of kustomize.
+///
+/// Fails when the API server would refuse one of the operator's kinds.
 pub fn manifests(
     description: &Description,
     installation: &Installation,
 ) -> Result<Vec<Manifest>, Error> {
+    let flaws = description.flaws();
+    if !flaws.is_empty() {
+        return Err(Error::Flawed(flaws.join("\n")));
+    }
     let namespace = &installation.namespace;
-    let mut manifests = vec![Manifest::of(&namespace_of(description, namespace))?];
-    for crd in &description.crds {
-        manifests.push(Manifest::of(crd)?);
+    let mut manifests = vec![
+        Manifest::of(&namespace_of(description, namespace))?,
+        Manifest::of(&deployment(description, installation))?,
+    ];
+    for (_, objects) in files::objects(description, namespace)? {
+        manifests.extend(objects);
     }
     if description.has_webhooks() {
         manifests.extend(webhook_manifests(description, namespace)?);
     }
-    manifests.extend([
-        Manifest::of(&service_account(description, namespace))?,
-        Manifest::of(&cluster_role(description))?,
-        Manifest::of(&cluster_role_binding(description, namespace))?,
-        Manifest::of(&deployment(description, installation))?,
-    ]);
+    order::sort(&mut manifests);
     Ok(manifests)
 }
 
@@ -100,27 +107,21 @@ pub fn namespace_of(description: &Description, namespace: &str) -> Namespace {
 
 /// The deployment that runs the operator's program.
 pub fn deployment(description: &Description, installation: &Installation) -> Deployment {
-    let labels = labels(description);
-    let selector = labels.iter().filter(|(key, _)| key.ends_with("/name"));
-    let selector = selector
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
     Deployment {
         metadata: ObjectMeta {
             namespace: Some(installation.namespace.clone()),
             ..named(description)
         },
         spec: Some(DeploymentSpec {
-            // One at a time: there is no leader election yet, so two must never overlap.
             replicas: Some(1),
-            strategy: Some(recreate()),
             selector: LabelSelector {
-                match_labels: Some(selector),
+                match_labels: Some(selector(description)),
                 ..LabelSelector::default()
             },
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
-                    labels: Some(labels),
+                    annotations: Some(default_container(description)),
+                    labels: Some(labels(description)),
                     ..ObjectMeta::default()
                 }),
                 spec: Some(PodSpec {
@@ -144,11 +145,37 @@ pub fn deployment(description: &Description, installation: &Installation) -> Dep
     }
 }
 
-fn recreate() -> k8s_openapi::api::apps::v1::DeploymentStrategy {
-    k8s_openapi::api::apps::v1::DeploymentStrategy {
-        type_: Some("Recreate".to_owned()),
-        ..Default::default()
+/// Which container `kubectl logs` and `kubectl exec` mean.
+fn default_container(description: &Description) -> BTreeMap<String, String> {
+    let key = "kubectl.kubernetes.io/default-container";
+    [(key.to_owned(), description.name.clone())].into()
+}
+
+fn probe(path: &str, delay: i32, period: i32) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::String("probes".to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        initial_delay_seconds: Some(delay),
+        period_seconds: Some(period),
+        ..Probe::default()
     }
+}
+
+fn ports(description: &Description) -> Vec<ContainerPort> {
+    let mut ports = vec![("metrics", metrics::PORT), ("probes", metrics::PROBES_PORT)];
+    if description.has_webhooks() {
+        ports.push(("webhook", SERVING_PORT));
+    }
+    let port = |(name, port): (&str, u16)| ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: i32::from(port),
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    };
+    ports.into_iter().map(port).collect()
 }
 
 fn container(description: &Description, installation: &Installation) -> Container {
@@ -162,13 +189,9 @@ fn container(description: &Description, installation: &Installation) -> Containe
         name: description.name.clone(),
         image: Some(installation.image.clone()),
         args: Some(vec!["run".to_owned()]),
-        ports: description.has_webhooks().then(|| {
-            vec![ContainerPort {
-                name: Some("webhook".to_owned()),
-                container_port: i32::from(SERVING_PORT),
-                ..ContainerPort::default()
-            }]
-        }),
+        ports: Some(ports(description)),
+        liveness_probe: Some(probe("/healthz", 15, 20)),
+        readiness_probe: Some(probe("/readyz", 5, 10)),
         resources: Some(ResourceRequirements {
             requests: quantities([("cpu", "10m"), ("memory", "32Mi")]),
             limits: Some([("memory".to_owned(), Quantity("256Mi".to_owned()))].into()),

@@ -5,11 +5,20 @@
 //! everything a cluster needs to run the operator, [`explain`] a page for people. Output is in a
 //! stable order, so that regenerating it without a change makes no difference.
 
+pub mod definition;
 mod description;
 mod explain;
+mod files;
+pub mod generate;
 pub mod install;
 pub mod leader;
+pub mod metrics;
+mod order;
 pub mod role;
+pub mod structural;
+mod tree;
+pub mod upgrade;
+pub mod users;
 pub mod webhook;
 mod yaml;
 
@@ -17,6 +26,7 @@ pub use self::{
     description::{Description, Part, Rule, Watched},
     explain::explain,
     install::{Installation, manifests},
+    tree::{File, MARK, tree},
     webhook::{Reach, Webhook},
     yaml::{Error, Manifest, to_yaml},
 };

@@ -55,13 +55,22 @@ pub fn cluster_role(description: &Description) -> ClusterRole {
 
 /// Gives the role to the operator's service account.
 pub fn cluster_role_binding(description: &Description, namespace: &str) -> ClusterRoleBinding {
+    bound_to_account(description, namespace, named(description))
+}
+
+/// Gives the cluster role of that name to the operator's service account.
+pub(crate) fn bound_to_account(
+    description: &Description,
+    namespace: &str,
+    metadata: ObjectMeta,
+) -> ClusterRoleBinding {
     ClusterRoleBinding {
-        metadata: named(description),
         role_ref: RoleRef {
             api_group: Some(RBAC.to_owned()),
             kind: "ClusterRole".to_owned(),
-            name: description.name.clone(),
+            name: metadata.name.clone().unwrap_or_default(),
         },
+        metadata,
         subjects: Some(vec![Subject {
             kind: "ServiceAccount".to_owned(),
             name: description.name.clone(),
@@ -98,4 +107,11 @@ pub(crate) fn labels(description: &Description) -> BTreeMap<String, String> {
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into()
+}
+
+/// The labels by which the operator's pods are found.
+pub(crate) fn selector(description: &Description) -> BTreeMap<String, String> {
+    let mut labels = labels(description);
+    labels.retain(|key, _| key.ends_with("/name"));
+    labels
 }

@@ -9,6 +9,9 @@ pub enum Error {
     /// An object has a field that JSON cannot express.
     #[error("cannot encode a manifest: {0}")]
     Encode(#[from] serde_json::Error),
+    /// The API server would refuse a kind.
+    #[error("the kinds of this operator cannot be installed:\n{0}")]
+    Flawed(String),
     /// The YAML writer failed.
     #[error("cannot write {name} as yaml: {message}")]
     Write {

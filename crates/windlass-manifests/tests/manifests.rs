@@ -5,7 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinitionVersion,
 };
 use windlass_manifests::{
-    Description, Installation, Part, Rule, Watched, explain, manifests, role::policy_rules, to_yaml,
+    Description, Installation, Part, Rule, Watched, explain, manifests, role::policy_rules,
+    to_yaml, tree,
 };
 
 fn rule(group: &str, resource: &str, verbs: &[&str], why: &str) -> Rule {
@@ -32,6 +33,13 @@ fn description() -> Description {
                 name: "v1".to_owned(),
                 served: true,
                 storage: true,
+                schema: serde_json::from_value(serde_json::json!({
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": { "spec": { "type": "object" } },
+                    },
+                }))
+                .unwrap(),
                 ..CustomResourceDefinitionVersion::default()
             }],
             ..CustomResourceDefinitionSpec::default()
@@ -124,4 +132,19 @@ fn rules_of_one_resource_are_one_rule_and_equal_rules_share_it() {
             "things/status: patch",
         ]
     );
+}
+
+#[test]
+fn the_tree_is_that_of_kubebuilder_and_the_same_every_time() {
+    let description = description();
+    let installation = Installation::of(&description);
+    let files = tree(&description, &installation).unwrap();
+    assert_eq!(files, tree(&description, &installation).unwrap());
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    insta::assert_snapshot!(paths.join("\n"));
+    for name in ["default", "manager", "rbac"] {
+        let path = format!("config/{name}/kustomization.yaml");
+        let file = files.iter().find(|file| file.path == path).unwrap();
+        insta::assert_snapshot!(name, file.text);
+    }
 }

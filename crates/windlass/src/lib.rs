@@ -67,11 +67,13 @@ mod client;
 mod conditions;
 mod controller;
 mod declare;
+mod definition;
 mod environment;
 mod error;
 mod event;
 mod finalizer;
 mod handle;
+mod install;
 mod key;
 mod kind;
 mod leader;
@@ -94,10 +96,12 @@ pub use self::{
         Access, Changed, Declare, Grant, IntoSelector, Predicate, Scope, Select, Verb, Watch,
         Watched,
     },
+    definition::one_of,
     environment::{Activity, BusyGuard, Clock, DueGuard, Environment, Random},
     error::{Class, Error, Result},
     event::Event,
     handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
+    install::install,
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},
     leader::LeaderElection,

@@ -67,13 +67,21 @@ pub struct MemcachedStatus {
 
 /// The operator.
 pub fn operator() -> Operator {
-    Operator::new("memcached-operator").controller(
-        Controller::of::<Memcached>()
-            .dependent(deployment_for)
-            .dependent(service_for.when(|m| m.spec.expose))
-            .reads(Pod::selected_by(labels_of))
-            .status(status_of),
-    )
+    Operator::new("memcached-operator")
+        .controller(
+            Controller::of::<Memcached>()
+                .dependent(deployment_for)
+                .dependent(service_for.when(|m| m.spec.expose))
+                .reads(Pod::selected_by(labels_of))
+                .status(status_of),
+        )
+        .sample(&Memcached::new(
+            "example-memcached",
+            MemcachedSpec {
+                size: 3,
+                expose: false,
+            },
+        ))
 }
 
 /// The labels of everything that belongs to one Memcached, and of nothing else.
@@ -256,6 +264,20 @@ mod tests {
     }
 
     #[test]
+    fn the_manifests_in_the_repository_are_current() {
+        let description = operator().description();
+        let installation = windlass::manifests::Installation::of(&description);
+        for file in windlass::manifests::tree(&description, &installation).unwrap() {
+            let path = format!("{}/{}", env!("CARGO_MANIFEST_DIR"), file.path);
+            let found = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                found == file.text,
+                "{path} is stale: run `memcached-operator manifests --out operators/memcached`"
+            );
+        }
+    }
+
+    #[test]
     fn the_role_holds_what_it_needs_and_nothing_else() {
         let rules = operator().description();
         let mut rules: Vec<String> = rules
@@ -274,10 +296,10 @@ mod tests {
         assert_eq!(
             rules,
             [
-                "/pods get,list,watch",
+                "/pods list,watch",
                 "/services create,delete,get,list,patch,watch",
                 "apps/deployments create,delete,get,list,patch,watch",
-                "cache.example.com/memcacheds get,list,watch",
+                "cache.example.com/memcacheds list,watch",
                 "cache.example.com/memcacheds patch",
                 "cache.example.com/memcacheds/finalizers update",
                 "cache.example.com/memcacheds/status patch",

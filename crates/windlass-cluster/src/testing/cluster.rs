@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
+use windlass::manifests::Description;
 use windlass::{Activity, Environment, Operator, Running};
 use windlass_apiserver::webhook::LocalWebhooks;
 use windlass_apiserver::{ApiServer, Identity};
@@ -134,12 +135,24 @@ impl TestCluster {
     }
 
     pub(super) async fn start_shared(&self, operator: Arc<Operator>) {
+        self.start_with(operator, None).await;
+    }
+
+    /// As `start`, with other rules than its own.
+    pub(super) async fn start_with(&self, operator: Arc<Operator>, rules: Option<&Description>) {
+        if let Err(error) = operator.check() {
+            panic!("cannot start {}: {error}", operator.name());
+        }
         if let Err(error) = operators::install(&self.client(), &operator).await {
             panic!("cannot install the kinds of {}: {error}", operator.name());
         }
         let account = Account::of(&operator);
         let admitted = operators::admit(&self.client(), &operator, &account).await;
         answer(admitted, "admit", operator.name());
+        if let Some(rules) = rules {
+            let given = operators::give_rules(&self.client(), rules).await;
+            answer(given, "give a role to", operator.name());
+        }
         let started = Started::new(
             operator,
             account.user(),

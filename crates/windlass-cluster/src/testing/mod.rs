@@ -4,6 +4,7 @@ mod cluster;
 mod faults;
 mod replay;
 mod replica;
+mod rights;
 mod started;
 mod state;
 

@@ -3,6 +3,7 @@
 mod cache;
 mod controller;
 mod failure;
+mod installing;
 mod leader;
 mod needless_writes;
 mod observability;

@@ -3,6 +3,8 @@
 mod crash;
 mod determinism;
 mod operators;
+mod plain;
 mod requests;
 mod rights;
+mod seed;
 mod time;

@@ -9,9 +9,9 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use windlass::{Grant, Operator, Verb};
-use windlass_cluster::TestCluster;
+use windlass_cluster::{Failure, TestCluster, seconds};
 
-use crate::operators::diligent;
+use crate::operators::{diligent, wish};
 
 fn message<T>(result: kube::Result<T>) -> String {
     match result {
@@ -157,4 +157,102 @@ async fn controllers_and_node_live_with_their_own_roles(cluster: TestCluster) {
             "{user} did nothing"
         );
     }
+}
+
+/// Gives an operator's cache its first lists in pages, as an API server does that cannot stream them.
+async fn list_in_pages(cluster: &TestCluster, operator: &str, resources: &[&str]) {
+    for resource in resources {
+        cluster.fail(Failure::with(400).by(operator).on(*resource).times(1));
+    }
+    cluster.restart_operators().await;
+}
+
+#[windlass_cluster::test]
+async fn every_right_of_a_small_operator_is_needed(cluster: TestCluster) {
+    cluster.start(diligent()).await;
+    let exceptions = [
+        (
+            "update secrets/finalizers",
+            "asked for by an admission plugin that real clusters may have",
+        ),
+        ("patch events.events.k8s.io", "needs the same event twice"),
+        ("create events.events.k8s.io", "needs something to report"),
+        ("delete configmaps", "it never deletes"),
+        ("update configmaps", "it only applies"),
+    ];
+    let shown = cluster
+        .every_right_is_needed(&exceptions, |cluster| async move {
+            cluster.create(wish("one")).await;
+            cluster.settle().await;
+            // One that the cache does not show yet: it is looked at, and is somebody else's.
+            cluster.delay_watch("diligent", "configmaps", seconds(60));
+            let mut other = ConfigMap::default();
+            other.metadata.name = Some("two-first".to_owned());
+            cluster.create(other).await;
+            cluster.create(wish("two")).await;
+            cluster.settle().await;
+            list_in_pages(&cluster, "diligent", &["secrets", "configmaps"]).await;
+        })
+        .await;
+    assert!(shown >= 6, "{shown}");
+}
+
+#[windlass_cluster::test]
+#[should_panic(expected = "list pods")]
+async fn a_right_that_is_not_needed_is_named(cluster: TestCluster) {
+    let grants = [Grant::of::<Pod>([Verb::List, Verb::Get])];
+    let look = |task: windlass::TaskContext| async move {
+        let pods: Api<Pod> = Api::default_namespaced(task.client);
+        pods.get_opt("none")
+            .await
+            .map(|_| ())
+            .map_err(windlass::Error::other)
+    };
+    cluster
+        .start(Operator::new("greedy").task("look", grants, look))
+        .await;
+    cluster.every_right_is_needed(&[], |_| async {}).await;
+}
+
+#[windlass_cluster::test]
+async fn rights_that_were_not_used_are_listed(cluster: TestCluster) {
+    let operator = diligent();
+    cluster.start(diligent()).await;
+    let before = cluster.unused_rights(&operator);
+    assert!(
+        before.contains(&"create configmaps".to_owned()),
+        "{before:?}"
+    );
+    assert!(!before.contains(&"watch secrets".to_owned()), "{before:?}");
+    cluster.create(wish("one")).await;
+    cluster.settle().await;
+    let after = cluster.unused_rights(&operator);
+    assert!(
+        !after.contains(&"create configmaps".to_owned()),
+        "{after:?}"
+    );
+    assert!(!after.contains(&"patch configmaps".to_owned()), "{after:?}");
+    assert!(after.contains(&"delete configmaps".to_owned()), "{after:?}");
+}
+
+#[windlass_cluster::test]
+async fn all_missing_rights_are_named_in_one_message(cluster: TestCluster) {
+    cluster.start(diligent()).await;
+    let client = || cluster.client_as("diligent");
+    let operator = diligent();
+    assert_eq!(
+        operator.missing_rights(&client()).await.unwrap(),
+        Vec::<String>::new()
+    );
+    let some = json!([
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "update", "patch"] },
+        { "apiGroups": [""], "resources": ["secrets"], "verbs": ["list"] },
+        { "apiGroups": [""], "resources": ["secrets/finalizers"], "verbs": ["update"] },
+        { "apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["*"] },
+    ]);
+    give(&cluster, some).await;
+    assert_eq!(
+        operator.missing_rights(&client()).await.unwrap(),
+        ["delete configmaps", "watch secrets"]
+    );
 }

@@ -26,6 +26,7 @@ use crate::{
 /// A controller of any kind and form. Every controller that has a form becomes one by `into()`.
 pub struct AnyController {
     crd: Option<CustomResourceDefinition>,
+    flaw: Option<String>,
     describe: Box<dyn Fn() -> Part + Send + Sync>,
     bind: Bind,
 }
@@ -40,6 +41,11 @@ impl AnyController {
         self.crd.as_ref()
     }
 
+    /// Why the definition of its kind could not be made.
+    pub(crate) fn flaw(&self) -> Option<&str> {
+        self.flaw.as_deref()
+    }
+
     pub(crate) fn describe(&self) -> Part {
         (self.describe)()
     }
@@ -50,11 +56,12 @@ impl AnyController {
     }
 
     fn new<K: Kind>(settings: Settings, only: Option<Predicate<K>>, form: Form<K>) -> Self {
-        let crd = settings.crd.clone();
+        let (crd, flaw) = (settings.crd.clone(), settings.flaw.clone());
         let form = Arc::new(form);
         let (described, described_settings) = (Arc::clone(&form), settings.clone());
         Self {
             crd,
+            flaw,
             describe: Box::new(move || {
                 let caches = Arc::new(Caches::new(
                     "description".into(),

@@ -46,6 +46,7 @@ pub(crate) use self::{
 use crate::{
     Declare, Key, Kind, KindInfo, Predicate,
     declare::{Scope, Watch},
+    definition::definition_of,
     queue::Rate,
 };
 
@@ -78,6 +79,8 @@ struct Settings {
     concurrency: usize,
     timeout: Duration,
     crd: Option<CustomResourceDefinition>,
+    /// Why the definition could not be made.
+    flaw: Option<String>,
     resync: Option<Duration>,
     rate: Rate,
     sources: Vec<Source>,
@@ -98,7 +101,10 @@ impl Controller<Undecided> {
     /// status a serde default.
     pub fn of<K: Kind + CustomResourceExt>() -> Controller<K> {
         let mut controller = Self::of_existing::<K>();
-        controller.settings.crd = Some(K::crd());
+        match definition_of::<K>() {
+            Ok(crd) => controller.settings.crd = Some(crd),
+            Err(flaw) => controller.settings.flaw = Some(flaw),
+        }
         controller
     }
 
@@ -111,6 +117,7 @@ impl Controller<Undecided> {
             concurrency: 10,
             timeout: Duration::from_mins(1),
             crd: None,
+            flaw: None,
             resync: None,
             rate: Rate::default(),
             sources: Vec::new(),

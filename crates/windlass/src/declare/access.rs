@@ -40,7 +40,7 @@ impl Verb {
     }
 
     /// What keeping a cache of a kind needs.
-    pub const READ: [Self; 3] = [Self::Get, Self::List, Self::Watch];
+    pub const READ: [Self; 2] = [Self::List, Self::Watch];
 }
 
 impl fmt::Display for Verb {

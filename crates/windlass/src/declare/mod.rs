@@ -64,8 +64,9 @@ impl<K: Kind> Declare<K> {
     /// As [`owns`](Self::owns), for objects that are only ever applied and deleted.
     pub(crate) fn applies<T: Kind>(&mut self) -> Owned<T> {
         self.grant(Grant::of::<T>(Verb::READ), "owns them");
+        // Get: an object of the wanted name that the cache does not show yet is looked at first.
         self.grant(
-            Grant::of::<T>([Verb::Create, Verb::Patch, Verb::Delete]),
+            Grant::of::<T>([Verb::Get, Verb::Create, Verb::Patch, Verb::Delete]),
             "owns them",
         );
         self.blocks_deletion();
@@ -82,10 +83,8 @@ impl<K: Kind> Declare<K> {
 
     /// As [`owns`](Self::owns), for a kind that is known only at run time.
     pub fn owns_kind(&mut self, kind: &KindInfo) -> Owned<DynamicObject> {
-        let verbs =
-            Verb::READ
-                .into_iter()
-                .chain([Verb::Create, Verb::Update, Verb::Patch, Verb::Delete]);
+        let writes = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
+        let verbs = Verb::READ.into_iter().chain([Verb::Get]).chain(writes);
         let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
         self.grant(grant, "owns them");
         self.blocks_deletion();

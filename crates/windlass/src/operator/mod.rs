@@ -4,6 +4,7 @@
 //! resource definitions, the role, and the manifests.
 
 mod debug;
+mod kinds;
 mod rights;
 mod running;
 mod task;
@@ -43,6 +44,7 @@ pub struct Operator {
     version: String,
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
+    samples: Vec<serde_json::Value>,
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
     webhooks: Vec<AnyWebhook>,
@@ -58,6 +60,7 @@ impl Operator {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             controllers: Vec::new(),
             tasks: Vec::new(),
+            samples: Vec::new(),
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
             webhooks: Vec::new(),
@@ -210,6 +213,8 @@ impl Operator {
                 .filter_map(AnyVersions::converted)
                 .collect(),
             serving: None,
+            samples: self.samples.clone(),
+            flaws: self.flaws(),
         };
         if description.has_webhooks() {
             let mut serving = keeper::part(&description);

@@ -1,56 +1,25 @@
 //! `install` and `uninstall`: the operator's CRDs.
 
-use std::time::Duration;
-
+use clap::Args;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::{Api, Client, ResourceExt, api::DeleteParams};
 
 use super::print;
 use crate::{Error, Operator, Result};
 
-/// How often and how long the server is asked whether a CRD is served yet.
-const POLL: Duration = Duration::from_millis(100);
-const POLLS: u32 = 300;
-
-pub(super) async fn install(operator: &Operator) -> Result<()> {
-    let crds: Api<CustomResourceDefinition> = Api::all(Client::try_default().await?);
-    let params = PatchParams::apply(operator.name()).force();
-    for crd in operator.crds() {
-        let name = crd.name_any();
-        let object = format!("customresourcedefinitions.apiextensions.k8s.io {name}");
-        let applied = crds.patch(&name, &params, &Patch::Apply(&crd)).await;
-        applied.map_err(|error| Error::api("apply", object.clone(), error))?;
-        established(&crds, &name, &object).await?;
-        print(&format!("installed {name}\n"))?;
-    }
-    Ok(())
+#[derive(Debug, Args)]
+pub(super) struct Install {
+    /// Install also what breaks objects or clients that are there.
+    #[arg(long)]
+    force: bool,
 }
 
-/// Waits until objects of the kind can be created.
-async fn established(crds: &Api<CustomResourceDefinition>, name: &str, object: &str) -> Result<()> {
-    for _ in 0..POLLS {
-        let crd = crds
-            .get(name)
-            .await
-            .map_err(|error| Error::api("get", object, error))?;
-        let conditions = crd
-            .status
-            .and_then(|status| status.conditions)
-            .unwrap_or_default();
-        if conditions
-            .iter()
-            .any(|one| one.type_ == "Established" && one.status == "True")
-        {
-            return Ok(());
-        }
-        tokio::time::sleep(POLL).await;
+pub(super) async fn install(operator: &Operator, options: &Install) -> Result<()> {
+    let client = Client::try_default().await?;
+    for line in operator.install(&client, options.force).await? {
+        print(&format!("{line}\n"))?;
     }
-    Err(Error::other(format!(
-        "{object} was applied but is not served yet"
-    )))
+    Ok(())
 }
 
 pub(super) async fn uninstall(operator: &Operator) -> Result<()> {

@@ -4,6 +4,7 @@
 //! derived from the operator value.
 
 mod install;
+mod manifests;
 mod run;
 mod webhooks;
 
@@ -12,9 +13,9 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
-use windlass_manifests::{Installation, Manifest, explain, manifests, role, to_yaml};
+use windlass_manifests::{Manifest, explain, role, to_yaml};
 
 use crate::{Operator, Result};
 
@@ -30,10 +31,11 @@ struct Line {
 enum Command {
     /// Run the operator against the current kubeconfig, or in the cluster it is deployed to.
     Run(run::Run),
-    /// Print every manifest: CRDs, namespace, service account, role, deployment.
-    Manifests(Manifests),
-    /// Install the operator's CRDs into the cluster of the current kubeconfig.
-    Install,
+    /// Print every manifest, or write them into folders: CRDs, roles, deployment, samples.
+    Manifests(manifests::Manifests),
+    /// Install the operator's CRDs into the cluster of the current kubeconfig, unless that would
+    /// break what is there.
+    Install(install::Install),
     /// Remove the operator's CRDs, and with them every object of these kinds.
     Uninstall,
     /// Print the operator's role: exactly what it may do.
@@ -42,16 +44,6 @@ enum Command {
     Explain,
     /// Print the operator's version.
     Version,
-}
-
-#[derive(Debug, Args)]
-struct Manifests {
-    /// The namespace the operator shall run in.
-    #[arg(long)]
-    namespace: Option<String>,
-    /// The image of the operator's program.
-    #[arg(long)]
-    image: Option<String>,
 }
 
 /// Runs an operator binary: parses the command line and does what it says (`run`, `manifests`,
@@ -97,19 +89,9 @@ fn obey(operator: &Operator, command: Command) -> Result<()> {
             log(options.log_json);
             block_on(run::run(operator, &options))
         }
-        Command::Install => block_on(install::install(operator)),
+        Command::Install(options) => block_on(install::install(operator, &options)),
         Command::Uninstall => block_on(install::uninstall(operator)),
-        Command::Manifests(options) => {
-            let mut installation = Installation::of(&description);
-            if let Some(namespace) = options.namespace {
-                installation.namespace = namespace;
-            }
-            if let Some(image) = options.image {
-                installation.image = image;
-            }
-            let manifests = manifests(&description, &installation).map_err(crate::Error::other)?;
-            print(&to_yaml(&manifests).map_err(crate::Error::other)?)
-        }
+        Command::Manifests(options) => manifests::obey(operator, options),
         Command::Rbac => {
             let role =
                 Manifest::of(&role::cluster_role(&description)).map_err(crate::Error::other)?;

@@ -1,0 +1,38 @@
+//! The kinds an operator defines: samples of them, and whether the API server would take them.
+
+use kube::CustomResourceExt;
+
+use super::Operator;
+use crate::{AnyController, Error, Kind, Result};
+
+impl Operator {
+    /// Adds an object to try the operator with; it becomes a file of `config/samples`.
+    ///
+    /// A kind without one has a sample made from its schema.
+    #[must_use]
+    pub fn sample<K: Kind + CustomResourceExt>(mut self, object: &K) -> Self {
+        // What cannot be encoded is no sample; its own tests show that.
+        if let Ok(mut value) = serde_json::to_value(object) {
+            value["apiVersion"] = K::api_version(&()).into();
+            value["kind"] = K::kind(&()).into();
+            self.samples.push(value);
+        }
+        self
+    }
+
+    /// Why definitions of kinds could not be made.
+    pub(super) fn flaws(&self) -> Vec<String> {
+        let flaws = self.controllers.iter().filter_map(AnyController::flaw);
+        flaws.map(ToOwned::to_owned).collect()
+    }
+
+    /// Fails when the API server would refuse the operator's kinds; the error names every field
+    /// that is at fault.
+    pub fn check(&self) -> Result<()> {
+        let flaws = self.description().flaws();
+        if flaws.is_empty() {
+            return Ok(());
+        }
+        Err(Error::terminal(flaws.join("\n")))
+    }
+}
