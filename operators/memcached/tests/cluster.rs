@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::ListParams;
 use memcached_operator::{Memcached, MemcachedSpec, operator};
 use serde_json::json;
-use windlass_cluster::{TestCluster, hours};
+use windlass_cluster::{Failure, TestCluster, hours, seconds};
 
 fn memcached(name: &str, size: i32) -> Memcached {
     Memcached::new(
@@ -292,4 +292,61 @@ async fn lives_with_exactly_the_role_it_declares(cluster: TestCluster) {
         ),
         "{denied}"
     );
+}
+
+#[windlass_cluster::test]
+async fn every_right_is_needed(cluster: TestCluster) {
+    const NAME: &str = "memcached-operator";
+    cluster.start(operator()).await;
+    let exceptions = [
+        (
+            "update memcacheds/finalizers.cache.example.com",
+            "asked for by an admission plugin that real clusters may have",
+        ),
+        (
+            "patch memcacheds.cache.example.com",
+            "takes off a finalizer that an earlier version of the operator put there",
+        ),
+        (
+            "patch events.events.k8s.io",
+            "counts an event that happens again",
+        ),
+        (
+            "delete deployments.apps",
+            "every Memcached has its Deployment as long as it lives",
+        ),
+    ];
+    let shown = cluster
+        .every_right_is_needed(&exceptions, |cluster| async move {
+            let mut exposed = memcached("cache", 1);
+            exposed.spec.expose = true;
+            cluster.create(exposed.clone()).await;
+            cluster.settle().await;
+            let hidden = json!({ "spec": { "expose": false } });
+            cluster.patch::<Memcached>("cache", hidden).await;
+            cluster.settle().await;
+            // Somebody else's, which the cache does not show yet: they are looked at, and left alone.
+            let deployment = cluster.get::<Deployment>("cache-deployment").await;
+            let mut other = Deployment::default();
+            other.metadata.name = Some("two-deployment".to_owned());
+            other.spec = deployment.spec;
+            for resource in ["deployments.apps", "services"] {
+                cluster.delay_watch(NAME, resource, seconds(60));
+            }
+            cluster.create(other).await;
+            let other = json!({ "metadata": { "name": "three-service" }, "spec": { "ports": [{ "port": 1 }] } });
+            cluster.create::<Service>(serde_json::from_value(other).unwrap()).await;
+            for name in ["two", "three"] {
+                exposed.metadata.name = Some(name.to_owned());
+                cluster.create(exposed.clone()).await;
+            }
+            cluster.settle().await;
+            // An API server that cannot stream lists is asked for pages.
+            for resource in ["pods", "services", "deployments.apps", "memcacheds.cache.example.com"] {
+                cluster.fail(Failure::with(400).by(NAME).on(resource).times(1));
+            }
+            cluster.restart_operators().await;
+        })
+        .await;
+    assert!(shown >= 15, "{shown}");
 }

@@ -64,10 +64,14 @@ impl Right {
             .controllers
             .iter_mut()
             .chain(&mut description.tasks);
-        for rule in parts.flat_map(|part| &mut part.rules) {
-            if rule.group == self.group && rule.resource == self.resource {
-                rule.verbs.remove(&self.verb);
+        for part in parts {
+            for rule in &mut part.rules {
+                if rule.group == self.group && rule.resource == self.resource {
+                    rule.verbs.remove(&self.verb);
+                }
             }
+            // A rule without verbs is refused.
+            part.rules.retain(|rule| !rule.verbs.is_empty());
         }
         description
     }

@@ -120,7 +120,6 @@ async fn what_an_operator_may_not_do_is_named_at_once(cluster: TestCluster) {
             "delete configmaps",
             "patch configmaps",
             "update configmaps",
-            "get secrets",
             "list secrets",
             "watch secrets",
             "update secrets/finalizers",
