@@ -103,8 +103,7 @@ pub(super) fn node_update(new: &Value, old: &Value, causes: &mut Causes) {
         let why = "node updates may not change providerID except from \"\" to valid";
         causes.push(spec.child("providerID").forbidden(why));
     }
-    // Kubernetes looks at them as at those of a new node, and then as at changed ones.
-    taints(new, causes);
+    // They were looked at with the rest of the node already.
     taints(new, causes);
 }
 
