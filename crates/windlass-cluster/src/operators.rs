@@ -162,9 +162,9 @@ async fn give_role(
 }
 
 /// Makes the role hold these rules.
-pub(crate) async fn give_rules(client: &Client, rules: &Description) -> kube::Result<()> {
+pub(crate) async fn give_rules(client: &Client, of: &Description) -> kube::Result<()> {
     let roles: Api<ClusterRole> = Api::all(client.clone());
-    apply(&roles, &role::cluster_role(rules)).await
+    apply(&roles, &role::cluster_role(of)).await
 }
 
 async fn apply<K>(api: &Api<K>, object: &K) -> kube::Result<()>

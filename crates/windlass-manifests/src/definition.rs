@@ -2,7 +2,7 @@
 //! writes for the same type.
 //!
 //! - The schema names `apiVersion`, `kind` and `metadata`, and the definition its list kind.
-//! - Formats are those OpenAPI knows: Rust's other integers become `int32` or `int64` with bounds,
+//! - Formats are those `OpenAPI` knows: Rust's other integers become `int32` or `int64` with bounds,
 //!   so that the API server refuses what the operator could not decode.
 //! - Values of any type are `x-kubernetes-preserve-unknown-fields`, instead of a schema that says
 //!   nothing and is not structural.
@@ -117,7 +117,7 @@ fn each_schema(schema: &mut Map<String, Value>, visit: &mut impl FnMut(&mut Map<
     visit(schema);
 }
 
-/// Formats of Rust's integers that OpenAPI does not know, with what it has instead, and their bounds.
+/// Formats of Rust's integers that `OpenAPI` does not know, with what it has instead, and their bounds.
 const INTEGERS: [(&str, &str, Option<i64>, Option<i64>); 8] = [
     ("int8", "int32", Some(i8::MIN as i64), Some(i8::MAX as i64)),
     (

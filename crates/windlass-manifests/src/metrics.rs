@@ -35,7 +35,7 @@ fn called(description: &Description, suffix: &str) -> ObjectMeta {
 
 /// Lets the operator ask who reads its metrics, and whether they may.
 pub fn auth_role(description: &Description, namespace: &str) -> (ClusterRole, ClusterRoleBinding) {
-    let rule = |group: &str, resource: &str| PolicyRule {
+    let may_create = |group: &str, resource: &str| PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(vec![resource.to_owned()]),
         verbs: vec!["create".to_owned()],
@@ -45,8 +45,8 @@ pub fn auth_role(description: &Description, namespace: &str) -> (ClusterRole, Cl
     let role = ClusterRole {
         metadata: metadata.clone(),
         rules: Some(vec![
-            rule("authentication.k8s.io", "tokenreviews"),
-            rule("authorization.k8s.io", "subjectaccessreviews"),
+            may_create("authentication.k8s.io", "tokenreviews"),
+            may_create("authorization.k8s.io", "subjectaccessreviews"),
         ]),
         ..ClusterRole::default()
     };

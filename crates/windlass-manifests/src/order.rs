@@ -31,13 +31,9 @@ pub(crate) fn sort(manifests: &mut [Manifest]) {
         let value = manifest.value();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let kind = text(&value["kind"]);
-        let place = match FIRST.iter().position(|first| *first == kind) {
-            Some(place) => place,
-            None => {
-                let last = LAST.iter().position(|last| *last == kind);
-                FIRST.len() + last.map_or(0, |place| place + 1)
-            }
-        };
+        let first = FIRST.iter().position(|first| *first == kind);
+        let last = LAST.iter().position(|last| *last == kind);
+        let place = first.unwrap_or(FIRST.len() + last.map_or(0, |place| place + 1));
         (place, kind, text(&value["metadata"]["name"]))
     });
 }

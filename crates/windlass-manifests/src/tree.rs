@@ -119,13 +119,12 @@ fn samples(description: &Description) -> BTreeMap<String, Value> {
         let group = group.split('.').next().unwrap_or_default();
         let kind = sample["kind"].as_str().unwrap_or_default().to_lowercase();
         let name = format!("{group}_{version}_{kind}");
-        let free = (1..)
-            .map(|nth| match nth {
-                1 => format!("{name}.yaml"),
-                _ => format!("{name}_{nth}.yaml"),
-            })
-            .find(|name| !samples.contains_key(name));
-        samples.insert(free.unwrap_or_default(), sample);
+        let (mut path, mut nth) = (format!("{name}.yaml"), 1);
+        while samples.contains_key(&path) {
+            nth += 1;
+            path = format!("{name}_{nth}.yaml");
+        }
+        samples.insert(path, sample);
     };
     let given = |kind: &str| {
         description

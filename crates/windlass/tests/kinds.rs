@@ -152,6 +152,7 @@ kind!(
     "Loose",
     struct LooseSpec {
         map: BTreeMap<String, Value>,
+        list: Vec<Value>,
         value: Value,
         maybe: Option<Value>,
         maps: BTreeMap<String, BTreeMap<String, Value>>,
@@ -165,6 +166,7 @@ fn values_of_any_type_are_kept_as_they_are() {
     let fields = &spec["properties"];
     assert_eq!(fields["map"]["additionalProperties"][any], true);
     assert_eq!(fields["value"][any], true);
+    assert_eq!(fields["list"]["items"][any], true);
     assert_eq!(fields["maybe"][any], true);
     let inner = &fields["maps"]["additionalProperties"]["additionalProperties"];
     assert_eq!(inner[any], true);
@@ -173,12 +175,12 @@ fn values_of_any_type_are_kept_as_they_are() {
 kind!(
     "Bag",
     struct BagSpec {
-        list: Vec<Value>,
+        lists: BTreeMap<String, BTreeMap<String, Vec<Value>>>,
     }
 );
 
 #[test]
-fn a_list_of_values_of_any_type_is_an_error_that_says_what_helps() {
+fn a_list_of_any_values_inside_a_map_is_an_error_that_says_what_helps() {
     let error = spec_of::<Bag>().unwrap_err();
     assert!(error.starts_with("bags.kinds.example.com: "), "{error}");
     assert!(error.contains("BTreeMap<String, Value>"), "{error}");

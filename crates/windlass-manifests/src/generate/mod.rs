@@ -90,9 +90,10 @@ impl Generator {
         }
         if schema["x-kubernetes-int-or-string"] == true {
             let text = self.smallest || self.random.one_in(2);
-            return match text {
-                true => self.text(schema).into(),
-                false => self.integer(schema).into(),
+            return if text {
+                self.text(schema).into()
+            } else {
+                self.integer(schema).into()
             };
         }
         match schema["type"].as_str() {
@@ -110,7 +111,7 @@ impl Generator {
         let at = if self.smallest {
             0
         } else {
-            self.random.below(of.len().max(1) as u64) as usize
+            usize::try_from(self.random.below(of.len() as u64)).unwrap_or(0)
         };
         of.get(at)
     }
