@@ -30,12 +30,12 @@ fn run(test: &str, program: &mut Command) -> String {
         .env("KUBECONFIG", folder.path().join(".windlass/kubeconfig"))
         .output()
         .expect("the program runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let printed = text(&output.stdout);
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = shown(&output.stdout);
     assert!(
         output.status.success(),
         "{test} failed:\n{printed}{}",
-        text(&output.stderr)
+        shown(&output.stderr)
     );
     printed
 }

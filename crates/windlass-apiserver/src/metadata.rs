@@ -22,8 +22,11 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
         ("networking.k8s.io", "ipaddresses") if !resource.is_custom() => {
             crate::validation::address_name_errors
         }
-        ("rbac.authorization.k8s.io", _) if !resource.is_custom() => names::segment_errors,
-        (_, "events" | "poddisruptionbudgets") if !resource.is_custom() => names::segment_errors,
+        ("rbac.authorization.k8s.io", _) | (_, "events" | "poddisruptionbudgets")
+            if !resource.is_custom() =>
+        {
+            names::segment_errors
+        }
         _ => names::subdomain_errors,
     };
     let (name, base) = (meta(object, "name"), meta(object, "generateName"));

@@ -308,14 +308,6 @@ async fn every_right_is_needed(cluster: TestCluster) {
             "takes off a finalizer that an earlier version of the operator put there",
         ),
         (
-            "create deployments.apps",
-            "our API server does not ask for it when an apply creates; the real one does",
-        ),
-        (
-            "create services",
-            "our API server does not ask for it when an apply creates; the real one does",
-        ),
-        (
             "delete deployments.apps",
             "every Memcached has its Deployment as long as it lives",
         ),

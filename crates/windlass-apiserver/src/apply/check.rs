@@ -77,7 +77,6 @@ fn check_at(value: &Value, ty: &Type, path: &str, wrong: &mut Vec<String>) {
 /// Whether an element can be told from the others of its list.
 fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), String> {
     match (kind, element) {
-        (ListKind::Atomic, _) => Ok(()),
         (ListKind::Set, Value::Object(_)) => {
             Err("associative list without keys has an element that's a map type".into())
         }
@@ -87,7 +86,7 @@ fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), St
         (ListKind::Set, Value::Null) => {
             Err("associative list without keys has an element that's an explicit null".into())
         }
-        (ListKind::Set, _) => Ok(()),
+        (ListKind::Atomic | ListKind::Set, _) => Ok(()),
         (ListKind::Map(keys), Value::Object(map)) => {
             let known = |key: &String| {
                 map.contains_key(key)

@@ -91,6 +91,7 @@ impl Call<'_> {
             if meta(&config, "name").is_empty() {
                 return Err(self.nameless());
             }
+            self.authorize_create()?;
             let uid = meta(&config, "uid");
             if !uid.is_empty() {
                 let why = format!(

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 
-use crate::auth::{Identity, account, review};
+use crate::auth::{Action, Identity, ResourceAction, account, review};
 use crate::decode::FieldValidation;
 use crate::http::{
     Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
@@ -212,6 +212,16 @@ impl<'a> Call<'a> {
 
     fn key(&self) -> Key {
         Key::new(self.namespace(), self.name())
+    }
+
+    /// Who makes an object by another verb must be allowed to create it, too.
+    fn authorize_create(&self) -> Result<()> {
+        let asked = ResourceRequest {
+            verb: Verb::Create,
+            ..self.request.clone()
+        };
+        let action = Action::Resource(ResourceAction::of(&asked, None));
+        self.server.authorize(self.who, &action)
     }
 
     /// The object the path names.

@@ -84,6 +84,7 @@ impl Call<'_> {
             && !self.resource.is_custom()
             && self.find().is_err()
         {
+            self.authorize_create()?;
             let uid = meta(&object, "uid");
             if !uid.is_empty() {
                 let why = self.uid_mismatch(uid, "");

@@ -177,10 +177,6 @@ async fn every_right_of_a_small_operator_is_needed(cluster: TestCluster) {
         ),
         ("patch events.events.k8s.io", "needs the same event twice"),
         ("delete configmaps", "it never deletes"),
-        (
-            "create configmaps",
-            "our API server does not ask for it when an apply creates; the real one does",
-        ),
         ("update configmaps", "it only applies"),
     ];
     let shown = cluster
