@@ -52,12 +52,18 @@ pub(crate) fn objects(
         "default/metrics_service.yaml".to_owned(),
         vec![Manifest::of(&metrics::service(description, namespace))?],
     ));
+    // The API server calls webhooks from outside all namespaces.
+    let served: &[u16] = if description.has_webhooks() {
+        &[crate::webhook::SERVING_PORT]
+    } else {
+        &[]
+    };
     files.push((
         "network-policy/allow-traffic.yaml".to_owned(),
         vec![Manifest::of(&metrics::network_policy(
             description,
             namespace,
-            &[],
+            served,
         ))?],
     ));
     Ok(files)

@@ -345,12 +345,13 @@ impl Maker<'_> {
     fn change(&mut self, kind: usize, strategic: bool) -> Value {
         let mut patch = json!({});
         for _ in 0..=self.dice.below(2) {
-            let (place, value) = match self.dice.percent(30) {
-                true => self.metadata(kind),
-                false => match self.tweak(kind) {
+            let (place, value) = if self.dice.percent(30) {
+                self.metadata(kind)
+            } else {
+                match self.tweak(kind) {
                     Some(tweak) => tweak,
                     None => self.metadata(kind),
-                },
+                }
             };
             if strategic {
                 strategic_at(&mut patch, &self.kinds[kind].base, &place, value);
@@ -395,12 +396,13 @@ impl Maker<'_> {
     fn json_patch(&mut self, kind: usize, short: &str) {
         let mut operations = Vec::new();
         for _ in 0..=self.dice.below(2) {
-            let (place, value) = match self.dice.percent(30) {
-                true => self.metadata(kind),
-                false => match self.tweak(kind) {
+            let (place, value) = if self.dice.percent(30) {
+                self.metadata(kind)
+            } else {
+                match self.tweak(kind) {
                     Some(tweak) => tweak,
                     None => self.metadata(kind),
-                },
+                }
             };
             operations.push(match self.dice.below(12) {
                 0..=4 => json!({"op": "add", "path": place, "value": value}),
@@ -519,11 +521,11 @@ impl Maker<'_> {
             3 => options["preconditions"] = json!({"uid": format!("{{uid{kind}{short}}}")}),
             4 => {
                 options["preconditions"] =
-                    json!({"resourceVersion": format!("{{rv{kind}{short}}}")})
+                    json!({"resourceVersion": format!("{{rv{kind}{short}}}")});
             }
             5 => {
                 options["gracePeriodSeconds"] =
-                    dice_value(self.dice, &[json!(0), json!(5), json!(-1)])
+                    dice_value(self.dice, &[json!(0), json!(5), json!(-1)]);
             }
             6 => options["propagationPolicy"] = "Weird".into(),
             _ => options["dryRun"] = json!(["All"]),

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// A kind, a plain object of it, and where that object is varied.
+#[allow(clippy::struct_field_names, reason = "as Kubernetes names it")]
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Kind {

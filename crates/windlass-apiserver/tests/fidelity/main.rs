@@ -40,6 +40,7 @@ mod servers;
 mod shrink;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -163,14 +164,13 @@ fn fixed_sequences_answer_as_recorded() {
         let compare = format!("make fidelity SEED={FIXED_SEED} FIRST={number} SEQUENCES=1");
         match recording::difference(&expected, &answers) {
             Some(text) if !known.contains(&number) => {
-                report.push_str(&format!(
-                    "sequence {number}: {text}\n  compare: {compare}\n"
-                ));
+                let _ = write!(report, "sequence {number}: {text}\n  compare: {compare}\n");
             }
             None if known.contains(&number) => {
-                report.push_str(&format!(
-                    "sequence {number} agrees now: take it off differing.txt\n"
-                ));
+                let _ = writeln!(
+                    report,
+                    "sequence {number} agrees now: take it off differing.txt"
+                );
             }
             Some(_) | None => {}
         }
@@ -356,16 +356,17 @@ impl Judge<'_> {
         let (_, differences) = self.differences(&steps).await;
         let mut text = String::new();
         for difference in differences.iter().take(2) {
-            text.push_str(&format!("{}:\n", difference.step));
+            let _ = writeln!(text, "{}:", difference.step);
             for line in difference.lines.iter().take(12) {
-                text.push_str(&format!("    {line}\n"));
+                let _ = writeln!(text, "    {line}");
             }
         }
         if steps.iter().any(|step| step.path.contains("/things")) {
-            text.push_str(&format!(
-                "with {}\n",
+            let _ = writeln!(
+                text,
+                "with {}",
                 self.sequence.definition["spec"]["versions"]
-            ));
+            );
         }
         text.push_str(&shrink::script(&steps));
         text

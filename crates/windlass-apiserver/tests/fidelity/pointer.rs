@@ -23,12 +23,12 @@ pub(crate) fn set(object: &mut Value, pointer: &str, value: Value) {
             Value::Object(map) => {
                 at = map
                     .entry((*segment).to_owned())
-                    .or_insert_with(|| json!({}))
+                    .or_insert_with(|| json!({}));
             }
-            Value::Array(list) => match segment
+            Value::Array(items) => match segment
                 .parse::<usize>()
                 .ok()
-                .and_then(|index| list.get_mut(index))
+                .and_then(|index| items.get_mut(index))
             {
                 Some(element) if last => {
                     *element = value;

@@ -84,12 +84,12 @@ pub(crate) async fn run_steps(
         answers.push(answer);
     }
     for (at, mut events) in background {
-        answers[at].body = match tokio::time::timeout(PATIENCE, &mut events).await {
-            Ok(Ok(events)) => events,
-            _ => {
-                events.abort();
-                format!("no end of the watch within {PATIENCE:?}").into()
-            }
+        answers[at].body = if let Ok(Ok(events)) = tokio::time::timeout(PATIENCE, &mut events).await
+        {
+            events
+        } else {
+            events.abort();
+            format!("no end of the watch within {PATIENCE:?}").into()
         };
     }
     answers
@@ -137,7 +137,7 @@ async fn play(step: &Step, variables: &mut BTreeMap<String, String>, servers: &S
     loop {
         let answer = match once(step, variables, servers).await {
             Played::Answered(answer) => answer,
-            watching => return watching,
+            watching @ Played::Watching(..) => return watching,
         };
         if step
             .until

@@ -63,7 +63,8 @@ impl Right {
         let parts = description
             .controllers
             .iter_mut()
-            .chain(&mut description.tasks);
+            .chain(&mut description.tasks)
+            .chain(&mut description.serving);
         for part in parts {
             for rule in &mut part.rules {
                 if rule.group == self.group && rule.resource == self.resource {

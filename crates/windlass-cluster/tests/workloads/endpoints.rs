@@ -48,6 +48,7 @@ async fn service(scene: &Scene, changes: Value) -> Service {
     scene.create(service).await
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "callers make it on the spot")]
 fn pod(scene: &Scene, name: &str, changes: Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",
