@@ -47,6 +47,16 @@ fn kubectl(variable: &str, version: &str) -> Option<PathBuf> {
     printed.contains(&format!("v{version}.")).then_some(path)
 }
 
+/// Neither of the two below may be all that is left out.
+#[test]
+fn one_kubectl_at_least_plays_the_script() {
+    let newest = kubectl("KUBECTL", "1.37");
+    assert!(
+        newest.or_else(|| kubectl("KUBECTL_OLD", "1.32")).is_some(),
+        "set KUBECTL to kubectl 1.37 or KUBECTL_OLD to kubectl 1.32: scripts/test does"
+    );
+}
+
 #[test]
 fn the_script_prints_the_same_with_the_newest_kubectl() {
     let Some(kubectl) = kubectl("KUBECTL", "1.37") else {

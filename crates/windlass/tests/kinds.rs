@@ -1,5 +1,5 @@
 //! Types as authors write them make schemas the API server takes, or an error that names the field;
-//! never a panic. That the API server agrees is tested with a cluster (`windlass-cluster`).
+//! never a panic. What the API server takes is what `windlass_manifests::structural` says of it.
 
 use std::collections::BTreeMap;
 

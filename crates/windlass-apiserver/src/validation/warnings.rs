@@ -26,8 +26,8 @@ const GONE_VOLUMES: &[(&str, &str, &str, &str)] = &[
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const INGRESS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// The warnings about an object that was just written.
-pub(crate) fn of(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<String> {
+/// The warnings about an object that is about to be written.
+pub(crate) fn of(resource: &Resource, object: &Value) -> Vec<String> {
     if resource.is_custom() {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ pub(crate) fn of(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<Str
     {
         ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
         | ("apps" | "batch", _) => {
-            return super::pod_warnings::of(resource, &object());
+            return super::pod_warnings::of(resource, object);
         }
         ("", "services") => |object| service::warnings(&object["spec"]),
         ("", "secrets") => secret,
@@ -46,7 +46,7 @@ pub(crate) fn of(resource: &Resource, object: impl FnOnce() -> Value) -> Vec<Str
         ("storage.k8s.io", "csidrivers") => driver,
         _ => return Vec::new(),
     };
-    check(&object())
+    check(object)
 }
 
 /// Whether a key pair is one at all; whether it fits is not looked at.

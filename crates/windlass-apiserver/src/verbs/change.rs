@@ -110,7 +110,7 @@ impl Call<'_> {
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
         // That a kind of address is on its way out is told to who makes one.
         if subresource.is_empty() && !resource.is("discovery.k8s.io", "endpointslices") {
-            self.warn(validation::warnings(resource, || new.clone()));
+            self.warn(validation::warnings(resource, &new));
         }
         if resource.is_custom() {
             self.warn(crate::crd::finalizer_warnings(&new, Some(old)));

@@ -257,7 +257,7 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
-        self.warn(validation::warnings(resource, || object.clone()));
+        self.warn(validation::warnings(resource, &object));
         if resource.is_custom() {
             self.warn(crd::finalizer_warnings(&object, None));
             decode::whole_numbers(&mut object);
