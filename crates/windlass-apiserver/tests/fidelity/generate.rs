@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::case::{Identity, Step, Watch};
+use crate::case::{Step, Watch};
 use crate::dice::Dice;
 use crate::kinds::Kind;
 use crate::pointer::{merge_at, set, strategic_at};
+use crate::step::{dice_value, plain, request};
 
 /// The object that ends every background watch: made last.
 pub(crate) const SENTINEL: &str = "zz-sentinel";
@@ -654,49 +655,5 @@ impl Maker<'_> {
             step.body = Some(plain(self.kinds[kind], short));
         }
         self.push(kind, "bad", step, None);
-    }
-}
-
-/// An object with nothing changed.
-fn plain(kind: &Kind, short: &str) -> Value {
-    let mut object = Map::new();
-    object.insert("apiVersion".into(), kind.api.clone().into());
-    object.insert("kind".into(), kind.kind.clone().into());
-    object.insert(
-        "metadata".into(),
-        json!({"name": kind.name(short), "labels": {"app": "a", "seq": "{seq}"}}),
-    );
-    if let Value::Object(base) = &kind.base {
-        object.extend(base.clone());
-    }
-    object.into()
-}
-
-fn dice_value(dice: &mut Dice, of: &[Value]) -> Value {
-    dice.one(of).clone()
-}
-
-fn request(name: String, method: &str, path: String) -> Step {
-    Step {
-        name,
-        method: method.into(),
-        path,
-        query: BTreeMap::new(),
-        headers: BTreeMap::new(),
-        content_type: None,
-        patch: None,
-        setup: false,
-        after_millis: 0,
-        body: None,
-        raw_body: None,
-        base64_body: None,
-        long_body: None,
-        hex_body: None,
-        identity: Identity::Admin,
-        capture: BTreeMap::new(),
-        watch: None,
-        until: None,
-        keep: None,
-        generated: None,
     }
 }

@@ -38,6 +38,7 @@ mod schema;
 #[path = "../recorded/servers.rs"]
 mod servers;
 mod shrink;
+mod step;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
