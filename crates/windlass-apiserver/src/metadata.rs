@@ -110,7 +110,10 @@ impl Checks {
             (_, "events" | "poddisruptionbudgets") => checks(Not, Not, Not, Not),
             ("coordination.k8s.io", "leases") => checks(Plain, Plain, Not, Not),
             ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
-            ("admissionregistration.k8s.io", _) => checks(Plain, Plain, Not, Plain),
+            ("admissionregistration.k8s.io", _) => checks(Plain, Not, Plain, Not),
+            ("storage.k8s.io", "volumeattachments") => {
+                checks(WithFinalizers, Not, WithFinalizers, Not)
+            }
             // The whole is looked at twice instead.
             ("", "persistentvolumes") => {
                 checks(WithFinalizers, Not, WithFinalizers, WithFinalizers)
@@ -121,7 +124,7 @@ impl Checks {
             | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
             | ("autoscaling" | "discovery.k8s.io" | "scheduling.k8s.io", _)
             | ("networking.k8s.io", "networkpolicies")
-            | ("storage.k8s.io", "csidrivers" | "csinodes" | "volumeattachments") => {
+            | ("storage.k8s.io", "csidrivers" | "csinodes") => {
                 checks(WithFinalizers, WithFinalizers, Not, WithFinalizers)
             }
             _ => checks(

@@ -163,6 +163,12 @@ impl Managers {
         self.0.is_empty()
     }
 
+    /// Whether anybody owns the field at `path`.
+    pub(crate) fn own(&self, path: &[&str]) -> bool {
+        let path = super::fields_path(path);
+        self.sets().any(|set| set.has(&path))
+    }
+
     pub(crate) fn sets(&self) -> impl Iterator<Item = &FieldSet> {
         self.0.values().map(|owned| &owned.fields)
     }

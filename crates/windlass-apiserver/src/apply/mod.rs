@@ -13,7 +13,7 @@ mod managers;
 mod path;
 mod typed;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, is_typed};
 pub(crate) use managers::{Managers, Writer, equal_but_for_times};
 
 use serde_json::{Value, json};
@@ -23,7 +23,6 @@ use crate::types::Type;
 use fieldset::{FieldSet, show};
 use managers::Manager;
 use path::PathElement;
-use typed::Emptied;
 
 /// Fields that belong to the server, whoever sends them.
 const SERVER_OWNED: &[&[&str]] = &[
@@ -104,21 +103,18 @@ pub(crate) fn apply(
     let claimed = strip_server_owned(typed::fields_of(config, ty));
     let last = managers.replace(&manager, claimed, writer.api_version);
     let merged = typed::merge(live, config, ty);
-    let (merged, compared) = match &last {
-        None => (merged.clone(), merged),
+    let merged = match &last {
+        None => merged,
         Some(last) => {
             let abandoned = managers
                 .sets()
                 .fold(typed::with_named_parents(last, ty), |left, set| {
                     left.difference(&typed::with_named_parents(set, ty))
                 });
-            let left = |emptied| {
-                typed::without(&merged, &abandoned, ty, emptied).unwrap_or_else(|| json!({}))
-            };
-            (left(Emptied::Goes), left(Emptied::IsNull))
+            typed::without(&merged, &abandoned, ty).unwrap_or_else(|| json!({}))
         }
     };
-    let difference = typed::compare(live, &compared, ty);
+    let difference = typed::compare(live, &merged, ty);
     let written = difference.written();
     let conflicts = managers.conflicts(&manager, &written);
     if !force && !conflicts.is_empty() && !is_from_client_side(&conflicts, live, ty, writer) {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::PathElement;
+use crate::equality::is_same;
 use crate::types::{ListKind, Type};
 
 /// How a value is walked, given its type.
@@ -110,11 +111,6 @@ impl Comparison {
     pub(crate) fn written(&self) -> FieldSet {
         self.modified.clone().union(&self.added)
     }
-}
-
-/// Whether two leaves are the same; of numbers, however they are written.
-fn is_same(old: &Value, new: &Value) -> bool {
-    old == new || (old.is_f64() || new.is_f64()) && old.is_number() && old.as_f64() == new.as_f64()
 }
 
 /// Compares an old with a new value of one type.
@@ -276,21 +272,11 @@ fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
     out
 }
 
-/// What is left of a container whose last member is taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Emptied {
-    /// Nothing: the container goes too.
-    Goes,
-    /// A null, as Kubernetes leaves it while it compares: who claimed the container keeps its claim.
-    IsNull,
-}
-
-/// The value without the fields of `set`; `None` when nothing is left of it.
-pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied) -> Option<Value> {
-    let left = |value: &Value, below: &FieldSet, ty: &Type| match without(value, below, ty, emptied)
-    {
-        None if emptied == Emptied::IsNull => Some(Value::Null),
-        left => left,
+/// The value without the fields of `set`; `None` when nothing is left of it. A member of which
+/// nothing is left is null, as Kubernetes leaves it: who claimed it keeps the claim.
+pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value> {
+    let left = |value: &Value, below: &FieldSet, ty: &Type| {
+        without(value, below, ty).unwrap_or(Value::Null)
     };
     match walk(value, ty) {
         Walk::Leaf => Some(value.clone()),
@@ -303,11 +289,9 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied
                 }
                 let kept = match set.child(&element) {
                     Some(below) => left(value, below, ty.member(key)),
-                    None => Some(value.clone()),
+                    None => value.clone(),
                 };
-                if let Some(kept) = kept {
-                    out.insert(key.clone(), kept);
-                }
+                out.insert(key.clone(), kept);
             }
             (!out.is_empty() || map.is_empty()).then_some(Value::Object(out))
         }
@@ -318,10 +302,10 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied
                 if set.has_member(&element) {
                     continue;
                 }
-                match set.child(&element) {
-                    Some(below) => out.extend(left(item, below, ty.item())),
-                    None => out.push(item.clone()),
-                }
+                out.push(match set.child(&element) {
+                    Some(below) => left(item, below, ty.item()),
+                    None => item.clone(),
+                });
             }
             (!out.is_empty() || items.is_empty()).then_some(Value::Array(out))
         }

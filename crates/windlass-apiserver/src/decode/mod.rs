@@ -16,7 +16,7 @@ use crate::quantity::{self, Quantity};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result, field};
 use crate::timestamp::{self, Precision};
-use crate::types::{Scalar, Type};
+use crate::types::{ListKind, Scalar, Type};
 
 /// What to do about fields the server does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,10 +124,7 @@ fn normalise_as(
     if object["metadata"].get("managedFields") == Some(&json!([])) {
         object["metadata"]["managedFields"] = json!([{}]);
     }
-    let mut reader = Reader {
-        structure: resource.kind.clone(),
-        unknown: Vec::new(),
-    };
+    let mut reader = Reader::of(&resource.kind);
     match &resource.custom {
         None => reader.read(object, &resource.ty, &Place::default())?,
         Some(custom) => {
@@ -144,10 +141,7 @@ fn normalise_as(
 
 /// Reads the metadata of an object inside of another; its unknown fields come back.
 pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
-    let mut reader = Reader {
-        structure: "ObjectMeta".into(),
-        unknown: Vec::new(),
-    };
+    let mut reader = Reader::of("ObjectMeta");
     let ty = Type::Named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".into());
     reader.read(metadata, &ty, &Place::default())?;
     Ok(reader.unknown)
@@ -165,10 +159,7 @@ pub(crate) fn misread(object: &Value, resource: &Resource) -> Option<String> {
     });
     match claimed {
         Some(known) if known.kind != resource.kind => {
-            let mut reader = Reader {
-                structure: known.kind.clone(),
-                unknown: Vec::new(),
-            };
+            let mut reader = Reader::of(&known.kind);
             let ty = Type::Named(known.type_name.clone());
             let read = reader.read(&mut object.clone(), &ty, &Place::default());
             read.err().or_else(|| {
@@ -218,9 +209,20 @@ struct Reader {
     /// The struct that holds what is being read.
     structure: String,
     unknown: Vec<String>,
+    /// How many lists that are compared as a whole it is in: there Go keeps an empty list apart
+    /// from none while it compares. `defaults::drop_empties` ends that.
+    wholes: usize,
 }
 
 impl Reader {
+    fn of(structure: &str) -> Self {
+        Self {
+            structure: structure.to_owned(),
+            unknown: Vec::new(),
+            wholes: 0,
+        }
+    }
+
     fn mismatch(&self, value: &Value, ty: &Type, place: &Place) -> String {
         format!(
             "json: cannot unmarshal {} into Go struct field {}.{} of type {}",
@@ -270,7 +272,9 @@ impl Reader {
                     {
                         true
                     }
-                    Some(field) => !is_nothing(value, &field.ty),
+                    Some(field) => {
+                        !is_nothing(value, &field.ty) || (self.wholes > 0 && !value.is_null())
+                    }
                 });
                 self.structure = outer;
                 Ok(())
@@ -284,10 +288,14 @@ impl Reader {
                     self.read(value, ty, &place.inside(&format!(".{name}")))
                 })
             }
-            (Type::List { item, .. }, Value::Array(items)) => {
-                items.iter_mut().enumerate().try_for_each(|(index, value)| {
+            (Type::List { item, kind }, Value::Array(items)) => {
+                let whole = usize::from(*kind == ListKind::Atomic);
+                self.wholes += whole;
+                let read = items.iter_mut().enumerate().try_for_each(|(index, value)| {
                     self.read(value, item, &place.inside(&format!("[{index}]")))
-                })
+                });
+                self.wholes -= whole;
+                read
             }
             _ => Ok(()),
         }
@@ -429,10 +437,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(value: &mut Value, ty: &str) -> Result<Vec<String>, String> {
-        let mut reader = Reader {
-            structure: ty.to_owned(),
-            unknown: Vec::new(),
-        };
+        let mut reader = Reader::of(ty);
         let ty = Type::Named(format!("io.k8s.api.core.v1.{ty}"));
         reader.read(value, &ty, &Place::default())?;
         Ok(reader.unknown)

@@ -107,6 +107,32 @@ pub(crate) fn zero(ty: &Type) -> Value {
     Value::Object(object)
 }
 
+/// Drops the empty lists and maps that a Go struct does not write: see `decode`.
+pub(crate) fn drop_empties(value: &mut Value, ty: &Type) {
+    match value {
+        Value::Object(map) => {
+            let zeros = ty.name().and_then(|name| facts::get().zeros_of(name));
+            if let Type::Struct { fields, .. } = ty.resolve() {
+                map.retain(|name, value| {
+                    let empty = match fields.get(name).map(|field| field.ty.resolve()) {
+                        Some(Type::List { .. }) => value.as_array().is_some_and(Vec::is_empty),
+                        Some(Type::Map { .. }) => value.as_object().is_some_and(Map::is_empty),
+                        _ => false,
+                    };
+                    !empty || zeros.is_some_and(|zeros| zeros.contains_key(name))
+                });
+            }
+            for (key, value) in map.iter_mut() {
+                drop_empties(value, ty.member(key));
+            }
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| drop_empties(item, ty.item())),
+        _ => {}
+    }
+}
+
 /// Makes null of every empty list that is on the wire anyway: what is stored cannot tell them apart.
 pub(crate) fn settle(value: &mut Value, ty: &Type) {
     match value {

@@ -12,6 +12,7 @@ pub(crate) use certificate::{set_requester, set_times as set_condition_times};
 pub(crate) use pod::qos_class;
 
 use crate::clock::Clock;
+use crate::equality::{fields_mean_the_same, is_same, means_the_same};
 use crate::object::{meta, set_meta};
 use crate::random::Random;
 use crate::resource::Resource;
@@ -206,10 +207,15 @@ fn generation_changes(new: &Value, old: &Value, resource: &Resource) -> bool {
             map
         };
         let labels = |object: &Value| object["metadata"].get("labels").cloned();
-        return rest(new) != rest(old)
+        let same = if resource.is_custom() {
+            is_same(&rest(new).into(), &rest(old).into())
+        } else {
+            fields_mean_the_same(&rest(new), &rest(old))
+        };
+        return !same
             || (resource.is("discovery.k8s.io", "endpointslices") && labels(new) != labels(old));
     }
-    new.get("spec") != old.get("spec")
+    !means_the_same(&new["spec"], &old["spec"])
         || (GENERATION_FOLLOWS_ANNOTATIONS.contains(&address)
             && new["metadata"].get("annotations") != old["metadata"].get("annotations"))
 }

@@ -112,12 +112,13 @@ fn check_endpoint(endpoint: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
         let text = address.text();
         if lenient(text).is_none() {
             address.each(ip_errors, causes);
-        } else if !ip_errors(text).is_empty() || text.contains(':') != (kind == "IPv6") {
-            // The list is named, not the address.
-            let why = format!("must be an {kind} address");
-            let path = addresses.path.as_str();
-            causes.push(field::invalid(path, address.value, &why));
         } else {
+            if !ip_errors(text).is_empty() || text.contains(':') != (kind == "IPv6") {
+                // The list is named, not the address.
+                let why = format!("must be an {kind} address");
+                let path = addresses.path.as_str();
+                causes.push(field::invalid(path, address.value, &why));
+            }
             check_endpoint_ip(&address, causes);
         }
     }

@@ -106,6 +106,8 @@ impl Call<'_> {
             Some(found.revision.to_string().into()),
         );
         self.fill_defaults(&mut new);
+        // The write that ends an object shows what was sent, which never becomes what is stored.
+        let last = (object::is_terminating(old) && !resource.is_custom()).then(|| new.clone());
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
         // That a kind of address is on its way out is told to who makes one.
@@ -141,7 +143,7 @@ impl Call<'_> {
                     .map_err(WriteOr::Write)?;
                 self.after_write(&deleted, true);
             }
-            return Ok(Written::Value(new));
+            return Ok(Written::Value(last.unwrap_or(new)));
         }
         if self.dry_run {
             return Ok(Written::Value(new));
@@ -218,8 +220,11 @@ impl Call<'_> {
     /// Whether an object is stored as it is now: one from before its definition changed may read as
     /// it does only because of what was filled in or left out.
     async fn is_stored_as(&self, new: &Value, found: &Stored) -> Result<bool> {
-        let custom = self.resource.custom.as_ref();
-        if custom.is_none_or(|custom| custom.as_stored) {
+        let as_stored = match &self.resource.custom {
+            Some(custom) => custom.as_stored,
+            None => !self.resource.is("", "persistentvolumeclaims"),
+        };
+        if as_stored {
             return Ok(true);
         }
         let stored = self.to_stored(new.clone()).await?;
@@ -241,12 +246,8 @@ impl Call<'_> {
             "" => String::new(),
             namespace => format!("{namespace}/"),
         };
-        // They are kept apart from all else.
-        let root = if self.resource.is("", "events") {
-            ""
-        } else {
-            "/registry"
-        };
+        // A dry run does not get as far as the place where everything is kept.
+        let root = if self.dry_run { "" } else { "/registry" };
         format!("{root}/{table}/{namespace}{}", self.name())
     }
 
@@ -258,24 +259,28 @@ impl Call<'_> {
         )
     }
 
+    /// A PUT that names a uid means that object; a patch that names another tries to change it.
+    pub(super) fn check_uid(&self, new: &Value, is: &str) -> Result<()> {
+        let asked = meta(new, "uid");
+        if !self.is_put() || asked.is_empty() || asked == is {
+            return Ok(());
+        }
+        Err(ApiError::conflict(
+            self.resource.subject(),
+            self.name(),
+            &self.uid_mismatch(asked, is),
+        ))
+    }
+
     fn check_identity(&self, new: &Value, old: &Value) -> Result<()> {
-        let (name, uid) = (meta(new, "name"), meta(new, "uid"));
+        let name = meta(new, "name");
         if !name.is_empty() && name != self.name() {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({})",
                 self.name()
             )));
         }
-        // A PUT that names a uid means that object; a patch that names another tries to change it.
-        if self.is_put() && !uid.is_empty() && uid != meta(old, "uid") {
-            let detail = self.uid_mismatch(uid, meta(old, "uid"));
-            return Err(ApiError::conflict(
-                self.resource.subject(),
-                self.name(),
-                &detail,
-            ));
-        }
-        Ok(())
+        self.check_uid(new, meta(old, "uid"))
     }
 }
 

@@ -100,7 +100,14 @@ impl<'a> Call<'a> {
         let patched = self.request.verb != Verb::Patch
             || PatchKind::from_media_type(media_type(self.headers), true).is_ok();
         let below = self.request.subresource.as_deref();
-        let routed = patched && below.is_none_or(|name| self.resource.subresource(name).is_some());
+        let named = self.request.name.is_some();
+        let routed = patched
+            && match self.request.verb {
+                Verb::Create => !named || below.is_some(),
+                Verb::Update | Verb::Patch => named,
+                _ => true,
+            }
+            && below.is_none_or(|name| self.resource.subresource(name).is_some());
         if routed && self.resource.is("", "endpoints") {
             self.warn([
                 "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
@@ -110,7 +117,6 @@ impl<'a> Call<'a> {
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }
-        let named = self.request.name.is_some();
         if self.resource.is("", "bindings") {
             return match self.request.verb {
                 Verb::Create if !named => self.bind_named().await,

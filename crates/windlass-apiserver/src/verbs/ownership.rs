@@ -76,6 +76,18 @@ impl Call<'_> {
             {
                 Managers::default()
             }
+            // What has not the form of its type cannot be divided among owners.
+            None if self.resource.is_custom()
+                && !(apply::is_typed(object, &self.resource.ty)
+                    && apply::is_typed(old, &self.resource.ty)) =>
+            {
+                Managers::default()
+            }
+            // Who may be scaled by whom is asked of the owners of the replicas: of what nobody owns
+            // nothing is recorded.
+            None if subresource == "scale" && !self.replicas_are_owned(old) => {
+                Self::managers(object, old, subresource)
+            }
             None => {
                 let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
                 let api_version = self.resource.api_version();
@@ -86,11 +98,6 @@ impl Call<'_> {
                     now: (subresource != "scale").then_some(now.as_str()),
                 };
                 let managers = Self::managers(object, old, subresource);
-                // Of what nobody ever owned anything, only an apply begins to own something.
-                if managers.is_empty() && !meta(old, "uid").is_empty() {
-                    set_meta(object, "managedFields", None);
-                    return;
-                }
                 // A scale to nothing is not on the wire, so nobody owns it.
                 let (scaled_old, scaled);
                 let (old, new) = if subresource == "scale" {
@@ -115,5 +122,8 @@ impl Call<'_> {
             "managedFields",
             (!managers.is_empty()).then(|| managers.write()),
         );
+        if !self.resource.is_custom() {
+            defaults::drop_empties(object, &self.resource.ty);
+        }
     }
 }

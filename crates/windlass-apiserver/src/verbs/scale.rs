@@ -62,6 +62,13 @@ impl Call<'_> {
         object
     }
 
+    /// Whether anybody is recorded as having set the replicas.
+    pub(super) fn replicas_are_owned(&self, object: &Value) -> bool {
+        let path = self.scale_paths().spec_replicas;
+        let path: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
+        Managers::read(&object["metadata"]["managedFields"]).own(&path)
+    }
+
     /// The labels of the pods that are counted.
     fn selected_labels<'v>(&self, object: &'v Value) -> &'v Value {
         let selector = &object["spec"]["selector"];

@@ -144,6 +144,12 @@ fn sort_causes(body: &mut Value) {
         let message = cause["message"].as_str().unwrap_or_default();
         message.contains(" in body ") || message.contains("Unsupported value")
     };
+    let of_custom = body["details"]["group"]
+        .as_str()
+        .is_some_and(|group| group.ends_with(".example.com"));
+    if !of_custom {
+        return;
+    }
     let Some(causes) = body
         .pointer_mut("/details/causes")
         .and_then(Value::as_array_mut)
@@ -156,10 +162,14 @@ fn sort_causes(body: &mut Value) {
     }
 }
 
-/// The addresses that services were given, in the cells of tables.
+/// The addresses and ports that services were given, in the cells of tables.
 fn unaddress(value: &mut Value) {
     match value {
         Value::String(text) if text.starts_with("10.96.") => *text = "<ip>".into(),
+        Value::String(text) if text.contains(":3") && text.contains("/TCP") => {
+            let chosen = regex::Regex::new(":3[0-9]{4}/").expect("a pattern");
+            *text = chosen.replace_all(text, ":<nodePort>/").into_owned();
+        }
         Value::Array(list) => list.iter_mut().for_each(unaddress),
         Value::Object(map) => map
             .iter_mut()
