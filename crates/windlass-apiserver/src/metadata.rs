@@ -111,7 +111,8 @@ impl Checks {
             ("coordination.k8s.io", "leases") => checks(Plain, Plain, Not, Not),
             ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
             ("admissionregistration.k8s.io", _) => checks(Plain, Not, Plain, Not),
-            ("storage.k8s.io", "volumeattachments") => {
+            ("discovery.k8s.io", "endpointslices")
+            | ("storage.k8s.io", "csinodes" | "volumeattachments") => {
                 checks(WithFinalizers, Not, WithFinalizers, Not)
             }
             // The whole is looked at twice instead.
@@ -122,9 +123,9 @@ impl Checks {
             ("batch", "cronjobs") => checks(WithFinalizers, WithFinalizers, Not, Not),
             ("", "podtemplates" | "replicationcontrollers" | "services")
             | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
-            | ("autoscaling" | "discovery.k8s.io" | "scheduling.k8s.io", _)
+            | ("autoscaling" | "scheduling.k8s.io", _)
             | ("networking.k8s.io", "networkpolicies")
-            | ("storage.k8s.io", "csidrivers" | "csinodes") => {
+            | ("storage.k8s.io", "csidrivers") => {
                 checks(WithFinalizers, WithFinalizers, Not, WithFinalizers)
             }
             _ => checks(

@@ -133,6 +133,8 @@ fn misfit(value: &Value, scalar: Scalar) -> Option<String> {
             .then(|| format!("expected numeric (int or float), got {}", go_type(value))),
         Scalar::Boolean => (!value.is_boolean())
             .then(|| format!("expected boolean, got &{{{}}}", go::plus_v(value))),
+        Scalar::Untyped => (value.is_object() || value.is_array())
+            .then(|| format!("expected any scalar, got &{{{}}}", go::plus_v(value))),
         Scalar::IntOrString | Scalar::Quantity => None,
     }
 }

@@ -163,12 +163,6 @@ impl Managers {
         self.0.is_empty()
     }
 
-    /// Whether anybody owns the field at `path`.
-    pub(crate) fn own(&self, path: &[&str]) -> bool {
-        let path = super::fields_path(path);
-        self.sets().any(|set| set.has(&path))
-    }
-
     pub(crate) fn sets(&self) -> impl Iterator<Item = &FieldSet> {
         self.0.values().map(|owned| &owned.fields)
     }
@@ -272,10 +266,11 @@ impl Managers {
 }
 
 impl Managers {
-    /// Ownership of a scale: whoever owns the `replicas` of the object owns those of its scale.
-    pub(crate) fn of_scale(&self, replicas: &[PathElement], scale: &[PathElement]) -> Self {
+    /// Ownership of a scale: whoever owns the `replicas` of the object owns those of its scale, as
+    /// one who wrote that.
+    pub(crate) fn of_scale(&self, replicas: &[PathElement], scale_version: &str) -> Self {
         let mut fields = FieldSet::default();
-        fields.insert(scale);
+        fields.insert(&in_scale());
         let owners = self
             .0
             .iter()
@@ -284,40 +279,58 @@ impl Managers {
             let owned = Owned {
                 fields: fields.clone(),
                 time: owned.time.clone(),
-                api_version: owned.api_version.clone(),
+                api_version: scale_version.to_owned(),
             };
-            (manager.clone(), owned)
+            let Manager {
+                name, subresource, ..
+            } = manager;
+            let manager = Manager::named(name, manager.operation, scale_version, subresource);
+            (manager, owned)
         };
         Self(owners.map(of_scale).collect())
     }
 
-    /// Takes over who owns the replicas of the scale: others lose those of the object.
+    /// Takes over who owns the replicas of the scale: others lose those of the object. Who did not
+    /// apply is another one than it was, as the scale is of another version.
     pub(crate) fn take_scale(
         mut self,
         scaled: &Self,
         replicas: &[PathElement],
         api_version: &str,
     ) -> Self {
+        let mut kept = Vec::new();
         for (manager, owned) in &mut self.0 {
-            if !scaled.0.contains_key(manager) {
+            if !owned.fields.has(replicas) {
+                continue;
+            }
+            if scaled.0.contains_key(manager) {
+                kept.push(manager.clone());
+            } else {
                 owned.fields.remove(replicas);
             }
         }
         self.0.retain(|_, owned| !owned.fields.is_empty());
-        for manager in scaled.0.keys() {
+        let scaled = scaled.0.iter();
+        for (manager, _) in scaled.filter(|(manager, owned)| {
+            owned.fields.has(&in_scale()) && !kept.contains(manager)
+        }) {
+            let mut fields = FieldSet::default();
+            fields.insert(replicas);
             // A write through the scale leaves no time.
-            self.0.entry(manager.clone()).or_insert_with(|| {
-                let mut fields = FieldSet::default();
-                fields.insert(replicas);
-                Owned {
-                    fields,
-                    time: None,
-                    api_version: api_version.to_owned(),
-                }
-            });
+            let owned = Owned {
+                fields,
+                time: None,
+                api_version: api_version.to_owned(),
+            };
+            self.0.insert(manager.clone(), owned);
         }
         self
     }
+}
+
+/// Where a scale has its replicas.
+fn in_scale() -> Vec<PathElement> {
+    super::fields_path(&["spec", "replicas"])
 }
 
 /// Whether two objects are the same but for the times in their managedFields.

@@ -22,7 +22,7 @@ use crate::status::ApiError;
 use crate::types::Type;
 use fieldset::{FieldSet, show};
 use managers::Manager;
-use path::PathElement;
+pub(crate) use path::PathElement;
 
 /// Fields that belong to the server, whoever sends them.
 const SERVER_OWNED: &[&[&str]] = &[

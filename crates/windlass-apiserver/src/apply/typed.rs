@@ -316,18 +316,19 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value>
 pub(crate) fn with_named_parents(set: &FieldSet, ty: &Type) -> FieldSet {
     let mut out = set.clone();
     for element in set.child_elements() {
-        let (below, member) = match element {
+        let Some(below) = set.child(element).filter(|below| !below.is_empty()) else {
+            continue;
+        };
+        let member = match element {
             PathElement::Field(key) => {
                 if ty.field(key).is_some() {
                     out.insert_member(element.clone());
                 }
-                (set.child(element), ty.member(key))
+                ty.member(key)
             }
-            _ => (set.child(element), ty.item()),
+            _ => ty.item(),
         };
-        if let Some(below) = below {
-            *out.child_mut(element.clone()) = with_named_parents(below, member);
-        }
+        *out.child_mut(element.clone()) = with_named_parents(below, member);
     }
     out
 }

@@ -323,7 +323,9 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
         .unwrap_or_default();
     let schemas: BTreeMap<String, Schema> = versions()
         .map(|version| {
-            let raw = version["schema"]["openAPIV3Schema"].clone();
+            let mut raw = version["schema"]["openAPIV3Schema"].clone();
+            // A default of 2.0 is one of 2, as definitions are stored.
+            crate::decode::whole_numbers(&mut raw);
             let schema = serde_json::from_value(raw).unwrap_or_default();
             (text(&version["name"]), schema)
         })
@@ -372,7 +374,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
                 .collect();
             let ty = schema
                 .filter(|schema| !schema.ty.is_empty())
-                .map_or(Type::Any, |schema| schema.to_type(true));
+                .map_or(Type::Any, |schema| schema.to_type());
             Resource {
                 plural: text(&names["plural"]),
                 singular: text(&names["singular"]),

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::crd::CustomVersion;
+use crate::defaults;
 use crate::facts;
 use crate::go;
 use crate::http::Query;
@@ -273,7 +274,9 @@ impl Reader {
                         true
                     }
                     Some(field) => {
-                        !is_nothing(value, &field.ty) || (self.wholes > 0 && !value.is_null())
+                        let kept =
+                            self.wholes > 0 || defaults::is_shown_empty(&self.structure, name);
+                        !is_nothing(value, &field.ty) || (kept && !value.is_null())
                     }
                 });
                 self.structure = outer;
@@ -310,7 +313,7 @@ impl Reader {
     ) -> Result<(), String> {
         let whole = value.is_i64() || value.is_u64();
         let fits = match scalar {
-            Scalar::String => value.is_string(),
+            Scalar::String | Scalar::Untyped => value.is_string(),
             Scalar::Int32 => value
                 .as_i64()
                 .is_some_and(|number| i32::try_from(number).is_ok()),

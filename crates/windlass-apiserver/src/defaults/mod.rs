@@ -107,11 +107,21 @@ pub(crate) fn zero(ty: &Type) -> Value {
     Value::Object(object)
 }
 
+/// Fields that are shown empty to who left nothing in them; what is stored is never so.
+const SHOWN_EMPTY: &[(&str, &str)] = &[("PersistentVolumeSpec", "capacity")];
+
+/// Whether a refusal tells an empty list or map of a type from none.
+pub(crate) fn is_shown_empty(structure: &str, field: &str) -> bool {
+    SHOWN_EMPTY.contains(&(structure, field))
+}
+
 /// Drops the empty lists and maps that a Go struct does not write: see `decode`.
 pub(crate) fn drop_empties(value: &mut Value, ty: &Type) {
     match value {
         Value::Object(map) => {
             let zeros = ty.name().and_then(|name| facts::get().zeros_of(name));
+            let structure = ty.name().and_then(|name| name.rsplit('.').next());
+            let structure = structure.unwrap_or_default();
             if let Type::Struct { fields, .. } = ty.resolve() {
                 map.retain(|name, value| {
                     let empty = match fields.get(name).map(|field| field.ty.resolve()) {
@@ -119,7 +129,9 @@ pub(crate) fn drop_empties(value: &mut Value, ty: &Type) {
                         Some(Type::Map { .. }) => value.as_object().is_some_and(Map::is_empty),
                         _ => false,
                     };
-                    !empty || zeros.is_some_and(|zeros| zeros.contains_key(name))
+                    !empty
+                        || is_shown_empty(structure, name)
+                        || zeros.is_some_and(|zeros| zeros.contains_key(name))
                 });
             }
             for (key, value) in map.iter_mut() {

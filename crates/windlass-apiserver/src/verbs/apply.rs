@@ -17,7 +17,8 @@ impl Call<'_> {
     pub(super) async fn apply(&self, subresource: &str) -> Result<Answer> {
         // That there is one was checked with the other options.
         let manager = self.query.get("fieldManager").unwrap_or_default();
-        if !subresource.is_empty() {
+        let creates = subresource.is_empty() || self.creates_what_is_missing(subresource);
+        if !creates {
             self.find()?;
         }
         let mut config = self.applied_config()?;
@@ -85,7 +86,7 @@ impl Call<'_> {
             })
         };
         if self.find().is_err() {
-            if !subresource.is_empty() {
+            if !creates {
                 return Err(self.not_found());
             }
             if meta(&config, "name").is_empty() {
@@ -107,7 +108,8 @@ impl Call<'_> {
             set_meta(&mut made.object, "name", Some(self.name().into()));
             // A version is asked for in an update; what is made has none yet.
             set_meta(&mut made.object, "resourceVersion", None);
-            match self.create_object(made.object, made.managers).await {
+            let made = self.create_through(subresource, made.object, made.managers);
+            match made.await {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}
                 made => return self.answer_written(made?, StatusCode::CREATED).await,

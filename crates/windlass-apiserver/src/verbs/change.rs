@@ -35,7 +35,9 @@ impl Call<'_> {
         for _ in 0..RACE_RETRIES {
             let found = self.find()?;
             let old = self.to_requested(found.value()).await?;
-            let update = make(&old)?;
+            let mut update = make(&old)?;
+            self.check_identity(&update.object, &old)?;
+            self.place(&mut update.object)?;
             let named = version_named(&update.object)?;
             if named.is_some_and(|named| named != found.revision) {
                 return Err(ApiError::modified(self.resource.subject(), self.name()));
@@ -65,8 +67,6 @@ impl Call<'_> {
     ) -> Result<Written, WriteOr> {
         let resource = &self.resource;
         let mut new = update.object;
-        self.check_identity(&new, old)?;
-        self.place(&mut new)?;
         set_meta(&mut new, "name", Some(self.name().into()));
         escalation::check(
             self.server,

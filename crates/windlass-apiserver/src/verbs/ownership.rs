@@ -83,11 +83,6 @@ impl Call<'_> {
             {
                 Managers::default()
             }
-            // Who may be scaled by whom is asked of the owners of the replicas: of what nobody owns
-            // nothing is recorded.
-            None if subresource == "scale" && !self.replicas_are_owned(old) => {
-                Self::managers(object, old, subresource)
-            }
             None => {
                 let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
                 let api_version = self.resource.api_version();
@@ -95,21 +90,12 @@ impl Call<'_> {
                     manager: &manager,
                     api_version: &api_version,
                     subresource,
-                    now: (subresource != "scale").then_some(now.as_str()),
+                    now: Some(&now),
                 };
                 let managers = Self::managers(object, old, subresource);
-                // A scale to nothing is not on the wire, so nobody owns it.
-                let (scaled_old, scaled);
-                let (old, new) = if subresource == "scale" {
-                    scaled_old = self.without_zero_scale(old);
-                    scaled = self.without_zero_scale(object);
-                    (&scaled_old, &scaled)
-                } else {
-                    (old, &*object)
-                };
                 apply::record_update(
                     old,
-                    new,
+                    object,
                     &self.resource.ty,
                     managers,
                     &writer,

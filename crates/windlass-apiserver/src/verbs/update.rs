@@ -59,6 +59,15 @@ const NEEDS_VERSION: &[(&str, &str)] = &[
 ];
 
 impl Call<'_> {
+    /// Whether an update makes what is not there. That of the status of a kind that has one does,
+    /// too: nobody thought of forbidding it.
+    pub(super) fn creates_what_is_missing(&self, subresource: &str) -> bool {
+        let address = (self.resource.group.as_str(), self.resource.plural.as_str());
+        matches!(subresource, "" | "status")
+            && CREATED_BY_UPDATE.contains(&address)
+            && !self.resource.is_custom()
+    }
+
     /// The name of the object is that of the path.
     fn check_name(&self, object: &serde_json::Value) -> Result<()> {
         let name = meta(object, "name");
@@ -79,12 +88,7 @@ impl Call<'_> {
         self.check_name(&object)?;
         self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
-        // Through the status of those that have one, too: nobody thought of forbidding it.
-        if matches!(subresource, "" | "status")
-            && CREATED_BY_UPDATE.contains(&address)
-            && !self.resource.is_custom()
-            && self.find().is_err()
-        {
+        if self.creates_what_is_missing(subresource) && self.find().is_err() {
             self.authorize_create()?;
             let uid = meta(&object, "uid");
             if !uid.is_empty() {

@@ -228,7 +228,7 @@ fn sequences_answer_as_on_the_real_server() {
             }
             // Definitions of which nobody can be using any more cost the real server dearly.
             if let Some(old) = number
-                .checked_sub(10 * SHARING)
+                .checked_sub(20 * SHARING)
                 .filter(|old| old % SHARING == 0)
             {
                 let old = self::sequence(built_in, seed, old);

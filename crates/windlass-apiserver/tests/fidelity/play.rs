@@ -42,6 +42,7 @@ pub(crate) async fn play(
     let mut normal = normalise(answers);
     for answer in &mut normal {
         unname(name, &mut answer.body);
+        unversion(&start, &mut answer.body);
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
         unage(&mut answer.body);
@@ -136,6 +137,16 @@ async fn exchange(
         status,
         serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     ))
+}
+
+/// The version that a sequence starts with is no object's, but a precondition may name it.
+fn unversion(start: &str, body: &mut Value) {
+    if let Some(Value::String(message)) = body.get_mut("message") {
+        for (before, after) in [("(", ")"), (": ", ",")] {
+            let (said, plain) = (format!("{before}{start}{after}"), format!("{before}<start>{after}"));
+            *message = message.replace(&said, &plain);
+        }
+    }
 }
 
 /// What is wrong with a custom resource is told in the order of Go's maps, which is none.
