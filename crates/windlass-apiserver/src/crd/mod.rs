@@ -323,9 +323,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
         .unwrap_or_default();
     let schemas: BTreeMap<String, Schema> = versions()
         .map(|version| {
-            let mut raw = version["schema"]["openAPIV3Schema"].clone();
-            // A default of 2.0 is one of 2, as definitions are stored.
-            crate::decode::whole_numbers(&mut raw);
+            let raw = version["schema"]["openAPIV3Schema"].clone();
             let schema = serde_json::from_value(raw).unwrap_or_default();
             (text(&version["name"]), schema)
         })

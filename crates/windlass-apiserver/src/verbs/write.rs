@@ -58,6 +58,13 @@ impl Call<'_> {
         if !self.resource.is_custom() {
             defaults::drop_zeros(object, &self.resource.ty);
         }
+        if self
+            .resource
+            .is("apiextensions.k8s.io", "customresourcedefinitions")
+        {
+            // The JSON within a schema is written anew: a default of 2.0 is one of 2.
+            decode::whole_numbers(object);
+        }
         self.fill_defaults(object);
         Ok(unknown
             .iter()

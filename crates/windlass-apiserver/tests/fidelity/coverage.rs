@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use crate::case::Step;
 use crate::normalise::Normal;
@@ -29,6 +30,27 @@ impl Coverage {
             let cell = self.0.entry((operation, plural.to_owned())).or_default();
             *cell.entry(answer.status).or_default() += 1;
         }
+    }
+}
+
+impl Coverage {
+    /// Adds what earlier runs have reached, and writes down the sum for the next.
+    pub(crate) fn accumulate(&mut self, path: &Path) {
+        if let Ok(text) = std::fs::read_to_string(path) {
+            let earlier: Vec<(String, String, u16, usize)> = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("parsing {}: {error}", path.display()));
+            for (operation, kind, status, count) in earlier {
+                let cell = self.0.entry((operation, kind)).or_default();
+                *cell.entry(status).or_default() += count;
+            }
+        }
+        let cells = self.0.iter().flat_map(|((operation, kind), statuses)| {
+            let cell = move |(status, count)| (operation, kind, status, count);
+            statuses.iter().map(cell)
+        });
+        let text = serde_json::to_string(&cells.collect::<Vec<_>>()).unwrap_or_default();
+        std::fs::write(path, text)
+            .unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
     }
 }
 
