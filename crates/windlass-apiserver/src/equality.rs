@@ -60,7 +60,10 @@ mod tests {
 
     #[test]
     fn a_list_of_nothing_is_no_list() {
-        assert!(means_the_same(&json!({"ports": []}), &json!({"ports": null})));
+        assert!(means_the_same(
+            &json!({"ports": []}),
+            &json!({"ports": null})
+        ));
         assert!(means_the_same(&json!({"a": {"b": []}}), &json!({"a": {}})));
         assert!(!means_the_same(&json!({"a": {}}), &json!({})));
         assert!(!means_the_same(&json!({"a": [1]}), &json!({})));

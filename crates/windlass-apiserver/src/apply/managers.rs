@@ -311,9 +311,9 @@ impl Managers {
         }
         self.0.retain(|_, owned| !owned.fields.is_empty());
         let scaled = scaled.0.iter();
-        for (manager, _) in scaled.filter(|(manager, owned)| {
-            owned.fields.has(&in_scale()) && !kept.contains(manager)
-        }) {
+        for (manager, _) in scaled
+            .filter(|(manager, owned)| owned.fields.has(&in_scale()) && !kept.contains(manager))
+        {
             let mut fields = FieldSet::default();
             fields.insert(replicas);
             // A write through the scale leaves no time.

@@ -18,7 +18,8 @@ use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, TableName, WriteError};
 use crate::types::Type;
 use crate::{
-    admission, autoscaler, claim, crd, defaults, event, metadata, services, strategy, validation, webhook,
+    admission, autoscaler, claim, crd, defaults, event, metadata, services, strategy, validation,
+    webhook,
 };
 
 /// The form autoscalers are stored in.

@@ -143,7 +143,10 @@ async fn exchange(
 fn unversion(start: &str, body: &mut Value) {
     if let Some(Value::String(message)) = body.get_mut("message") {
         for (before, after) in [("(", ")"), (": ", ",")] {
-            let (said, plain) = (format!("{before}{start}{after}"), format!("{before}<start>{after}"));
+            let (said, plain) = (
+                format!("{before}{start}{after}"),
+                format!("{before}<start>{after}"),
+            );
             *message = message.replace(&said, &plain);
         }
     }

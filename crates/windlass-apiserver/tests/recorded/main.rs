@@ -14,6 +14,7 @@ mod case;
 mod compare;
 mod gaps;
 mod hooks;
+mod kinds;
 mod labels;
 mod normalise;
 mod rules;
