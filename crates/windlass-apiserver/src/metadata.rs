@@ -108,6 +108,9 @@ impl Checks {
         }
         match (resource.group.as_str(), resource.plural.as_str()) {
             (_, "events" | "poddisruptionbudgets") => checks(Not, Not, Not, Not),
+            ("resource.k8s.io", "resourceclaimtemplates") => {
+                checks(WithFinalizers, WithFinalizers, Not, WithFinalizers)
+            }
             ("coordination.k8s.io", "leases") => checks(Plain, Plain, Not, Not),
             ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
             ("admissionregistration.k8s.io", _) => checks(Plain, Not, Plain, Not),

@@ -62,7 +62,9 @@ pub(crate) fn reset_fields(
         return certificate::reset_fields(subresource);
     }
     match subresource {
-        "status" if resource.is_custom() => &[&["metadata"], &["spec"]],
+        "status" if resource.is_custom() || resource.is("storage.k8s.io", "volumeattachments") => {
+            &[&["metadata"], &["spec"]]
+        }
         "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
         "status" if resource.is("", "pods") => &[&["spec"], &["metadata", "ownerReferences"]],
         "status" => &[&["spec"]],

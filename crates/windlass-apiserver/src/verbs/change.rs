@@ -197,14 +197,11 @@ impl Call<'_> {
         if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old), subresource));
         } else if matches!(subresource, "" | "scale") {
-            let kind_causes = || {
-                let mut causes = metadata::own_causes(new, checks.whole);
-                causes.extend(self.kind_causes(new, Some(old), subresource));
-                causes
-            };
+            let own = metadata::own_causes(new, checks.whole);
+            let kind_causes = || self.kind_causes(new, Some(old), subresource);
             causes.extend(self.in_stored_form(new, |new| {
                 self.in_stored_form(old, |old| {
-                    validation::check_change(new, old, &self.resource, kind_causes)
+                    validation::check_change(new, old, &self.resource, own, kind_causes)
                 })
             }));
         } else {

@@ -420,7 +420,18 @@ impl Call<'_> {
             (true, None) => 0,
             (true, Some(left)) => match options.grace {
                 Some(asked) if one_at_least(asked) < left => one_at_least(asked),
-                _ if left == 0 && object::finalizers(old).is_empty() => return Fate::Gone,
+                // Nothing is waited for but the finalizers, of which more may be wanted now.
+                _ if left == 0 => {
+                    let finalizers = options.finalizers(old, &self.resource);
+                    set_finalizers(&mut marked, &finalizers);
+                    return if finalizers.is_empty() {
+                        Fate::Gone
+                    } else if marked == *old {
+                        Fate::Going
+                    } else {
+                        Fate::Marked(marked)
+                    };
+                }
                 _ => return Fate::Going,
             },
         };

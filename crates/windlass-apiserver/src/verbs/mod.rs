@@ -50,6 +50,8 @@ pub(crate) struct Call<'a> {
     pub(crate) wanted: Wanted,
     dry_run: bool,
     field_validation: FieldValidation,
+    /// What is wrong with its options, told once it is known that the request has somewhere to go.
+    refused: Option<ApiError>,
     /// What the client is told besides, whatever comes of the request.
     warnings: Warnings,
 }
@@ -65,9 +67,11 @@ impl<'a> Call<'a> {
         headers: &'a HeaderMap,
         body: Bytes,
         wanted: Wanted,
-    ) -> Result<Self> {
-        let options = Options::read(&query, request.verb, media_type(headers))?;
-        Ok(Self {
+    ) -> Self {
+        let options = Options::read(&query, request.verb, media_type(headers));
+        let refused = options.as_ref().err().cloned();
+        let options = options.unwrap_or_default();
+        Self {
             server,
             who,
             request,
@@ -78,8 +82,9 @@ impl<'a> Call<'a> {
             wanted,
             dry_run: options.dry_run,
             field_validation: options.field_validation,
+            refused,
             warnings: Warnings::default(),
-        })
+        }
     }
 
     /// Tells the client something besides the answer, the same once.
@@ -113,6 +118,9 @@ impl<'a> Call<'a> {
                 "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
                     .to_owned(),
             ]);
+        }
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone());
         }
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;

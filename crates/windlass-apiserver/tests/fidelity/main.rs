@@ -139,7 +139,7 @@ fn fixed_sequences_answer_as_recorded() {
                 let mut answers = play::play(&servers, &sequence.name, &sequence.steps)
                     .await
                     .expect("a sequence");
-                play::clear(&servers, &sequence.name)
+                play::clear(&servers, &sequence.name, &sequence.steps)
                     .await
                     .expect("clearing");
                 explained.strip(&mut answers);
@@ -249,7 +249,7 @@ fn sequences_answer_as_on_the_real_server() {
                 .lock()
                 .expect("no panic")
                 .add(&sequence.steps, &real);
-            play::clear(&servers, &sequence.name)
+            play::clear(&servers, &sequence.name, &sequence.steps)
                 .await
                 .expect("clearing");
             let done = played.fetch_add(1, Ordering::Relaxed) + 1;

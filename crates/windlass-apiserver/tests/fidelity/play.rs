@@ -76,10 +76,22 @@ pub(crate) async fn define(
     Err(format!("{collection} is not served"))
 }
 
-/// Removes what would run out: node ports, and definitions no sequence needs any more.
-pub(crate) async fn clear(servers: &Servers, namespace: &str) -> Result<(), String> {
-    let path = format!("/api/v1/namespaces/{namespace}/services");
-    exchange(servers, "DELETE", &path, None).await.map(drop)
+/// Removes what would run out (node ports), and what every later write would be slower for
+/// (configurations of webhooks).
+pub(crate) async fn clear(servers: &Servers, name: &str, steps: &[Step]) -> Result<(), String> {
+    let services = format!("/api/v1/namespaces/{name}/services");
+    exchange(servers, "DELETE", &services, None).await?;
+    for plural in [
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+    ] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        if steps.iter().any(|step| step.path.starts_with(&path)) {
+            let own = format!("{path}?labelSelector=seq%3D{name}");
+            exchange(servers, "DELETE", &own, None).await?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn undefine(servers: &Servers, definition: &Value) -> Result<(), String> {
