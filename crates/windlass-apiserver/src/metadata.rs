@@ -85,6 +85,9 @@ const WHOLE_FIRST: &[(&str, &str)] = &[
     ("batch", "jobs"),
     ("networking.k8s.io", "ipaddresses"),
     ("node.k8s.io", "runtimeclasses"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
@@ -108,9 +111,6 @@ impl Checks {
         }
         match (resource.group.as_str(), resource.plural.as_str()) {
             (_, "events" | "poddisruptionbudgets") => checks(Not, Not, Not, Not),
-            ("resource.k8s.io", "resourceclaimtemplates") => {
-                checks(WithFinalizers, WithFinalizers, Not, WithFinalizers)
-            }
             ("coordination.k8s.io", "leases") => checks(Plain, Plain, Not, Not),
             ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
             ("admissionregistration.k8s.io", _) => checks(Plain, Not, Plain, Not),

@@ -226,9 +226,15 @@ impl Reader {
     }
 
     fn mismatch(&self, value: &Value, ty: &Type, place: &Place) -> String {
+        // A number that is no number of this sort is shown.
+        let shown = match (value, ty.resolve()) {
+            (Value::Number(number), Type::Scalar(Scalar::Int32 | Scalar::Integer)) => {
+                format!("number {number}")
+            }
+            _ => go::json_kind(value).to_owned(),
+        };
         format!(
-            "json: cannot unmarshal {} into Go struct field {}.{} of type {}",
-            go::json_kind(value),
+            "json: cannot unmarshal {shown} into Go struct field {}.{} of type {}",
             self.structure,
             place.fields,
             go::type_name(ty)

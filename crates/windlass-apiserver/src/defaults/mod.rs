@@ -108,15 +108,29 @@ pub(crate) fn zero(ty: &Type) -> Value {
 }
 
 /// Fields that are shown empty to who left nothing in them; what is stored is never so.
-const SHOWN_EMPTY: &[(&str, &str)] = &[("PersistentVolumeSpec", "capacity")];
+const SHOWN_EMPTY: &[(&str, &str)] = &[
+    ("DeviceClaim", "requests"),
+    ("PersistentVolumeSpec", "capacity"),
+    ("PodFailurePolicy", "rules"),
+];
 
 /// Whether a refusal tells an empty list or map of a type from none.
 pub(crate) fn is_shown_empty(structure: &str, field: &str) -> bool {
     SHOWN_EMPTY.contains(&(structure, field))
 }
 
-/// Drops the empty lists and maps that a Go struct does not write: see `decode`.
+/// Drops the empty lists and maps that a Go struct does not write, but for those that a refusal
+/// may show: see `decode`.
 pub(crate) fn drop_empties(value: &mut Value, ty: &Type) {
+    drop_empties_but(value, ty, is_shown_empty);
+}
+
+/// Drops those, too, once nobody refuses.
+pub(crate) fn drop_shown_empties(value: &mut Value, ty: &Type) {
+    drop_empties_but(value, ty, |_, _| false);
+}
+
+fn drop_empties_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
     match value {
         Value::Object(map) => {
             let zeros = ty.name().and_then(|name| facts::get().zeros_of(name));
@@ -130,17 +144,17 @@ pub(crate) fn drop_empties(value: &mut Value, ty: &Type) {
                         _ => false,
                     };
                     !empty
-                        || is_shown_empty(structure, name)
+                        || kept(structure, name)
                         || zeros.is_some_and(|zeros| zeros.contains_key(name))
                 });
             }
             for (key, value) in map.iter_mut() {
-                drop_empties(value, ty.member(key));
+                drop_empties_but(value, ty.member(key), kept);
             }
         }
         Value::Array(items) => items
             .iter_mut()
-            .for_each(|item| drop_empties(item, ty.item())),
+            .for_each(|item| drop_empties_but(item, ty.item(), kept)),
         _ => {}
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::place::{At, IMMUTABLE, immutable};
+use crate::equality::means_the_same;
 use crate::names;
 use crate::status::{Cause, field};
 
@@ -183,7 +184,7 @@ fn check_toleration(toleration: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// A claim says once what it wants.
 pub(super) fn check_spec_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    if new["spec"] != old["spec"] {
+    if !means_the_same(&new["spec"], &old["spec"]) {
         causes.push(field::invalid_shown(
             "spec",
             &shown(&new["spec"]),

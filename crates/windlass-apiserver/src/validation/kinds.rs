@@ -137,9 +137,7 @@ pub(super) fn of(group: &str, plural: &str) -> Option<Rules> {
             "deviceclasses" => rules(device::check_class, anything),
             // What cannot be changed is not looked at again.
             "resourceclaims" => instead(rules(device::check_claim, device::check_spec_update)),
-            "resourceclaimtemplates" => {
-                instead(rules(device::check_template, device::check_spec_update))
-            }
+            "resourceclaimtemplates" => rules(device::check_template, device::check_spec_update),
             "resourceslices" => rules(device::check_slice, device::check_slice_update),
             _ => return None,
         },

@@ -92,6 +92,11 @@ pub(crate) fn check_change(
     causes
 }
 
+/// Whether a changed object is not looked at by itself.
+pub(crate) fn is_changes_only(resource: &Resource) -> bool {
+    kinds::of(&resource.group, &resource.plural).is_some_and(|rules| rules.update_only)
+}
+
 /// What is wrong with what changed, whatever the new object is by itself.
 pub(crate) fn check_changed(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
     match kinds::of(&resource.group, &resource.plural) {

@@ -110,6 +110,7 @@ impl Call<'_> {
         let last = (object::is_terminating(old) && !resource.is_custom()).then(|| new.clone());
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
+        self.drop_shown_empties(&mut new);
         // That a kind of address is on its way out is told to who makes one.
         if subresource.is_empty() && !resource.is("discovery.k8s.io", "endpointslices") {
             self.warn(validation::warnings(resource, &new));
@@ -187,7 +188,9 @@ impl Call<'_> {
             };
             for _ in 0..times {
                 causes.extend(metadata::own_causes(new, checks.whole));
-                causes.extend(self.kind_causes(new, Some(old), subresource));
+                if !validation::is_changes_only(&self.resource) {
+                    causes.extend(self.kind_causes(new, Some(old), subresource));
+                }
             }
             causes.extend(own_update);
             causes.extend(validation::check_changed(new, old, &self.resource));

@@ -117,6 +117,13 @@ impl Call<'_> {
         }
     }
 
+    /// What was kept to be shown to who is refused is of no more use.
+    pub(super) fn drop_shown_empties(&self, object: &mut Value) {
+        if !self.resource.is_custom() {
+            defaults::drop_shown_empties(object, &self.resource.ty);
+        }
+    }
+
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let metadata = metadata::create_causes(object, &self.resource);
@@ -280,6 +287,7 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
+        self.drop_shown_empties(&mut object);
         self.warn(validation::warnings(resource, &object));
         if resource.is_custom() {
             self.warn(crd::finalizer_warnings(&object, None));

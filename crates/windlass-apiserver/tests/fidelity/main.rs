@@ -62,7 +62,7 @@ const LENGTH: usize = 50;
 /// Sequences that share one definition: making one costs the real server more than using it.
 const SHARING: usize = 40;
 /// How many definitions are there at a time: each costs the real server as long as it is there.
-const KEPT: usize = 3;
+const KEPT: usize = 8;
 /// The part that is recorded.
 const FIXED: usize = 150;
 const FIXED_SEED: u64 = 1;
@@ -260,6 +260,7 @@ fn sequences_answer_as_on_the_real_server() {
                 return;
             };
             let class = class_of(difference);
+            let whole = format!("{}:\n    {}", difference.step, difference.lines.join("\n    "));
             {
                 let mut failures = failures.lock().expect("no panic");
                 let known = failures.len();
@@ -274,7 +275,7 @@ fn sequences_answer_as_on_the_real_server() {
                 failures.insert(class.clone(), (1, String::new()));
             }
             let text = judge.shrunk(&class).await;
-            eprintln!("--- {} differs: {class}\n{text}", sequence.name);
+            eprintln!("--- {} differs: {class}\n{whole}\nshrunk:\n{text}", sequence.name);
             if let Some((_, stored)) = failures.lock().expect("no panic").get_mut(&class) {
                 *stored = text;
             }
