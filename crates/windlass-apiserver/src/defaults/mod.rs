@@ -128,6 +128,7 @@ pub(crate) fn drop_empties(value: &mut Value, ty: &Type) {
 /// Drops those, too, once nobody refuses.
 pub(crate) fn drop_shown_empties(value: &mut Value, ty: &Type) {
     drop_empties_but(value, ty, |_, _| false);
+    settle_but(value, ty, |_, _| false);
 }
 
 fn drop_empties_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
@@ -161,22 +162,30 @@ fn drop_empties_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) 
 
 /// Makes null of every empty list that is on the wire anyway: what is stored cannot tell them apart.
 pub(crate) fn settle(value: &mut Value, ty: &Type) {
+    settle_but(value, ty, is_shown_empty);
+}
+
+fn settle_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
     match value {
         Value::Object(map) => {
             if let Type::Named(name) = ty {
+                let structure = name.rsplit('.').next().unwrap_or_default();
                 for field in facts::get().zeros_of(name).into_iter().flat_map(Map::keys) {
                     if let Some(value @ Value::Array(_)) = map.get_mut(field)
                         && value.as_array().is_some_and(Vec::is_empty)
+                        && !kept(structure, field)
                     {
                         *value = Value::Null;
                     }
                 }
             }
             for (key, value) in map.iter_mut() {
-                settle(value, ty.member(key));
+                settle_but(value, ty.member(key), kept);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| settle(item, ty.item())),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| settle_but(item, ty.item(), kept)),
         _ => {}
     }
 }
