@@ -28,7 +28,7 @@ pub(super) fn admit(
     if pod["metadata"]["annotations"].get(MIRROR).is_some() {
         return check_mirror(&pod["spec"]).map_err(|why| refused(resource, shown_name(pod), why));
     }
-    let pod_name = meta(pod, "name").to_owned();
+    let pod_name = shown_name(pod).to_owned();
     let Some(spec) = pod["spec"].as_object_mut() else {
         return Ok(());
     };

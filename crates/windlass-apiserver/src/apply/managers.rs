@@ -335,18 +335,27 @@ fn in_scale() -> Vec<PathElement> {
 
 /// Whether two objects are the same but for the times in their managedFields.
 pub(crate) fn equal_but_for_times(a: &Value, b: &Value) -> bool {
-    fn timeless(object: &Value) -> Value {
-        let mut object = object.clone();
-        if let Some(entries) = object
-            .pointer_mut("/metadata/managedFields")
-            .and_then(Value::as_array_mut)
-        {
-            for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-                entry.remove("time");
+    a == b || timeless(a, false) == timeless(b, false)
+}
+
+/// Whether they are the same, and the same managers have a time, whatever it is.
+pub(crate) fn equal_but_for_other_times(a: &Value, b: &Value) -> bool {
+    a == b || timeless(a, true) == timeless(b, true)
+}
+
+fn timeless(object: &Value, keeps_whether: bool) -> Value {
+    let mut object = object.clone();
+    if let Some(entries) = object
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut)
+    {
+        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+            let had_time = entry.remove("time").is_some();
+            if keeps_whether {
+                entry.insert("time".into(), had_time.into());
             }
-            entries.sort_by_cached_key(ToString::to_string);
         }
-        object
+        entries.sort_by_cached_key(ToString::to_string);
     }
-    a == b || timeless(a) == timeless(b)
+    object
 }

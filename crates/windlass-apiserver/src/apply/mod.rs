@@ -14,7 +14,7 @@ mod path;
 mod typed;
 
 pub(crate) use check::{check, is_typed};
-pub(crate) use managers::{Managers, Writer, equal_but_for_times};
+pub(crate) use managers::{Managers, Writer, equal_but_for_other_times, equal_but_for_times};
 
 use serde_json::{Value, json};
 
@@ -104,15 +104,8 @@ pub(crate) fn apply(
     let last = managers.replace(&manager, claimed, writer.api_version);
     let merged = typed::merge(live, config, ty);
     let merged = match &last {
-        None => merged,
-        Some(last) => {
-            let abandoned = managers
-                .sets()
-                .fold(typed::with_named_parents(last, ty), |left, set| {
-                    left.difference(&typed::with_named_parents(set, ty))
-                });
-            typed::without(&merged, &abandoned, ty).unwrap_or_else(|| json!({}))
-        }
+        Some(last) if !last.is_empty() => prune(&merged, last, &managers, ty),
+        _ => merged,
     };
     let difference = typed::compare(live, &merged, ty);
     let written = difference.written();
@@ -132,6 +125,22 @@ pub(crate) fn apply(
         last_applied::keep_in_step(&mut object, config);
     }
     Ok(Applied { object, managers })
+}
+
+/// Takes away what the manager stated last time and nobody owns any more, itself included. Three
+/// steps, as Kubernetes makes them: all that was stated goes, what somebody owns comes back, and of
+/// the rest only what was stated stays away.
+fn prune(merged: &Value, last: &FieldSet, managers: &Managers, ty: &Type) -> Value {
+    let named = |set: &FieldSet| typed::with_named_parents(set, ty);
+    let without = |set: &FieldSet| typed::without(merged, set, ty).unwrap_or_else(|| json!({}));
+    let fields = |value: &Value| named(&typed::fields_of(value, ty));
+    let (last, all) = (named(last), fields(merged));
+    let owned = managers
+        .sets()
+        .fold(FieldSet::default(), |owned, set| owned.union(set));
+    let kept = fields(&without(&last)).union(&named(&owned));
+    let kept = fields(&without(&all.difference(&kept)));
+    without(&all.difference(&kept).intersection(&last))
 }
 
 /// Whether all that is in the way is what `kubectl` itself applied from the client's side.

@@ -36,6 +36,14 @@ impl Call<'_> {
                 self.name()
             )));
         }
+        if self.resource.is_custom()
+            && let Ok(found) = self.find()
+        {
+            let live = self.to_requested(found.value()).await?;
+            if Managers::read(&live["metadata"]["managedFields"]).is_empty() {
+                self.check_live(&live)?;
+            }
+        }
         apply::check(&config, &self.resource.ty).map_err(|error| {
             ApiError::without_reason(format!(
                 "failed to create typed patch object ({}/{}; {}/{}, Kind={}): {error}",
@@ -117,6 +125,25 @@ impl Call<'_> {
         }
         let written = self.update_object(subresource, &merge).await?;
         self.answer_written(written, StatusCode::OK).await
+    }
+
+    /// What has not the form of its type cannot be anybody's, so nobody can begin to own it.
+    fn check_live(&self, live: &Value) -> Result<()> {
+        if apply::is_typed(live, &self.resource.ty) {
+            return Ok(());
+        }
+        let Resource {
+            group,
+            version,
+            kind,
+            ty,
+            ..
+        } = &*self.resource;
+        let (namespace, name) = (meta(live, "namespace"), meta(live, "name"));
+        let why = apply::check(live, ty).err().unwrap_or_default();
+        Err(ApiError::without_reason(format!(
+            "failed to create manager for existing fields: failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to smd typed: {why}"
+        )))
     }
 
     /// A configuration that fits the schema and still is no object of its kind.

@@ -76,7 +76,10 @@ impl Call<'_> {
             &new,
             Some(old),
         )?;
+        let applied = update.managers.is_some();
         self.record(&mut new, old, subresource, update.managers);
+        // An apply that asks for what it is not going to get has asked, and that has a time.
+        let asked = applied && !apply::equal_but_for_times(&new, old);
         admission::admit_change(resource, subresource, &mut new, old);
         let options = self.update_options();
         let admitted = Admitted::update(self, subresource, old, &options);
@@ -125,7 +128,12 @@ impl Call<'_> {
         if seen {
             self.validate_by_webhooks(&admitted, Some(&new)).await?;
         }
-        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found).await? {
+        let same = if asked {
+            apply::equal_but_for_other_times(&new, old)
+        } else {
+            apply::equal_but_for_times(&new, old)
+        };
+        if same && self.is_stored_as(&new, found).await? {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();

@@ -19,6 +19,7 @@ mod case;
 mod compare;
 mod coverage;
 mod dice;
+mod empty;
 mod explained;
 mod generate;
 #[path = "../recorded/hooks.rs"]
@@ -260,7 +261,11 @@ fn sequences_answer_as_on_the_real_server() {
                 return;
             };
             let class = class_of(difference);
-            let whole = format!("{}:\n    {}", difference.step, difference.lines.join("\n    "));
+            let whole = format!(
+                "{}:\n    {}",
+                difference.step,
+                difference.lines.join("\n    ")
+            );
             {
                 let mut failures = failures.lock().expect("no panic");
                 let known = failures.len();
@@ -275,7 +280,10 @@ fn sequences_answer_as_on_the_real_server() {
                 failures.insert(class.clone(), (1, String::new()));
             }
             let text = judge.shrunk(&class).await;
-            eprintln!("--- {} differs: {class}\n{whole}\nshrunk:\n{text}", sequence.name);
+            eprintln!(
+                "--- {} differs: {class}\n{whole}\nshrunk:\n{text}",
+                sequence.name
+            );
             if let Some((_, stored)) = failures.lock().expect("no panic").get_mut(&class) {
                 *stored = text;
             }
@@ -286,6 +294,10 @@ fn sequences_answer_as_on_the_real_server() {
         coverage.accumulate(Path::new(&path));
     }
     println!("{coverage}");
+    println!(
+        "{}",
+        empty::explain(&folder().join("empty.yaml"), &coverage.empty())
+    );
     println!(
         "{} sequences of {LENGTH} operations from seed {seed} in {:.0?}",
         played.into_inner(),

@@ -161,6 +161,11 @@ fn unversion(start: &str, body: &mut Value) {
             );
             *message = message.replace(&said, &plain);
         }
+        // Nor is one that only a collection's deletion gave.
+        let unseen = regex::Regex::new(r"in record \([0-9]+\)").expect("a pattern");
+        *message = unseen
+            .replace_all(message, "in record (<unseen>)")
+            .into_owned();
     }
 }
 
