@@ -105,7 +105,7 @@ pub(crate) fn type_name(ty: &Type) -> String {
             other => type_name(other),
         },
         Type::Scalar(scalar) => match scalar {
-            Scalar::String => "string",
+            Scalar::String | Scalar::Untyped => "string",
             Scalar::Bytes => "[]uint8",
             Scalar::Int32 => "int32",
             Scalar::Integer => "int64",

@@ -85,6 +85,9 @@ const WHOLE_FIRST: &[(&str, &str)] = &[
     ("batch", "jobs"),
     ("networking.k8s.io", "ipaddresses"),
     ("node.k8s.io", "runtimeclasses"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
@@ -110,7 +113,11 @@ impl Checks {
             (_, "events" | "poddisruptionbudgets") => checks(Not, Not, Not, Not),
             ("coordination.k8s.io", "leases") => checks(Plain, Plain, Not, Not),
             ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
-            ("admissionregistration.k8s.io", _) => checks(Plain, Plain, Not, Plain),
+            ("admissionregistration.k8s.io", _) => checks(Plain, Not, Plain, Not),
+            ("discovery.k8s.io", "endpointslices")
+            | ("storage.k8s.io", "csinodes" | "volumeattachments") => {
+                checks(WithFinalizers, Not, WithFinalizers, Not)
+            }
             // The whole is looked at twice instead.
             ("", "persistentvolumes") => {
                 checks(WithFinalizers, Not, WithFinalizers, WithFinalizers)
@@ -119,9 +126,9 @@ impl Checks {
             ("batch", "cronjobs") => checks(WithFinalizers, WithFinalizers, Not, Not),
             ("", "podtemplates" | "replicationcontrollers" | "services")
             | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
-            | ("autoscaling" | "discovery.k8s.io" | "scheduling.k8s.io", _)
+            | ("autoscaling" | "scheduling.k8s.io", _)
             | ("networking.k8s.io", "networkpolicies")
-            | ("storage.k8s.io", "csidrivers" | "csinodes" | "volumeattachments") => {
+            | ("storage.k8s.io", "csidrivers") => {
                 checks(WithFinalizers, WithFinalizers, Not, WithFinalizers)
             }
             _ => checks(

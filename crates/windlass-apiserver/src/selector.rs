@@ -360,7 +360,7 @@ fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
         .collect();
     // In this order Kubernetes reads them, and complains about the first it cannot read.
     clauses.sort_unstable();
-    clauses
+    let mut parsed: Vec<(String, String, bool)> = clauses
         .into_iter()
         .map(|clause| {
             let (field, value, equal) = if let Some((field, value)) = clause.split_once("!=") {
@@ -374,7 +374,10 @@ fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>> {
             };
             Ok((field.to_owned(), value.to_owned(), equal))
         })
-        .collect()
+        .collect::<Result<_>>()?;
+    // What asks nothing of nothing is not asked.
+    parsed.retain(|(field, value, _)| !field.is_empty() || !value.is_empty());
+    Ok(parsed)
 }
 
 /// The one name that a field selector leaves possible, if it is one that an object can have.

@@ -20,6 +20,8 @@ pub(crate) enum Scalar {
     Number,
     Boolean,
     IntOrString,
+    /// Text of a format of its own, of which merging knows only that it is no map and no list.
+    Untyped,
     /// `100m`, `1Gi`: text or number on the wire.
     Quantity,
     /// An RFC 3339 timestamp, to the second.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::refused;
+use super::{refused, shown_name};
 use crate::object::meta;
 use crate::random::Random;
 use crate::resource::Resource;
@@ -26,9 +26,9 @@ pub(super) fn admit(
     pod: &mut Value,
 ) -> Result<()> {
     if pod["metadata"]["annotations"].get(MIRROR).is_some() {
-        return check_mirror(&pod["spec"]).map_err(|why| refused(resource, meta(pod, "name"), why));
+        return check_mirror(&pod["spec"]).map_err(|why| refused(resource, shown_name(pod), why));
     }
-    let pod_name = meta(pod, "name").to_owned();
+    let pod_name = shown_name(pod).to_owned();
     let Some(spec) = pod["spec"].as_object_mut() else {
         return Ok(());
     };

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::refused;
-use crate::object::{meta, meta_mut};
+use super::{refused, shown_name};
+use crate::object::meta_mut;
 use crate::pods;
 use crate::quantity::Quantity;
 use crate::resource::Resource;
@@ -135,7 +135,7 @@ pub(super) fn check(
                 [one] => one.clone(),
                 many => format!("[{}]", many.join(", ")),
             };
-            return Err(refused(resource, meta(object, "name"), &why));
+            return Err(refused(resource, shown_name(object), &why));
         }
     }
     Ok(())

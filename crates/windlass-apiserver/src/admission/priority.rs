@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::refused;
+use super::{refused, shown_name};
 use crate::object::meta;
 use crate::resource::Resource;
 use crate::status::Result;
@@ -33,7 +33,7 @@ pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Resu
     } else {
         let Some(found) = store.get(&table(), &Key::new("", name)) else {
             let why = format!("no PriorityClass with name {name} was found");
-            return Err(refused(resource, meta(pod, "name"), &why));
+            return Err(refused(resource, shown_name(pod), &why));
         };
         Some(found.value())
     };
@@ -49,7 +49,7 @@ pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Resu
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
         );
-        return Err(refused(resource, meta(pod, "name"), &why));
+        return Err(refused(resource, shown_name(pod), &why));
     }
     if let (Some(given), Some(wanted)) = (spec["preemptionPolicy"].as_str(), policy.as_str())
         && given != wanted
@@ -57,7 +57,7 @@ pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Resu
         let why = format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {wanted} from the given PriorityClass name"
         );
-        return Err(refused(resource, meta(pod, "name"), &why));
+        return Err(refused(resource, shown_name(pod), &why));
     }
     if let Some(spec) = pod["spec"].as_object_mut() {
         if let Some(class) = &class {
@@ -96,7 +96,7 @@ pub(super) fn check_default(
                 "PriorityClass {} is already marked as default. Only one default can exist",
                 meta(&other, "name")
             );
-            Err(refused(resource, meta(class, "name"), &why))
+            Err(refused(resource, shown_name(class), &why))
         }
         _ => Ok(()),
     }

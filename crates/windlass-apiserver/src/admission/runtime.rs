@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::refused;
-use crate::object::meta;
+use super::{refused, shown_name};
 use crate::quantity::Quantity;
 use crate::resource::Resource;
 use crate::status::Result;
@@ -14,7 +13,7 @@ const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass'
 /// Gives a new pod what its class asks for.
 pub(super) fn admit(store: &Store, resource: &Resource, pod: &mut Value) -> Result<()> {
     let name = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
-    let no = |why: &str| refused(resource, meta(pod, "name"), why);
+    let no = |why: &str| refused(resource, shown_name(pod), why);
     let given = pod["spec"]
         .get("overhead")
         .filter(|overhead| !overhead.is_null());

@@ -8,6 +8,17 @@ use super::typed::item_element;
 use crate::go;
 use crate::types::{ListKind, Scalar, Type};
 
+/// Whether a value has the form of its type at all, items that a list has twice apart: of one that
+/// has not, nobody can own a part.
+pub(crate) fn is_typed(value: &Value, ty: &Type) -> bool {
+    let mut wrong = Vec::new();
+    check_at(value, ty, "", &mut wrong);
+    wrong.iter().all(|why| why.contains(DUPLICATE))
+}
+
+/// What is said of an item that a list has twice.
+const DUPLICATE: &str = ": duplicate entries for key ";
+
 /// Says where a value has not the form of its type, in the words of Kubernetes' structured merge.
 pub(crate) fn check(value: &Value, ty: &Type) -> Result<(), String> {
     let mut wrong = Vec::new();
@@ -57,7 +68,7 @@ fn check_at(value: &Value, ty: &Type, path: &str, wrong: &mut Vec<String>) {
                 }
                 let element = item_element(value, ty, index);
                 if *kind != ListKind::Atomic && !seen.insert(element.clone()) {
-                    wrong.push(format!("{path}: duplicate entries for key {element}"));
+                    wrong.push(format!("{path}{DUPLICATE}{element}"));
                 }
                 check_at(value, item, &format!("{path}{element}"), wrong);
             }
@@ -122,6 +133,8 @@ fn misfit(value: &Value, scalar: Scalar) -> Option<String> {
             .then(|| format!("expected numeric (int or float), got {}", go_type(value))),
         Scalar::Boolean => (!value.is_boolean())
             .then(|| format!("expected boolean, got &{{{}}}", go::plus_v(value))),
+        Scalar::Untyped => (value.is_object() || value.is_array())
+            .then(|| format!("expected any scalar, got &{{{}}}", go::plus_v(value))),
         Scalar::IntOrString | Scalar::Quantity => None,
     }
 }

@@ -266,10 +266,11 @@ impl Managers {
 }
 
 impl Managers {
-    /// Ownership of a scale: whoever owns the `replicas` of the object owns those of its scale.
-    pub(crate) fn of_scale(&self, replicas: &[PathElement], scale: &[PathElement]) -> Self {
+    /// Ownership of a scale: whoever owns the `replicas` of the object owns those of its scale, as
+    /// one who wrote that.
+    pub(crate) fn of_scale(&self, replicas: &[PathElement], scale_version: &str) -> Self {
         let mut fields = FieldSet::default();
-        fields.insert(scale);
+        fields.insert(&in_scale());
         let owners = self
             .0
             .iter()
@@ -278,56 +279,83 @@ impl Managers {
             let owned = Owned {
                 fields: fields.clone(),
                 time: owned.time.clone(),
-                api_version: owned.api_version.clone(),
+                api_version: scale_version.to_owned(),
             };
-            (manager.clone(), owned)
+            let Manager {
+                name, subresource, ..
+            } = manager;
+            let manager = Manager::named(name, manager.operation, scale_version, subresource);
+            (manager, owned)
         };
         Self(owners.map(of_scale).collect())
     }
 
-    /// Takes over who owns the replicas of the scale: others lose those of the object.
+    /// Takes over who owns the replicas of the scale: others lose those of the object. Who did not
+    /// apply is another one than it was, as the scale is of another version.
     pub(crate) fn take_scale(
         mut self,
         scaled: &Self,
         replicas: &[PathElement],
         api_version: &str,
     ) -> Self {
+        let mut kept = Vec::new();
         for (manager, owned) in &mut self.0 {
-            if !scaled.0.contains_key(manager) {
+            if !owned.fields.has(replicas) {
+                continue;
+            }
+            if scaled.0.contains_key(manager) {
+                kept.push(manager.clone());
+            } else {
                 owned.fields.remove(replicas);
             }
         }
         self.0.retain(|_, owned| !owned.fields.is_empty());
-        for manager in scaled.0.keys() {
+        let scaled = scaled.0.iter();
+        for (manager, _) in scaled
+            .filter(|(manager, owned)| owned.fields.has(&in_scale()) && !kept.contains(manager))
+        {
+            let mut fields = FieldSet::default();
+            fields.insert(replicas);
             // A write through the scale leaves no time.
-            self.0.entry(manager.clone()).or_insert_with(|| {
-                let mut fields = FieldSet::default();
-                fields.insert(replicas);
-                Owned {
-                    fields,
-                    time: None,
-                    api_version: api_version.to_owned(),
-                }
-            });
+            let owned = Owned {
+                fields,
+                time: None,
+                api_version: api_version.to_owned(),
+            };
+            self.0.insert(manager.clone(), owned);
         }
         self
     }
 }
 
+/// Where a scale has its replicas.
+fn in_scale() -> Vec<PathElement> {
+    super::fields_path(&["spec", "replicas"])
+}
+
 /// Whether two objects are the same but for the times in their managedFields.
 pub(crate) fn equal_but_for_times(a: &Value, b: &Value) -> bool {
-    fn timeless(object: &Value) -> Value {
-        let mut object = object.clone();
-        if let Some(entries) = object
-            .pointer_mut("/metadata/managedFields")
-            .and_then(Value::as_array_mut)
-        {
-            for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-                entry.remove("time");
+    a == b || timeless(a, false) == timeless(b, false)
+}
+
+/// Whether they are the same, and the same managers have a time, whatever it is.
+pub(crate) fn equal_but_for_other_times(a: &Value, b: &Value) -> bool {
+    a == b || timeless(a, true) == timeless(b, true)
+}
+
+fn timeless(object: &Value, keeps_whether: bool) -> Value {
+    let mut object = object.clone();
+    if let Some(entries) = object
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut)
+    {
+        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+            let had_time = entry.remove("time").is_some();
+            if keeps_whether {
+                entry.insert("time".into(), had_time.into());
             }
-            entries.sort_by_cached_key(ToString::to_string);
         }
-        object
+        entries.sort_by_cached_key(ToString::to_string);
     }
-    a == b || timeless(a) == timeless(b)
+    object
 }

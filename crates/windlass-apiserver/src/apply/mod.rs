@@ -13,8 +13,8 @@ mod managers;
 mod path;
 mod typed;
 
-pub(crate) use check::check;
-pub(crate) use managers::{Managers, Writer, equal_but_for_times};
+pub(crate) use check::{check, is_typed};
+pub(crate) use managers::{Managers, Writer, equal_but_for_other_times, equal_but_for_times};
 
 use serde_json::{Value, json};
 
@@ -22,8 +22,7 @@ use crate::status::ApiError;
 use crate::types::Type;
 use fieldset::{FieldSet, show};
 use managers::Manager;
-use path::PathElement;
-use typed::Emptied;
+pub(crate) use path::PathElement;
 
 /// Fields that belong to the server, whoever sends them.
 const SERVER_OWNED: &[&[&str]] = &[
@@ -104,21 +103,11 @@ pub(crate) fn apply(
     let claimed = strip_server_owned(typed::fields_of(config, ty));
     let last = managers.replace(&manager, claimed, writer.api_version);
     let merged = typed::merge(live, config, ty);
-    let (merged, compared) = match &last {
-        None => (merged.clone(), merged),
-        Some(last) => {
-            let abandoned = managers
-                .sets()
-                .fold(typed::with_named_parents(last, ty), |left, set| {
-                    left.difference(&typed::with_named_parents(set, ty))
-                });
-            let left = |emptied| {
-                typed::without(&merged, &abandoned, ty, emptied).unwrap_or_else(|| json!({}))
-            };
-            (left(Emptied::Goes), left(Emptied::IsNull))
-        }
+    let merged = match &last {
+        Some(last) if !last.is_empty() => prune(&merged, last, &managers, ty),
+        _ => merged,
     };
-    let difference = typed::compare(live, &compared, ty);
+    let difference = typed::compare(live, &merged, ty);
     let written = difference.written();
     let conflicts = managers.conflicts(&manager, &written);
     if !force && !conflicts.is_empty() && !is_from_client_side(&conflicts, live, ty, writer) {
@@ -136,6 +125,22 @@ pub(crate) fn apply(
         last_applied::keep_in_step(&mut object, config);
     }
     Ok(Applied { object, managers })
+}
+
+/// Takes away what the manager stated last time and nobody owns any more, itself included. Three
+/// steps, as Kubernetes makes them: all that was stated goes, what somebody owns comes back, and of
+/// the rest only what was stated stays away.
+fn prune(merged: &Value, last: &FieldSet, managers: &Managers, ty: &Type) -> Value {
+    let named = |set: &FieldSet| typed::with_named_parents(set, ty);
+    let without = |set: &FieldSet| typed::without(merged, set, ty).unwrap_or_else(|| json!({}));
+    let fields = |value: &Value| named(&typed::fields_of(value, ty));
+    let (last, all) = (named(last), fields(merged));
+    let owned = managers
+        .sets()
+        .fold(FieldSet::default(), |owned, set| owned.union(set));
+    let kept = fields(&without(&last)).union(&named(&owned));
+    let kept = fields(&without(&all.difference(&kept)));
+    without(&all.difference(&kept).intersection(&last))
 }
 
 /// Whether all that is in the way is what `kubectl` itself applied from the client's side.

@@ -5,10 +5,13 @@
 //! keyed list is merged item by item; a map entry is owned as such, a struct field only through
 //! its leaves; an empty value is a leaf, so that "empty" and "absent" stay different.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::PathElement;
+use crate::equality::is_same;
 use crate::types::{ListKind, Type};
 
 /// How a value is walked, given its type.
@@ -77,7 +80,10 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
                 // A list of nothing is nobody's.
                 let is_empty = is_empty || value.as_array().is_some_and(Vec::is_empty);
                 if !is_leaf && !is_empty {
-                    fields_below(value, member, set.child_mut(element));
+                    let below = fields_of(value, member);
+                    if !below.is_empty() {
+                        *set.child_mut(element) = below;
+                    }
                 }
             }
         }
@@ -85,8 +91,9 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
             for (index, item) in items.iter().enumerate() {
                 let element = item_element(item, ty, index);
                 set.insert_member(element.clone());
-                if !matches!(walk(item, ty.item()), Walk::Leaf) {
-                    fields_below(item, ty.item(), set.child_mut(element));
+                let below = fields_of(item, ty.item());
+                if !below.is_empty() {
+                    *set.child_mut(element) = below;
                 }
             }
         }
@@ -110,11 +117,6 @@ impl Comparison {
     pub(crate) fn written(&self) -> FieldSet {
         self.modified.clone().union(&self.added)
     }
-}
-
-/// Whether two leaves are the same; of numbers, however they are written.
-fn is_same(old: &Value, new: &Value) -> bool {
-    old == new || (old.is_f64() || new.is_f64()) && old.is_number() && old.as_f64() == new.as_f64()
 }
 
 /// Compares an old with a new value of one type.
@@ -153,11 +155,6 @@ fn compare_at(
             return;
         }
     }
-    let composite = |value: Option<&'_ Value>| {
-        value
-            .filter(|value| value.is_object() || value.is_array())
-            .cloned()
-    };
     match (old, new) {
         (Some(Value::Object(_)), _) | (_, Some(Value::Object(_))) => {
             let none = Map::new();
@@ -173,39 +170,72 @@ fn compare_at(
             }
         }
         _ => {
-            let items = |value: Option<&Value>| -> Vec<(PathElement, Value)> {
-                let Some(Value::Array(items)) = composite(value) else {
-                    return Vec::new();
-                };
-                items
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, item)| (item_element(&item, ty, index), item))
-                    .collect()
-            };
-            let (a, b) = (items(old), items(new));
-            let find = |items: &[(PathElement, Value)], element: &PathElement| {
-                items
-                    .iter()
-                    .find(|(known, _)| known == element)
-                    .map(|(_, item)| item.clone())
-            };
-            for (element, item) in &a {
-                path.push(element.clone());
-                compare_at(Some(item), find(&b, element).as_ref(), ty.item(), path, out);
-                path.pop();
-            }
-            for (element, item) in b.iter().filter(|(element, _)| find(&a, element).is_none()) {
-                path.push(element.clone());
-                compare_at(None, Some(item), ty.item(), path, out);
-                path.pop();
-            }
+            let (a, b) = (
+                old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
+                new.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
+            );
+            compare_items(a, b, ty, path, out);
         }
     }
     match (old, new) {
         (None, Some(_)) => out.added.insert(path),
         (Some(_), None) => out.removed.insert(path),
         _ => {}
+    }
+}
+
+/// Compares lists item by item. An item that a list has more than once is owned as such, and
+/// nothing within it.
+fn compare_items(
+    old: &[Value],
+    new: &[Value],
+    ty: &Type,
+    path: &mut Vec<PathElement>,
+    out: &mut Comparison,
+) {
+    let mut elements: Vec<PathElement> = Vec::new();
+    let mut all: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+    for (list, is_new) in [(old, false), (new, true)] {
+        for (index, item) in list.iter().enumerate() {
+            let element = item_element(item, ty, index);
+            if !all.contains_key(&element) {
+                elements.push(element.clone());
+            }
+            let (before, after) = all.entry(element).or_default();
+            if is_new { after } else { before }.push(item);
+        }
+    }
+    for element in elements {
+        let Some((before, after)) = all.get(&element) else {
+            continue;
+        };
+        path.push(element);
+        match (before.as_slice(), after.as_slice()) {
+            ([] | [_], [] | [_]) => {
+                let (before, after) = (before.first().copied(), after.first().copied());
+                compare_at(before, after, ty.item(), path, out);
+            }
+            ([_, _, ..], [_, _, ..]) => {
+                let same = before.len() == after.len()
+                    && before.iter().zip(after).all(|(a, b)| is_same(a, b));
+                if !same {
+                    out.modified.insert(path);
+                }
+            }
+            ([_, _, ..], _) => {
+                if let Some(after) = after.first() {
+                    compare_at(None, Some(after), ty.item(), path, out);
+                }
+                out.removed.insert(path);
+            }
+            (_, [_, _, ..]) => {
+                if let Some(before) = before.first() {
+                    compare_at(Some(before), None, ty.item(), path, out);
+                }
+                out.added.insert(path);
+            }
+        }
+        path.pop();
     }
 }
 
@@ -276,21 +306,11 @@ fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
     out
 }
 
-/// What is left of a container whose last member is taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Emptied {
-    /// Nothing: the container goes too.
-    Goes,
-    /// A null, as Kubernetes leaves it while it compares: who claimed the container keeps its claim.
-    IsNull,
-}
-
-/// The value without the fields of `set`; `None` when nothing is left of it.
-pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied) -> Option<Value> {
-    let left = |value: &Value, below: &FieldSet, ty: &Type| match without(value, below, ty, emptied)
-    {
-        None if emptied == Emptied::IsNull => Some(Value::Null),
-        left => left,
+/// The value without the fields of `set`; `None` when nothing is left of it. A member of which
+/// nothing is left is null, as Kubernetes leaves it: who claimed it keeps the claim.
+pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value> {
+    let left = |value: &Value, below: &FieldSet, ty: &Type| {
+        without(value, below, ty).unwrap_or(Value::Null)
     };
     match walk(value, ty) {
         Walk::Leaf => Some(value.clone()),
@@ -303,11 +323,9 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied
                 }
                 let kept = match set.child(&element) {
                     Some(below) => left(value, below, ty.member(key)),
-                    None => Some(value.clone()),
+                    None => value.clone(),
                 };
-                if let Some(kept) = kept {
-                    out.insert(key.clone(), kept);
-                }
+                out.insert(key.clone(), kept);
             }
             (!out.is_empty() || map.is_empty()).then_some(Value::Object(out))
         }
@@ -318,10 +336,10 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied
                 if set.has_member(&element) {
                     continue;
                 }
-                match set.child(&element) {
-                    Some(below) => out.extend(left(item, below, ty.item())),
-                    None => out.push(item.clone()),
-                }
+                out.push(match set.child(&element) {
+                    Some(below) => left(item, below, ty.item()),
+                    None => item.clone(),
+                });
             }
             (!out.is_empty() || items.is_empty()).then_some(Value::Array(out))
         }
@@ -332,18 +350,19 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type, emptied: Emptied
 pub(crate) fn with_named_parents(set: &FieldSet, ty: &Type) -> FieldSet {
     let mut out = set.clone();
     for element in set.child_elements() {
-        let (below, member) = match element {
+        let Some(below) = set.child(element).filter(|below| !below.is_empty()) else {
+            continue;
+        };
+        let member = match element {
             PathElement::Field(key) => {
                 if ty.field(key).is_some() {
                     out.insert_member(element.clone());
                 }
-                (set.child(element), ty.member(key))
+                ty.member(key)
             }
-            _ => (set.child(element), ty.item()),
+            _ => ty.item(),
         };
-        if let Some(below) = below {
-            *out.child_mut(element.clone()) = with_named_parents(below, member);
-        }
+        *out.child_mut(element.clone()) = with_named_parents(below, member);
     }
     out
 }

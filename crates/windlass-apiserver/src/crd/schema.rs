@@ -187,17 +187,29 @@ impl Schema {
     }
 
     /// The type that merging and ownership go by. The root gets Kubernetes' own metadata.
-    pub(crate) fn to_type(&self, root: bool) -> Type {
+    pub(crate) fn to_type(&self) -> Type {
+        self.typed(true, false)
+    }
+
+    /// The same of a part. Below what keeps unknown fields, everything is taken to do so.
+    fn typed(&self, root: bool, keeps_unknown: bool) -> Type {
+        let keeps_unknown = keeps_unknown || self.keeps_unknown();
         if self.int_or_string {
             return Type::Scalar(Scalar::IntOrString);
         }
         match self.ty.as_str() {
+            "string" if !matches!(self.format.as_str(), "" | "byte") => {
+                Type::Scalar(Scalar::Untyped)
+            }
             "string" => Type::Scalar(Scalar::String),
             "integer" => Type::Scalar(Scalar::Integer),
             "number" => Type::Scalar(Scalar::Number),
             "boolean" => Type::Scalar(Scalar::Boolean),
             "array" => Type::List {
-                item: Box::new(self.item().map_or(Type::Any, |items| items.to_type(false))),
+                item: Box::new(
+                    self.item()
+                        .map_or(Type::Any, |items| items.typed(false, keeps_unknown)),
+                ),
                 kind: match self.list_type.as_deref() {
                     Some("map") => ListKind::Map(self.list_map_keys.clone()),
                     Some("set") => ListKind::Set,
@@ -208,11 +220,11 @@ impl Schema {
                 let atomic = self.map_type.as_deref() == Some("atomic");
                 if let Some(values) = self.values() {
                     return Type::Map {
-                        value: Box::new(values.to_type(false)),
+                        value: Box::new(values.typed(false, keeps_unknown)),
                         atomic,
                     };
                 }
-                let open = self.keeps_unknown()
+                let open = keeps_unknown
                     || matches!(
                         self.additional_properties,
                         Some(AdditionalProperties::Allowed(true))
@@ -226,7 +238,7 @@ impl Schema {
                     .map(|(name, schema)| {
                         (
                             name.clone(),
-                            field(schema.to_type(false), schema.default.clone()),
+                            field(schema.typed(false, keeps_unknown), schema.default.clone()),
                         )
                     })
                     .collect();

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::crd::CustomVersion;
+use crate::defaults;
 use crate::facts;
 use crate::go;
 use crate::http::Query;
@@ -16,12 +17,13 @@ use crate::quantity::{self, Quantity};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result, field};
 use crate::timestamp::{self, Precision};
-use crate::types::{Scalar, Type};
+use crate::types::{ListKind, Scalar, Type};
 
 /// What to do about fields the server does not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
+    #[default]
     Warn,
     Strict,
 }
@@ -124,10 +126,7 @@ fn normalise_as(
     if object["metadata"].get("managedFields") == Some(&json!([])) {
         object["metadata"]["managedFields"] = json!([{}]);
     }
-    let mut reader = Reader {
-        structure: resource.kind.clone(),
-        unknown: Vec::new(),
-    };
+    let mut reader = Reader::of(&resource.kind);
     match &resource.custom {
         None => reader.read(object, &resource.ty, &Place::default())?,
         Some(custom) => {
@@ -144,10 +143,7 @@ fn normalise_as(
 
 /// Reads the metadata of an object inside of another; its unknown fields come back.
 pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
-    let mut reader = Reader {
-        structure: "ObjectMeta".into(),
-        unknown: Vec::new(),
-    };
+    let mut reader = Reader::of("ObjectMeta");
     let ty = Type::Named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".into());
     reader.read(metadata, &ty, &Place::default())?;
     Ok(reader.unknown)
@@ -165,10 +161,7 @@ pub(crate) fn misread(object: &Value, resource: &Resource) -> Option<String> {
     });
     match claimed {
         Some(known) if known.kind != resource.kind => {
-            let mut reader = Reader {
-                structure: known.kind.clone(),
-                unknown: Vec::new(),
-            };
+            let mut reader = Reader::of(&known.kind);
             let ty = Type::Named(known.type_name.clone());
             let read = reader.read(&mut object.clone(), &ty, &Place::default());
             read.err().or_else(|| {
@@ -218,13 +211,30 @@ struct Reader {
     /// The struct that holds what is being read.
     structure: String,
     unknown: Vec<String>,
+    /// How many lists that are compared as a whole it is in: there Go keeps an empty list apart
+    /// from none while it compares. `defaults::drop_empties` ends that.
+    wholes: usize,
 }
 
 impl Reader {
+    fn of(structure: &str) -> Self {
+        Self {
+            structure: structure.to_owned(),
+            unknown: Vec::new(),
+            wholes: 0,
+        }
+    }
+
     fn mismatch(&self, value: &Value, ty: &Type, place: &Place) -> String {
+        // A number that is no number of this sort is shown.
+        let shown = match (value, ty.resolve()) {
+            (Value::Number(number), Type::Scalar(Scalar::Int32 | Scalar::Integer)) => {
+                format!("number {number}")
+            }
+            _ => go::json_kind(value).to_owned(),
+        };
         format!(
-            "json: cannot unmarshal {} into Go struct field {}.{} of type {}",
-            go::json_kind(value),
+            "json: cannot unmarshal {shown} into Go struct field {}.{} of type {}",
             self.structure,
             place.fields,
             go::type_name(ty)
@@ -234,6 +244,12 @@ impl Reader {
     /// Reads `value` as `ty`; the error is the one Go's decoder would give.
     fn read(&mut self, value: &mut Value, ty: &Type, place: &Place) -> Result<(), String> {
         let shape_fits = match ty.resolve() {
+            // Somebody else's object is kept as it comes, and looked at later if at all.
+            Type::Struct {
+                fields,
+                open: true,
+                atomic: true,
+            } if fields.is_empty() => return Ok(()),
             Type::Struct { .. } | Type::Map { .. } => value.is_object() || value.is_null(),
             Type::List { .. } => value.is_array() || value.is_null(),
             Type::Scalar(scalar) => return self.read_scalar(value, *scalar, ty, place),
@@ -270,7 +286,11 @@ impl Reader {
                     {
                         true
                     }
-                    Some(field) => !is_nothing(value, &field.ty),
+                    Some(field) => {
+                        let kept =
+                            self.wholes > 0 || defaults::is_shown_empty(&self.structure, name);
+                        !is_nothing(value, &field.ty) || (kept && !value.is_null())
+                    }
                 });
                 self.structure = outer;
                 Ok(())
@@ -284,10 +304,14 @@ impl Reader {
                     self.read(value, ty, &place.inside(&format!(".{name}")))
                 })
             }
-            (Type::List { item, .. }, Value::Array(items)) => {
-                items.iter_mut().enumerate().try_for_each(|(index, value)| {
+            (Type::List { item, kind }, Value::Array(items)) => {
+                let whole = usize::from(*kind == ListKind::Atomic);
+                self.wholes += whole;
+                let read = items.iter_mut().enumerate().try_for_each(|(index, value)| {
                     self.read(value, item, &place.inside(&format!("[{index}]")))
-                })
+                });
+                self.wholes -= whole;
+                read
             }
             _ => Ok(()),
         }
@@ -302,7 +326,7 @@ impl Reader {
     ) -> Result<(), String> {
         let whole = value.is_i64() || value.is_u64();
         let fits = match scalar {
-            Scalar::String => value.is_string(),
+            Scalar::String | Scalar::Untyped => value.is_string(),
             Scalar::Int32 => value
                 .as_i64()
                 .is_some_and(|number| i32::try_from(number).is_ok()),
@@ -429,10 +453,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(value: &mut Value, ty: &str) -> Result<Vec<String>, String> {
-        let mut reader = Reader {
-            structure: ty.to_owned(),
-            unknown: Vec::new(),
-        };
+        let mut reader = Reader::of(ty);
         let ty = Type::Named(format!("io.k8s.api.core.v1.{ty}"));
         reader.read(value, &ty, &Place::default())?;
         Ok(reader.unknown)

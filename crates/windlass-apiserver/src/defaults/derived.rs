@@ -170,6 +170,12 @@ pub(super) fn pod(pod: &mut Fields) {
     };
     pod_requests(spec);
     set(spec, "enableServiceLinks", true);
+    // A grace that is less than none is the shortest there is.
+    if let Some(grace) = spec.get_mut("terminationGracePeriodSeconds")
+        && grace.as_i64().is_some_and(|grace| grace < 0)
+    {
+        *grace = 1.into();
+    }
     let on_host = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
     for list in ["containers", "initContainers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
@@ -331,7 +337,8 @@ pub(super) fn node_ranges(spec: &mut Fields) {
         (None, Some(first)) => {
             spec.insert("podCIDR".into(), first);
         }
-        (Some(range), None) => {
+        // Of two that differ the older name counts: who writes it may not know the other.
+        (Some(range), first) if first.as_ref() != Some(&range) => {
             spec.insert("podCIDRs".into(), json!([range]));
         }
         _ => {}

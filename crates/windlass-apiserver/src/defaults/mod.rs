@@ -107,24 +107,85 @@ pub(crate) fn zero(ty: &Type) -> Value {
     Value::Object(object)
 }
 
+/// Fields that are shown empty to who left nothing in them; what is stored is never so.
+const SHOWN_EMPTY: &[(&str, &str)] = &[
+    ("DeviceClaim", "requests"),
+    ("PersistentVolumeSpec", "capacity"),
+    ("PodFailurePolicy", "rules"),
+];
+
+/// Whether a refusal tells an empty list or map of a type from none.
+pub(crate) fn is_shown_empty(structure: &str, field: &str) -> bool {
+    SHOWN_EMPTY.contains(&(structure, field))
+}
+
+/// Drops the empty lists and maps that a Go struct does not write, but for those that a refusal
+/// may show: see `decode`.
+pub(crate) fn drop_empties(value: &mut Value, ty: &Type) {
+    drop_empties_but(value, ty, is_shown_empty);
+}
+
+/// Drops those, too, once nobody refuses.
+pub(crate) fn drop_shown_empties(value: &mut Value, ty: &Type) {
+    drop_empties_but(value, ty, |_, _| false);
+    settle_but(value, ty, |_, _| false);
+}
+
+fn drop_empties_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
+    match value {
+        Value::Object(map) => {
+            let zeros = ty.name().and_then(|name| facts::get().zeros_of(name));
+            let structure = ty.name().and_then(|name| name.rsplit('.').next());
+            let structure = structure.unwrap_or_default();
+            if let Type::Struct { fields, .. } = ty.resolve() {
+                map.retain(|name, value| {
+                    let empty = match fields.get(name).map(|field| field.ty.resolve()) {
+                        Some(Type::List { .. }) => value.as_array().is_some_and(Vec::is_empty),
+                        Some(Type::Map { .. }) => value.as_object().is_some_and(Map::is_empty),
+                        _ => false,
+                    };
+                    !empty
+                        || kept(structure, name)
+                        || zeros.is_some_and(|zeros| zeros.contains_key(name))
+                });
+            }
+            for (key, value) in map.iter_mut() {
+                drop_empties_but(value, ty.member(key), kept);
+            }
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| drop_empties_but(item, ty.item(), kept)),
+        _ => {}
+    }
+}
+
 /// Makes null of every empty list that is on the wire anyway: what is stored cannot tell them apart.
 pub(crate) fn settle(value: &mut Value, ty: &Type) {
+    settle_but(value, ty, is_shown_empty);
+}
+
+fn settle_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
     match value {
         Value::Object(map) => {
             if let Type::Named(name) = ty {
+                let structure = name.rsplit('.').next().unwrap_or_default();
                 for field in facts::get().zeros_of(name).into_iter().flat_map(Map::keys) {
                     if let Some(value @ Value::Array(_)) = map.get_mut(field)
                         && value.as_array().is_some_and(Vec::is_empty)
+                        && !kept(structure, field)
                     {
                         *value = Value::Null;
                     }
                 }
             }
             for (key, value) in map.iter_mut() {
-                settle(value, ty.member(key));
+                settle_but(value, ty.member(key), kept);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| settle(item, ty.item())),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| settle_but(item, ty.item(), kept)),
         _ => {}
     }
 }

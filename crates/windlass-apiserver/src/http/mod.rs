@@ -138,7 +138,7 @@ impl ApiServer {
             &parts.headers,
             body,
             wanted,
-        )?;
+        );
         let result = if asked.verb.writes() {
             let written = self.store().durably(call.run()).await;
             written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))

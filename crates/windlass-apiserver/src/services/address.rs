@@ -38,6 +38,7 @@ pub(super) fn plan(
     promised: &BTreeSet<String>,
     spec: &mut Value,
     old: Option<&Value>,
+    dry_run: bool,
 ) -> Result<Plan, Refusal> {
     let mut plan = Plan::default();
     let before = old.filter(|old| has_address(old));
@@ -55,7 +56,9 @@ pub(super) fn plan(
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    let address = if asked.is_empty() {
+    let address = if asked.is_empty() && dry_run {
+        server.service_range().base.to_string()
+    } else if asked.is_empty() {
         let random = server.random();
         let taken = |address: Ipv4Addr| is_taken(server, promised, &address.to_string());
         let free = server

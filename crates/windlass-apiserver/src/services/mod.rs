@@ -70,11 +70,12 @@ impl From<Vec<Cause>> for Refusal {
 }
 
 /// Fills in the addresses and ports of a Service, new or changed. What the plan says is promised
-/// until it is finished.
+/// until it is finished. A dry run is promised nothing, and shown what nobody could have.
 pub(crate) fn allocate(
     server: &ApiServer,
     service: &mut Value,
     old: Option<&Value>,
+    dry_run: bool,
 ) -> Result<Plan, Refusal> {
     if !service["spec"].is_object() {
         return Ok(Plan::default());
@@ -92,8 +93,12 @@ pub(crate) fn allocate(
         return Err(causes.into());
     }
     let mut promised = server.allocations().lock();
-    let mut plan = address::plan(server, &promised.addresses, &mut service["spec"], before)?;
-    plan.ports = port::allocate(server, &promised.ports, service, before)?;
+    let spec = &mut service["spec"];
+    let mut plan = address::plan(server, &promised.addresses, spec, before, dry_run)?;
+    plan.ports = port::allocate(server, &promised.ports, service, before, dry_run)?;
+    if dry_run {
+        return Ok(Plan::default());
+    }
     promised.addresses.extend(plan.taken.clone());
     promised.ports.extend(&plan.ports);
     Ok(plan)

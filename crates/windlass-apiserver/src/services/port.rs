@@ -19,10 +19,18 @@ const ASKED_BY_NUMBER: i64 = 86;
 struct Ports<'a> {
     server: &'a ApiServer,
     taken: BTreeSet<i64>,
+    /// What a dry run has chosen so far: numbers after the last that anybody may have.
+    chosen_dry: Option<BTreeSet<i64>>,
 }
 
 impl Ports<'_> {
     fn take(&mut self, number: i64) -> Result<(), &'static str> {
+        if let Some(chosen) = &mut self.chosen_dry {
+            let free = !self.taken.contains(&number) && chosen.insert(number);
+            return free
+                .then_some(())
+                .ok_or("provided port is already allocated");
+        }
         if !NODE_PORTS.contains(&number) {
             return Err(
                 "provided port is not in the valid range. The range of valid ports is 30000-32767",
@@ -35,6 +43,11 @@ impl Ports<'_> {
     }
 
     fn take_any(&mut self) -> Option<i64> {
+        if let Some(chosen) = &mut self.chosen_dry {
+            let number = chosen.last().unwrap_or(&NODE_PORTS.end) + 1;
+            chosen.insert(number);
+            return Some(number);
+        }
         let number = self
             .free(NODE_PORTS.start + ASKED_BY_NUMBER, NODE_PORTS.end)
             .or_else(|| self.free(NODE_PORTS.start, NODE_PORTS.start + ASKED_BY_NUMBER))?;
@@ -67,6 +80,7 @@ pub(super) fn allocate(
     promised: &BTreeSet<i64>,
     service: &mut Value,
     old: Option<&Value>,
+    dry_run: bool,
 ) -> Result<BTreeSet<i64>, Refusal> {
     let spec = &service["spec"];
     let wants_ports = has_node_ports(spec);
@@ -78,6 +92,7 @@ pub(super) fn allocate(
     let mut ports = Ports {
         server,
         taken: taken_by_others(server, own),
+        chosen_dry: dry_run.then(BTreeSet::new),
     };
     ports.taken.extend(promised);
     let kept: BTreeSet<i64> = match old {

@@ -14,7 +14,7 @@ fn service(name: &str) -> Value {
 }
 
 fn ask(server: &ApiServer, name: &str) -> Option<Plan> {
-    allocate(server, &mut service(name), None).ok()
+    allocate(server, &mut service(name), None, false).ok()
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(crate) use certificate::{set_requester, set_times as set_condition_times};
 pub(crate) use pod::qos_class;
 
 use crate::clock::Clock;
+use crate::equality::{fields_mean_the_same, means_the_same};
 use crate::object::{meta, set_meta};
 use crate::random::Random;
 use crate::resource::Resource;
@@ -61,7 +62,9 @@ pub(crate) fn reset_fields(
         return certificate::reset_fields(subresource);
     }
     match subresource {
-        "status" if resource.is_custom() => &[&["metadata"], &["spec"]],
+        "status" if resource.is_custom() || resource.is("storage.k8s.io", "volumeattachments") => {
+            &[&["metadata"], &["spec"]]
+        }
         "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
         "status" if resource.is("", "pods") => &[&["spec"], &["metadata", "ownerReferences"]],
         "status" => &[&["spec"]],
@@ -206,10 +209,16 @@ fn generation_changes(new: &Value, old: &Value, resource: &Resource) -> bool {
             map
         };
         let labels = |object: &Value| object["metadata"].get("labels").cloned();
-        return rest(new) != rest(old)
+        // Of a custom resource even another way to write a number is a change.
+        let same = if resource.is_custom() {
+            rest(new) == rest(old)
+        } else {
+            fields_mean_the_same(&rest(new), &rest(old))
+        };
+        return !same
             || (resource.is("discovery.k8s.io", "endpointslices") && labels(new) != labels(old));
     }
-    new.get("spec") != old.get("spec")
+    !means_the_same(&new["spec"], &old["spec"])
         || (GENERATION_FOLLOWS_ANNOTATIONS.contains(&address)
             && new["metadata"].get("annotations") != old["metadata"].get("annotations"))
 }

@@ -228,7 +228,7 @@ fn check_binding(spec: &At<'_>, causes: &mut Vec<Cause>) {
             (false, true) => selector::check(&selector, causes),
         }
         let missing = reference.get("parameterNotFoundAction");
-        missing.one_of(&["Allow", "Deny"], causes);
+        missing.one_of(&["Deny", "Allow"], causes);
     }
     let resources = spec.get("matchResources");
     if resources.is_set() {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::place::{At, IMMUTABLE, immutable};
+use crate::equality::means_the_same;
 use crate::names;
 use crate::status::{Cause, field};
 
@@ -21,6 +22,18 @@ pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
     for config in spec.get("config").items() {
         check_config(&config, causes);
     }
+    let name = spec.get("extendedResourceName");
+    if name.is_set() && !is_extended_resource(name.text()) {
+        causes.push(name.invalid("must be a valid extended resource name"));
+    }
+}
+
+/// Whether a name is that of a resource which Kubernetes does not know, and a quota can name.
+fn is_extended_resource(name: &str) -> bool {
+    name.contains('/')
+        && !name.contains("kubernetes.io/")
+        && !name.starts_with("requests.")
+        && names::qualified_errors(&format!("requests.{name}")).is_empty()
 }
 
 fn check_selectors(selectors: &At<'_>, causes: &mut Vec<Cause>) {
@@ -50,8 +63,25 @@ pub(super) fn check_claim(claim: &Value, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn check_template(template: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(template).get("spec").get("spec");
-    check_devices(&spec.get("devices"), causes);
+    let spec = At::root(template).get("spec");
+    let metadata = spec.get("metadata");
+    let annotations = metadata.get("annotations");
+    for key in annotations.keys() {
+        for why in names::qualified_errors(&key.to_lowercase()) {
+            causes.push(field::invalid(annotations.path.as_str(), &key.into(), &why));
+        }
+    }
+    let labels = metadata.get("labels");
+    for key in labels.keys() {
+        for why in names::qualified_errors(key) {
+            causes.push(field::invalid(labels.path.as_str(), &key.into(), &why));
+        }
+        let value = labels.key(key);
+        for why in names::label_value_errors(value.text()) {
+            causes.push(field::invalid(labels.path.as_str(), value.value, &why));
+        }
+    }
+    check_devices(&spec.get("spec").get("devices"), causes);
 }
 
 fn check_devices(devices: &At<'_>, causes: &mut Vec<Cause>) {
@@ -73,7 +103,7 @@ fn check_devices(devices: &At<'_>, causes: &mut Vec<Cause>) {
             (false, false) => causes.push(request.required(
                 "exactly one of `exactly` or `firstAvailable` is required",
             )),
-            (true, true) => causes.push(request.invalid(
+            (true, true) => causes.push(field::invalid(request.path.as_str(), &Value::Null,
                 "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
             )),
         }
@@ -128,11 +158,33 @@ fn check_request(request: &At<'_>, causes: &mut Vec<Cause>) {
         }
         _ => causes.push(mode.unsupported(&["All", "ExactCount"])),
     }
+    for toleration in request.get("tolerations").items() {
+        check_toleration(&toleration, causes);
+    }
+}
+
+fn check_toleration(toleration: &At<'_>, causes: &mut Vec<Cause>) {
+    let (key, value) = (toleration.get("key"), toleration.get("value"));
+    if !key.text().is_empty() {
+        key.each(names::qualified_errors, causes);
+    }
+    let operator = toleration.get("operator");
+    match operator.text() {
+        "Exists" if value.text().is_empty() => {}
+        "Exists" => causes.push(value.invalid("must be empty for operator `Exists`")),
+        "Equal" => value.each(names::label_value_errors, causes),
+        "" => causes.push(operator.required("")),
+        _ => causes.push(operator.unsupported(&["Equal", "Exists"])),
+    }
+    let effect = toleration.get("effect");
+    if !effect.text().is_empty() {
+        effect.one_of(&["NoExecute", "NoSchedule", "None"], causes);
+    }
 }
 
 /// A claim says once what it wants.
 pub(super) fn check_spec_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    if new["spec"] != old["spec"] {
+    if !means_the_same(&new["spec"], &old["spec"]) {
         causes.push(field::invalid_shown(
             "spec",
             &shown(&new["spec"]),

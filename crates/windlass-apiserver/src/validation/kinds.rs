@@ -135,7 +135,8 @@ pub(super) fn of(group: &str, plural: &str) -> Option<Rules> {
         ("apiregistration.k8s.io", "apiservices") => rules(api_service::check, anything),
         ("resource.k8s.io", plural) => match plural {
             "deviceclasses" => rules(device::check_class, anything),
-            "resourceclaims" => rules(device::check_claim, device::check_spec_update),
+            // What cannot be changed is not looked at again.
+            "resourceclaims" => instead(rules(device::check_claim, device::check_spec_update)),
             "resourceclaimtemplates" => rules(device::check_template, device::check_spec_update),
             "resourceslices" => rules(device::check_slice, device::check_slice_update),
             _ => return None,

@@ -60,34 +60,41 @@ pub(crate) use service::check_addresses as service_addresses;
 pub(crate) use service_address::name_errors as address_name_errors;
 pub(crate) use warnings::of as warnings;
 
-/// What is wrong with a change: with the new object by itself (which `kind_causes` tells), and
-/// with what it changes.
+/// What is wrong with a change: with the new object by itself (its metadata, and what `kind_causes`
+/// tells), and with what it changes.
 pub(crate) fn check_change(
     new: &Value,
     old: &Value,
     resource: &Resource,
+    mut metadata: Vec<Cause>,
     kind_causes: impl FnOnce() -> Vec<Cause>,
 ) -> Vec<Cause> {
     let Some(rules) = kinds::of(&resource.group, &resource.plural) else {
         let changed = update::check(new, old, resource);
         if resource.is("apps", "daemonsets") {
-            return [changed, kind_causes()].concat();
+            return [changed, metadata, kind_causes()].concat();
         }
-        return [kind_causes(), changed].concat();
+        return [metadata, kind_causes(), changed].concat();
     };
-    let mut causes = Vec::new();
     if rules.update_only {
-        (rules.update)(new, old, &mut causes);
-        return causes;
+        (rules.update)(new, old, &mut metadata);
+        return metadata;
     }
+    let mut causes = Vec::new();
     if rules.update_first {
         (rules.update)(new, old, &mut causes);
     }
+    causes.extend(metadata);
     causes.extend(kind_causes());
     if !rules.update_first {
         (rules.update)(new, old, &mut causes);
     }
     causes
+}
+
+/// Whether a changed object is not looked at by itself.
+pub(crate) fn is_changes_only(resource: &Resource) -> bool {
+    kinds::of(&resource.group, &resource.plural).is_some_and(|rules| rules.update_only)
 }
 
 /// What is wrong with what changed, whatever the new object is by itself.

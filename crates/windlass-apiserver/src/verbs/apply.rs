@@ -17,7 +17,8 @@ impl Call<'_> {
     pub(super) async fn apply(&self, subresource: &str) -> Result<Answer> {
         // That there is one was checked with the other options.
         let manager = self.query.get("fieldManager").unwrap_or_default();
-        if !subresource.is_empty() {
+        let creates = subresource.is_empty() || self.creates_what_is_missing(subresource);
+        if !creates {
             self.find()?;
         }
         let mut config = self.applied_config()?;
@@ -34,6 +35,14 @@ impl Call<'_> {
                 meta(&config, "name"),
                 self.name()
             )));
+        }
+        if self.resource.is_custom()
+            && let Ok(found) = self.find()
+        {
+            let live = self.to_requested(found.value()).await?;
+            if Managers::read(&live["metadata"]["managedFields"]).is_empty() {
+                self.check_live(&live)?;
+            }
         }
         apply::check(&config, &self.resource.ty).map_err(|error| {
             ApiError::without_reason(format!(
@@ -85,7 +94,7 @@ impl Call<'_> {
             })
         };
         if self.find().is_err() {
-            if !subresource.is_empty() {
+            if !creates {
                 return Err(self.not_found());
             }
             if meta(&config, "name").is_empty() {
@@ -107,7 +116,8 @@ impl Call<'_> {
             set_meta(&mut made.object, "name", Some(self.name().into()));
             // A version is asked for in an update; what is made has none yet.
             set_meta(&mut made.object, "resourceVersion", None);
-            match self.create_object(made.object, made.managers).await {
+            let made = self.create_through(subresource, made.object, made.managers);
+            match made.await {
                 // Somebody else made it meanwhile: it is there to be changed.
                 Err(error) if error.reason == "AlreadyExists" => {}
                 made => return self.answer_written(made?, StatusCode::CREATED).await,
@@ -115,6 +125,25 @@ impl Call<'_> {
         }
         let written = self.update_object(subresource, &merge).await?;
         self.answer_written(written, StatusCode::OK).await
+    }
+
+    /// What has not the form of its type cannot be anybody's, so nobody can begin to own it.
+    fn check_live(&self, live: &Value) -> Result<()> {
+        if apply::is_typed(live, &self.resource.ty) {
+            return Ok(());
+        }
+        let Resource {
+            group,
+            version,
+            kind,
+            ty,
+            ..
+        } = &*self.resource;
+        let (namespace, name) = (meta(live, "namespace"), meta(live, "name"));
+        let why = apply::check(live, ty).err().unwrap_or_default();
+        Err(ApiError::without_reason(format!(
+            "failed to create manager for existing fields: failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to smd typed: {why}"
+        )))
     }
 
     /// A configuration that fits the schema and still is no object of its kind.

@@ -84,6 +84,7 @@ impl Call<'_> {
             query: self.query.clone(),
             body: self.body.clone(),
             wanted: self.wanted,
+            refused: None,
             warnings: Warnings::default(),
             ..*self
         };

@@ -35,7 +35,9 @@ impl Call<'_> {
         for _ in 0..RACE_RETRIES {
             let found = self.find()?;
             let old = self.to_requested(found.value()).await?;
-            let update = make(&old)?;
+            let mut update = make(&old)?;
+            self.check_identity(&update.object, &old)?;
+            self.place(&mut update.object)?;
             let named = version_named(&update.object)?;
             if named.is_some_and(|named| named != found.revision) {
                 return Err(ApiError::modified(self.resource.subject(), self.name()));
@@ -65,8 +67,6 @@ impl Call<'_> {
     ) -> Result<Written, WriteOr> {
         let resource = &self.resource;
         let mut new = update.object;
-        self.check_identity(&new, old)?;
-        self.place(&mut new)?;
         set_meta(&mut new, "name", Some(self.name().into()));
         escalation::check(
             self.server,
@@ -76,7 +76,10 @@ impl Call<'_> {
             &new,
             Some(old),
         )?;
+        let applied = update.managers.is_some();
         self.record(&mut new, old, subresource, update.managers);
+        // An apply that asks for what it is not going to get has asked, and that has a time.
+        let asked = applied && !apply::equal_but_for_times(&new, old);
         admission::admit_change(resource, subresource, &mut new, old);
         let options = self.update_options();
         let admitted = Admitted::update(self, subresource, old, &options);
@@ -106,8 +109,11 @@ impl Call<'_> {
             Some(found.revision.to_string().into()),
         );
         self.fill_defaults(&mut new);
+        // The write that ends an object shows what was sent, which never becomes what is stored.
+        let last = (object::is_terminating(old) && !resource.is_custom()).then(|| new.clone());
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
+        self.drop_shown_empties(&mut new);
         // That a kind of address is on its way out is told to who makes one.
         if subresource.is_empty() && !resource.is("discovery.k8s.io", "endpointslices") {
             self.warn(validation::warnings(resource, &new));
@@ -122,7 +128,12 @@ impl Call<'_> {
         if seen {
             self.validate_by_webhooks(&admitted, Some(&new)).await?;
         }
-        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found).await? {
+        let same = if asked {
+            apply::equal_but_for_other_times(&new, old)
+        } else {
+            apply::equal_but_for_times(&new, old)
+        };
+        if same && self.is_stored_as(&new, found).await? {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();
@@ -141,7 +152,7 @@ impl Call<'_> {
                     .map_err(WriteOr::Write)?;
                 self.after_write(&deleted, true);
             }
-            return Ok(Written::Value(new));
+            return Ok(Written::Value(last.unwrap_or(new)));
         }
         if self.dry_run {
             return Ok(Written::Value(new));
@@ -185,7 +196,9 @@ impl Call<'_> {
             };
             for _ in 0..times {
                 causes.extend(metadata::own_causes(new, checks.whole));
-                causes.extend(self.kind_causes(new, Some(old), subresource));
+                if !validation::is_changes_only(&self.resource) {
+                    causes.extend(self.kind_causes(new, Some(old), subresource));
+                }
             }
             causes.extend(own_update);
             causes.extend(validation::check_changed(new, old, &self.resource));
@@ -195,14 +208,11 @@ impl Call<'_> {
         if self.resource.is_custom() {
             causes.extend(self.kind_causes(new, Some(old), subresource));
         } else if matches!(subresource, "" | "scale") {
-            let kind_causes = || {
-                let mut causes = metadata::own_causes(new, checks.whole);
-                causes.extend(self.kind_causes(new, Some(old), subresource));
-                causes
-            };
+            let own = metadata::own_causes(new, checks.whole);
+            let kind_causes = || self.kind_causes(new, Some(old), subresource);
             causes.extend(self.in_stored_form(new, |new| {
                 self.in_stored_form(old, |old| {
-                    validation::check_change(new, old, &self.resource, kind_causes)
+                    validation::check_change(new, old, &self.resource, own, kind_causes)
                 })
             }));
         } else {
@@ -218,8 +228,11 @@ impl Call<'_> {
     /// Whether an object is stored as it is now: one from before its definition changed may read as
     /// it does only because of what was filled in or left out.
     async fn is_stored_as(&self, new: &Value, found: &Stored) -> Result<bool> {
-        let custom = self.resource.custom.as_ref();
-        if custom.is_none_or(|custom| custom.as_stored) {
+        let as_stored = match &self.resource.custom {
+            Some(custom) => custom.as_stored,
+            None => !self.resource.is("", "persistentvolumeclaims"),
+        };
+        if as_stored {
             return Ok(true);
         }
         let stored = self.to_stored(new.clone()).await?;
@@ -241,12 +254,8 @@ impl Call<'_> {
             "" => String::new(),
             namespace => format!("{namespace}/"),
         };
-        // They are kept apart from all else.
-        let root = if self.resource.is("", "events") {
-            ""
-        } else {
-            "/registry"
-        };
+        // A dry run does not get as far as the place where everything is kept.
+        let root = if self.dry_run { "" } else { "/registry" };
         format!("{root}/{table}/{namespace}{}", self.name())
     }
 
@@ -258,24 +267,28 @@ impl Call<'_> {
         )
     }
 
+    /// A PUT that names a uid means that object; a patch that names another tries to change it.
+    pub(super) fn check_uid(&self, new: &Value, is: &str) -> Result<()> {
+        let asked = meta(new, "uid");
+        if !self.is_put() || asked.is_empty() || asked == is {
+            return Ok(());
+        }
+        Err(ApiError::conflict(
+            self.resource.subject(),
+            self.name(),
+            &self.uid_mismatch(asked, is),
+        ))
+    }
+
     fn check_identity(&self, new: &Value, old: &Value) -> Result<()> {
-        let (name, uid) = (meta(new, "name"), meta(new, "uid"));
+        let name = meta(new, "name");
         if !name.is_empty() && name != self.name() {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({})",
                 self.name()
             )));
         }
-        // A PUT that names a uid means that object; a patch that names another tries to change it.
-        if self.is_put() && !uid.is_empty() && uid != meta(old, "uid") {
-            let detail = self.uid_mismatch(uid, meta(old, "uid"));
-            return Err(ApiError::conflict(
-                self.resource.subject(),
-                self.name(),
-                &detail,
-            ));
-        }
-        Ok(())
+        self.check_uid(new, meta(old, "uid"))
     }
 }
 

@@ -301,7 +301,10 @@ impl Call<'_> {
                     "this namespace may not be deleted",
                 ));
             }
-            let (old, uid) = (found.value(), found.uid.to_string());
+            let (mut old, uid) = (found.value(), found.uid.to_string());
+            if resource.is("", "persistentvolumeclaims") {
+                crate::claim::read_kept(&mut old);
+            }
             if let Some(name) = asked_name {
                 let mut shown = options.clone();
                 if resource.is("", "namespaces") {
@@ -417,7 +420,18 @@ impl Call<'_> {
             (true, None) => 0,
             (true, Some(left)) => match options.grace {
                 Some(asked) if one_at_least(asked) < left => one_at_least(asked),
-                _ if left == 0 && object::finalizers(old).is_empty() => return Fate::Gone,
+                // Nothing is waited for but the finalizers, of which more may be wanted now.
+                _ if left == 0 => {
+                    let finalizers = options.finalizers(old, &self.resource);
+                    set_finalizers(&mut marked, &finalizers);
+                    return if finalizers.is_empty() {
+                        Fate::Gone
+                    } else if marked == *old {
+                        Fate::Going
+                    } else {
+                        Fate::Marked(marked)
+                    };
+                }
                 _ => return Fate::Going,
             },
         };
@@ -493,6 +507,14 @@ impl Call<'_> {
 
     pub(super) fn check_preconditions(&self, found: &Stored, options: &Options) -> Result<()> {
         let refuse = |what: &str, asked: &str, is: &str, why: &str| {
+            if self.resource.is("", "namespaces") {
+                // Asked before the deletion of any object is.
+                let detail = format!(
+                    "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {is}"
+                );
+                let subject = self.resource.subject();
+                return Err(ApiError::conflict(subject, found.key.name(), &detail));
+            }
             let detail = format!(
                 "the {what} in the precondition ({asked}) does not match the {what} in record ({is}). The object might have been {why}"
             );

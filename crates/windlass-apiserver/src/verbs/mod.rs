@@ -50,6 +50,8 @@ pub(crate) struct Call<'a> {
     pub(crate) wanted: Wanted,
     dry_run: bool,
     field_validation: FieldValidation,
+    /// What is wrong with its options, told once it is known that the request has somewhere to go.
+    refused: Option<ApiError>,
     /// What the client is told besides, whatever comes of the request.
     warnings: Warnings,
 }
@@ -65,9 +67,11 @@ impl<'a> Call<'a> {
         headers: &'a HeaderMap,
         body: Bytes,
         wanted: Wanted,
-    ) -> Result<Self> {
-        let options = Options::read(&query, request.verb, media_type(headers))?;
-        Ok(Self {
+    ) -> Self {
+        let options = Options::read(&query, request.verb, media_type(headers));
+        let refused = options.as_ref().err().cloned();
+        let options = options.unwrap_or_default();
+        Self {
             server,
             who,
             request,
@@ -78,8 +82,9 @@ impl<'a> Call<'a> {
             wanted,
             dry_run: options.dry_run,
             field_validation: options.field_validation,
+            refused,
             warnings: Warnings::default(),
-        })
+        }
     }
 
     /// Tells the client something besides the answer, the same once.
@@ -100,17 +105,26 @@ impl<'a> Call<'a> {
         let patched = self.request.verb != Verb::Patch
             || PatchKind::from_media_type(media_type(self.headers), true).is_ok();
         let below = self.request.subresource.as_deref();
-        let routed = patched && below.is_none_or(|name| self.resource.subresource(name).is_some());
+        let named = self.request.name.is_some();
+        let routed = patched
+            && match self.request.verb {
+                Verb::Create => !named || below.is_some(),
+                Verb::Update | Verb::Patch => named,
+                _ => true,
+            }
+            && below.is_none_or(|name| self.resource.subresource(name).is_some());
         if routed && self.resource.is("", "endpoints") {
             self.warn([
                 "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
                     .to_owned(),
             ]);
         }
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone());
+        }
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }
-        let named = self.request.name.is_some();
         if self.resource.is("", "bindings") {
             return match self.request.verb {
                 Verb::Create if !named => self.bind_named().await,
@@ -290,9 +304,12 @@ impl<'a> Call<'a> {
 
 /// A whole number of the query, with Go's words when it is none.
 fn parse_int(text: &str) -> Result<i64> {
-    text.parse().map_err(|_| {
-        ApiError::bad_request(format!(
-            "strconv.ParseInt: parsing {text:?}: invalid syntax"
-        ))
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+        let why = match error.kind() {
+            PosOverflow | NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
     })
 }

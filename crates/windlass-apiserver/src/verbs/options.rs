@@ -11,6 +11,7 @@ use crate::status::{ApiError, Cause, Result, Subject, field};
 const MANAGER_LENGTH: u64 = 128;
 
 /// What the options of a write come to.
+#[derive(Default)]
 pub(super) struct Options {
     pub(super) dry_run: bool,
     pub(super) field_validation: FieldValidation,

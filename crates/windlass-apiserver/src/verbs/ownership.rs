@@ -76,6 +76,13 @@ impl Call<'_> {
             {
                 Managers::default()
             }
+            // What has not the form of its type cannot be divided among owners.
+            None if self.resource.is_custom()
+                && !(apply::is_typed(object, &self.resource.ty)
+                    && apply::is_typed(old, &self.resource.ty)) =>
+            {
+                Managers::default()
+            }
             None => {
                 let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
                 let api_version = self.resource.api_version();
@@ -83,26 +90,12 @@ impl Call<'_> {
                     manager: &manager,
                     api_version: &api_version,
                     subresource,
-                    now: (subresource != "scale").then_some(now.as_str()),
+                    now: Some(&now),
                 };
                 let managers = Self::managers(object, old, subresource);
-                // Of what nobody ever owned anything, only an apply begins to own something.
-                if managers.is_empty() && !meta(old, "uid").is_empty() {
-                    set_meta(object, "managedFields", None);
-                    return;
-                }
-                // A scale to nothing is not on the wire, so nobody owns it.
-                let (scaled_old, scaled);
-                let (old, new) = if subresource == "scale" {
-                    scaled_old = self.without_zero_scale(old);
-                    scaled = self.without_zero_scale(object);
-                    (&scaled_old, &scaled)
-                } else {
-                    (old, &*object)
-                };
                 apply::record_update(
                     old,
-                    new,
+                    object,
                     &self.resource.ty,
                     managers,
                     &writer,
@@ -115,5 +108,8 @@ impl Call<'_> {
             "managedFields",
             (!managers.is_empty()).then(|| managers.write()),
         );
+        if !self.resource.is_custom() {
+            defaults::drop_empties(object, &self.resource.ty);
+        }
     }
 }

@@ -55,7 +55,11 @@ impl Call<'_> {
 /// Whether the stored bytes are what a client of this resource reads.
 pub(super) fn is_stored_form(resource: &Resource) -> bool {
     match &resource.custom {
-        None => !resource.is("events.k8s.io", "events") && !resource.is_old_autoscaler(),
+        None => {
+            !resource.is("events.k8s.io", "events")
+                && !resource.is_old_autoscaler()
+                && !resource.is("", "persistentvolumeclaims")
+        }
         Some(custom) => custom.reads_as_stored(),
     }
 }

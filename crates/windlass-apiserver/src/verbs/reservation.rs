@@ -42,7 +42,7 @@ impl<'a> Call<'a> {
         if !self.resource.is("", "services") || !subresource.is_empty() {
             return Ok(None);
         }
-        let plan = services::allocate(self.server, object, old)
+        let plan = services::allocate(self.server, object, old, self.dry_run)
             .map_err(|refusal| self.not_allocated(object, refusal))?;
         Ok(Some(Reservation {
             server: self.server,

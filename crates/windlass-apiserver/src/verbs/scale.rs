@@ -7,7 +7,7 @@ use super::Call;
 use super::admit::Admitted;
 use super::change::Update;
 use super::write::Written;
-use crate::apply::{self, Managers, Writer};
+use crate::apply::{self, Managers, PathElement, Writer};
 use crate::crd::ScalePaths;
 use crate::http::{Answer, media_type};
 use crate::object::{at, meta, set_at};
@@ -45,21 +45,6 @@ impl Call<'_> {
                 status_replicas: ".status.replicas".into(),
                 label_selector: None,
             })
-    }
-
-    /// An object as its scale shows it: no replicas where there are none.
-    pub(super) fn without_zero_scale(&self, object: &Value) -> Value {
-        let path = self.scale_paths().spec_replicas;
-        let mut object = object.clone();
-        if at(&object, &path).and_then(Value::as_i64) == Some(0)
-            && let Some((parents, last)) = path.rsplit_once('.')
-        {
-            let pointer = parents.replace('.', "/");
-            if let Some(Value::Object(parent)) = object.pointer_mut(&pointer) {
-                parent.remove(last);
-            }
-        }
-        object
     }
 
     /// The labels of the pods that are counted.
@@ -144,20 +129,14 @@ impl Call<'_> {
             now: Some(&now),
         };
         let ty = Type::Named(SCALE_TYPE.into());
-        let spec_replicas = self.scale_paths().spec_replicas;
-        let replicas: Vec<&str> = spec_replicas
-            .split('.')
-            .filter(|part| !part.is_empty())
-            .collect();
-        let replicas = apply::fields_path(&replicas);
-        let in_scale = apply::fields_path(&["spec", "replicas"]);
+        let replicas = self.replicas_path();
         self.write_scale(&|old| {
             let managers = Managers::read(&old["metadata"]["managedFields"]);
             let applied = apply::apply(
                 &self.scale_of(old),
                 &config,
                 &ty,
-                managers.of_scale(&replicas, &in_scale),
+                managers.of_scale(&replicas, SCALE_VERSION),
                 &writer,
                 self.query.flag("force"),
             )?;
@@ -168,6 +147,39 @@ impl Call<'_> {
             })
         })
         .await
+    }
+
+    /// Where the object keeps what its scale calls the replicas.
+    fn replicas_path(&self) -> Vec<PathElement> {
+        let path = self.scale_paths().spec_replicas;
+        let parts: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
+        apply::fields_path(&parts)
+    }
+
+    /// Who owns what after a plain write of a scale. It is recorded for the scale, as far as anybody
+    /// owned its replicas before, and taken over from there.
+    fn owners_after(&self, old: &Value, scale: &Value) -> Managers {
+        let managers = Managers::read(&old["metadata"]["managedFields"]);
+        let replicas = self.replicas_path();
+        let of_scale = managers.of_scale(&replicas, SCALE_VERSION);
+        if of_scale.is_empty() {
+            return managers;
+        }
+        // A scale to nothing is not on the wire, so nobody owns it.
+        let mut scale = scale.clone();
+        if let Some(spec) = scale["spec"].as_object_mut() {
+            spec.retain(|field, value| field != "replicas" || value.as_i64() != Some(0));
+        }
+        let (manager, now) = (self.field_manager(), self.server.clock().now_seconds());
+        let writer = Writer {
+            manager: &manager,
+            api_version: SCALE_VERSION,
+            subresource: "scale",
+            now: Some(&now),
+        };
+        let (live, ty) = (self.scale_of(old), Type::Named(SCALE_TYPE.into()));
+        let recorded = apply::record_update(&live, &scale, &ty, of_scale, &writer, &[]);
+        managers.take_scale(&recorded, &replicas, &self.resource.api_version())
     }
 
     async fn write_scale(
@@ -215,7 +227,11 @@ impl Call<'_> {
                 object["metadata"]["resourceVersion"] = version.into();
             }
             set_at(&mut object, &path, replicas.into());
-            Ok(Update { object, managers })
+            let managers = managers.unwrap_or_else(|| self.owners_after(old, &scale));
+            Ok(Update {
+                object,
+                managers: Some(managers),
+            })
         };
         let written = self.update_object("scale", &change).await?;
         let object = match written {

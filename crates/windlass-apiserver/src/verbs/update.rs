@@ -59,6 +59,15 @@ const NEEDS_VERSION: &[(&str, &str)] = &[
 ];
 
 impl Call<'_> {
+    /// Whether an update makes what is not there. That of the status of a kind that has one does,
+    /// too: nobody thought of forbidding it.
+    pub(super) fn creates_what_is_missing(&self, subresource: &str) -> bool {
+        let address = (self.resource.group.as_str(), self.resource.plural.as_str());
+        matches!(subresource, "" | "status")
+            && CREATED_BY_UPDATE.contains(&address)
+            && !self.resource.is_custom()
+    }
+
     /// The name of the object is that of the path.
     fn check_name(&self, object: &serde_json::Value) -> Result<()> {
         let name = meta(object, "name");
@@ -79,11 +88,7 @@ impl Call<'_> {
         self.check_name(&object)?;
         self.place(&mut object)?;
         let address = (self.resource.group.as_str(), self.resource.plural.as_str());
-        if subresource.is_empty()
-            && CREATED_BY_UPDATE.contains(&address)
-            && !self.resource.is_custom()
-            && self.find().is_err()
-        {
+        if self.creates_what_is_missing(subresource) && self.find().is_err() {
             self.authorize_create()?;
             let uid = meta(&object, "uid");
             if !uid.is_empty() {
@@ -97,7 +102,7 @@ impl Call<'_> {
             // The version of what is not there means nothing.
             let version = object["metadata"]["resourceVersion"].take();
             set_meta(&mut object, "resourceVersion", None);
-            let mut written = self.create_object(object, None).await?;
+            let mut written = self.create_through(subresource, object, None).await?;
             if let Written::Value(object) = &mut written
                 && version.is_string()
             {
@@ -107,8 +112,9 @@ impl Call<'_> {
         }
         let needs_version = self.resource.is_custom() || NEEDS_VERSION.contains(&address);
         if needs_version && matches!(meta(&object, "resourceVersion"), "" | "0") {
-            // The object must be there before its version is asked for.
-            self.find()?;
+            // The object must be there, and be the one meant, before its version is asked for.
+            let found = self.find()?;
+            self.check_uid(&object, &found.uid)?;
             let cause = field::invalid(
                 "metadata.resourceVersion",
                 &json!(0),

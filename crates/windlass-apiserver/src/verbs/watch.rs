@@ -305,11 +305,15 @@ impl Cursor {
             Shape::Table => {
                 let object = self.value(json).await?;
                 let revision = object["metadata"]["resourceVersion"].clone();
+                let options = table::Options {
+                    now: self.server.clock().now(),
+                    ..self.options
+                };
                 let mut table = table::of(
                     &self.resource,
                     &[object],
                     &json!({"resourceVersion": revision}),
-                    self.options,
+                    options,
                 );
                 if std::mem::replace(&mut self.columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;

@@ -18,7 +18,8 @@ use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, TableName, WriteError};
 use crate::types::Type;
 use crate::{
-    admission, autoscaler, crd, defaults, event, metadata, services, strategy, validation, webhook,
+    admission, autoscaler, claim, crd, defaults, event, metadata, services, strategy, validation,
+    webhook,
 };
 
 /// The form autoscalers are stored in.
@@ -57,6 +58,13 @@ impl Call<'_> {
         let unknown = decode::normalise(object, &self.resource)?;
         if !self.resource.is_custom() {
             defaults::drop_zeros(object, &self.resource.ty);
+        }
+        if self
+            .resource
+            .is("apiextensions.k8s.io", "customresourcedefinitions")
+        {
+            // The JSON within a schema is written anew: a default of 2.0 is one of 2.
+            decode::whole_numbers(object);
         }
         self.fill_defaults(object);
         Ok(unknown
@@ -106,6 +114,13 @@ impl Call<'_> {
     pub(super) fn settle(&self, object: &mut Value) {
         if !self.resource.is_custom() {
             defaults::settle(object, &self.resource.ty);
+        }
+    }
+
+    /// What was kept to be shown to who is refused is of no more use.
+    pub(super) fn drop_shown_empties(&self, object: &mut Value) {
+        if !self.resource.is_custom() {
+            defaults::drop_shown_empties(object, &self.resource.ty);
         }
     }
 
@@ -188,6 +203,16 @@ impl Call<'_> {
     /// Makes a new object of a normalised one.
     pub(super) async fn create_object(
         &self,
+        object: Value,
+        decided: Option<Managers>,
+    ) -> Result<Written> {
+        self.create_through("", object, decided).await
+    }
+
+    /// The same by a write to a subresource, which gives out no addresses.
+    pub(super) async fn create_through(
+        &self,
+        subresource: &str,
         mut object: Value,
         decided: Option<Managers>,
     ) -> Result<Written> {
@@ -213,7 +238,7 @@ impl Call<'_> {
             None,
         )?;
         strategy::wipe(&mut object);
-        self.record_new(&mut object, decided);
+        self.record(&mut object, &self.untouched(), subresource, decided);
         admission::admit(self.server, resource, self.namespace(), &mut object)?;
         let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
         let admitted = Admitted::create(self, &name, &options);
@@ -221,7 +246,7 @@ impl Call<'_> {
         if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
             let name = meta(&object, "name").to_owned();
             return self
-                .create_named(object, &options)
+                .create_named(object, &options, subresource)
                 .await
                 .map_err(|error| self.refusal(&name, error));
         }
@@ -233,7 +258,7 @@ impl Call<'_> {
             let name = format!("{base}{}", self.server.random().name_suffix());
             let mut named = object.clone();
             set_meta(&mut named, "name", Some(name.as_str().into()));
-            match self.create_named(named, &options).await {
+            match self.create_named(named, &options, subresource).await {
                 Err(WriteOr::Write(WriteError::Exists)) if tries < GENERATE_TRIES => {}
                 Err(error) => return Err(self.refusal(&name, error)),
                 Ok(written) => return Ok(written),
@@ -242,9 +267,14 @@ impl Call<'_> {
     }
 
     /// Prepares, checks and stores an object that has its name.
-    async fn create_named(&self, mut object: Value, options: &Value) -> Result<Written, WriteOr> {
+    async fn create_named(
+        &self,
+        mut object: Value,
+        options: &Value,
+        subresource: &str,
+    ) -> Result<Written, WriteOr> {
         let resource = &self.resource;
-        let mut reservation = self.reserve(&mut object, None, "")?;
+        let mut reservation = self.reserve(&mut object, None, subresource)?;
         strategy::prepare_create(
             &mut object,
             resource,
@@ -257,6 +287,7 @@ impl Call<'_> {
         self.fill_defaults(&mut object);
         self.settle(&mut object);
         self.validate(&object)?;
+        self.drop_shown_empties(&mut object);
         self.warn(validation::warnings(resource, &object));
         if resource.is_custom() {
             self.warn(crd::finalizer_warnings(&object, None));
@@ -289,7 +320,10 @@ impl Call<'_> {
                 None => Ok(Written::Value(object)),
             };
         }
-        let object = self.to_stored(object).await?;
+        let mut object = self.to_stored(object).await?;
+        if resource.is("", "persistentvolumeclaims") {
+            claim::keep_new(&mut object);
+        }
         self.claim(reservation.as_mut(), &object)?;
         let stored = self
             .server
@@ -426,6 +460,8 @@ pub(super) async fn all_to_requested(
             event::from_core(object);
         } else if resource.is_old_autoscaler() {
             autoscaler::to_old(object);
+        } else if resource.is("", "persistentvolumeclaims") {
+            claim::read_kept(object);
         }
         if let Some(custom) = &resource.custom {
             custom.read_stored(object);

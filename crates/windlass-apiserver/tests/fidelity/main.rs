@@ -19,6 +19,7 @@ mod case;
 mod compare;
 mod coverage;
 mod dice;
+mod empty;
 mod explained;
 mod generate;
 #[path = "../recorded/hooks.rs"]
@@ -60,7 +61,9 @@ use servers::Servers;
 /// Operations of a sequence.
 const LENGTH: usize = 50;
 /// Sequences that share one definition: making one costs the real server more than using it.
-const SHARING: usize = 20;
+const SHARING: usize = 40;
+/// How many definitions are there at a time: each costs the real server as long as it is there.
+const KEPT: usize = 8;
 /// The part that is recorded.
 const FIXED: usize = 150;
 const FIXED_SEED: u64 = 1;
@@ -137,7 +140,7 @@ fn fixed_sequences_answer_as_recorded() {
                 let mut answers = play::play(&servers, &sequence.name, &sequence.steps)
                     .await
                     .expect("a sequence");
-                play::clear(&servers, &sequence.name)
+                play::clear(&servers, &sequence.name, &sequence.steps)
                     .await
                     .expect("clearing");
                 explained.strip(&mut answers);
@@ -228,7 +231,7 @@ fn sequences_answer_as_on_the_real_server() {
             }
             // Definitions of which nobody can be using any more cost the real server dearly.
             if let Some(old) = number
-                .checked_sub(10 * SHARING)
+                .checked_sub(KEPT * SHARING)
                 .filter(|old| old % SHARING == 0)
             {
                 let old = self::sequence(built_in, seed, old);
@@ -247,7 +250,7 @@ fn sequences_answer_as_on_the_real_server() {
                 .lock()
                 .expect("no panic")
                 .add(&sequence.steps, &real);
-            play::clear(&servers, &sequence.name)
+            play::clear(&servers, &sequence.name, &sequence.steps)
                 .await
                 .expect("clearing");
             let done = played.fetch_add(1, Ordering::Relaxed) + 1;
@@ -258,6 +261,11 @@ fn sequences_answer_as_on_the_real_server() {
                 return;
             };
             let class = class_of(difference);
+            let whole = format!(
+                "{}:\n    {}",
+                difference.step,
+                difference.lines.join("\n    ")
+            );
             {
                 let mut failures = failures.lock().expect("no panic");
                 let known = failures.len();
@@ -272,13 +280,24 @@ fn sequences_answer_as_on_the_real_server() {
                 failures.insert(class.clone(), (1, String::new()));
             }
             let text = judge.shrunk(&class).await;
-            eprintln!("--- {} differs: {class}\n{text}", sequence.name);
+            eprintln!(
+                "--- {} differs: {class}\n{whole}\nshrunk:\n{text}",
+                sequence.name
+            );
             if let Some((_, stored)) = failures.lock().expect("no panic").get_mut(&class) {
                 *stored = text;
             }
         }
     });
-    println!("{}", coverage.into_inner().expect("no panic"));
+    let mut coverage = coverage.into_inner().expect("no panic");
+    if let Some(path) = std::env::var_os("COVERAGE") {
+        coverage.accumulate(Path::new(&path));
+    }
+    println!("{coverage}");
+    println!(
+        "{}",
+        empty::explain(&folder().join("empty.yaml"), &coverage.empty())
+    );
     println!(
         "{} sequences of {LENGTH} operations from seed {seed} in {:.0?}",
         played.into_inner(),

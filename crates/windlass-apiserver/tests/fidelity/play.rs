@@ -42,6 +42,7 @@ pub(crate) async fn play(
     let mut normal = normalise(answers);
     for answer in &mut normal {
         unname(name, &mut answer.body);
+        unversion(&start, &mut answer.body);
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
         unage(&mut answer.body);
@@ -75,10 +76,22 @@ pub(crate) async fn define(
     Err(format!("{collection} is not served"))
 }
 
-/// Removes what would run out: node ports, and definitions no sequence needs any more.
-pub(crate) async fn clear(servers: &Servers, namespace: &str) -> Result<(), String> {
-    let path = format!("/api/v1/namespaces/{namespace}/services");
-    exchange(servers, "DELETE", &path, None).await.map(drop)
+/// Removes what would run out (node ports), and what every later write would be slower for
+/// (configurations of webhooks).
+pub(crate) async fn clear(servers: &Servers, name: &str, steps: &[Step]) -> Result<(), String> {
+    let services = format!("/api/v1/namespaces/{name}/services");
+    exchange(servers, "DELETE", &services, None).await?;
+    for plural in [
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+    ] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        if steps.iter().any(|step| step.path.starts_with(&path)) {
+            let own = format!("{path}?labelSelector=seq%3D{name}");
+            exchange(servers, "DELETE", &own, None).await?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn undefine(servers: &Servers, definition: &Value) -> Result<(), String> {
@@ -138,12 +151,36 @@ async fn exchange(
     ))
 }
 
+/// The version that a sequence starts with is no object's, but a precondition may name it.
+fn unversion(start: &str, body: &mut Value) {
+    if let Some(Value::String(message)) = body.get_mut("message") {
+        for (before, after) in [("(", ")"), (": ", ",")] {
+            let (said, plain) = (
+                format!("{before}{start}{after}"),
+                format!("{before}<start>{after}"),
+            );
+            *message = message.replace(&said, &plain);
+        }
+        // Nor is one that only a collection's deletion gave.
+        let unseen = regex::Regex::new(r"in record \([0-9]+\)").expect("a pattern");
+        *message = unseen
+            .replace_all(message, "in record (<unseen>)")
+            .into_owned();
+    }
+}
+
 /// What is wrong with a custom resource is told in the order of Go's maps, which is none.
 fn sort_causes(body: &mut Value) {
     let by_schema = |cause: &Value| {
         let message = cause["message"].as_str().unwrap_or_default();
         message.contains(" in body ") || message.contains("Unsupported value")
     };
+    let of_custom = body["details"]["group"]
+        .as_str()
+        .is_some_and(|group| group.ends_with(".example.com"));
+    if !of_custom {
+        return;
+    }
     let Some(causes) = body
         .pointer_mut("/details/causes")
         .and_then(Value::as_array_mut)
@@ -156,10 +193,14 @@ fn sort_causes(body: &mut Value) {
     }
 }
 
-/// The addresses that services were given, in the cells of tables.
+/// The addresses and ports that services were given, in the cells of tables.
 fn unaddress(value: &mut Value) {
     match value {
         Value::String(text) if text.starts_with("10.96.") => *text = "<ip>".into(),
+        Value::String(text) if text.contains(":3") && text.contains("/TCP") => {
+            let chosen = regex::Regex::new(":3[0-9]{4}/").expect("a pattern");
+            *text = chosen.replace_all(text, ":<nodePort>/").into_owned();
+        }
         Value::Array(list) => list.iter_mut().for_each(unaddress),
         Value::Object(map) => map
             .iter_mut()

@@ -14,6 +14,7 @@ mod case;
 mod compare;
 mod gaps;
 mod hooks;
+mod kinds;
 mod labels;
 mod normalise;
 mod rules;
@@ -76,6 +77,7 @@ cases!(
     event_expiry,
     eviction,
     finalizer_rules,
+    found_by_sequences,
     generation_and_status,
     generation_rules,
     json_patch,
@@ -104,6 +106,7 @@ cases!(
     kinds_pod_validation,
     kinds_priority_class,
     kinds_replicaset,
+    kinds_rest,
     kinds_role,
     kinds_runtime_class,
     kinds_service,

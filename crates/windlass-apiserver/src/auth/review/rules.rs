@@ -12,7 +12,7 @@ pub(super) fn answer(call: &Call<'_>, review: &Value) -> Result<Value> {
         return Err(ApiError::bad_request("no namespace on request"));
     }
     let (mut resources, mut paths) = (Vec::new(), Vec::new());
-    for rule in call.server.rbac().rules_for(call.who, namespace) {
+    for rule in call.server.rbac().granted_rules(call.who, namespace) {
         if !rule.resources.is_empty() {
             let rule = Rule {
                 paths: Vec::new(),
