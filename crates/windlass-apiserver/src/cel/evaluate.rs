@@ -14,11 +14,13 @@ use kube_cel::cel::objects::Map;
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
 use super::cost::{LIST_COST, MAP_COST, share};
+use super::authorizer;
 use super::functions;
 use super::operands::{
     Optional, as_key, as_optional, before_call, has, index, is_operator, length, literal_value,
     select_field, type_name, type_value, weight,
 };
+use super::run::Lazy;
 use super::types::Type;
 use super::values::optional;
 
@@ -111,13 +113,20 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// The value of an expression with these variables, and what that cost.
-pub(super) fn run(tree: &IdedExpr, variables: &[(&str, Value)], limit: u64) -> (Result, u64) {
+/// `lazy` are variables of `variables`, if there are any.
+pub(super) fn run(
+    tree: &IdedExpr,
+    variables: &[(&str, Value)],
+    lazy: Option<&Lazy<'_>>,
+    limit: u64,
+) -> (Result, u64) {
     let scope = variables
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()))
         .collect();
     let mut walk = Walk {
         scope,
+        lazy,
         cost: 0,
         limit,
     };
@@ -136,14 +145,16 @@ fn is_accumulator(tree: &IdedExpr) -> bool {
     matches!(&tree.expr, Expr::Ident(name) if name == "@result")
 }
 
-struct Walk {
+struct Walk<'a> {
     /// The variables, the innermost last.
     scope: Vec<(String, Value)>,
+    /// What `variables` has.
+    lazy: Option<&'a Lazy<'a>>,
     cost: u64,
     limit: u64,
 }
 
-impl Walk {
+impl<'a> Walk<'a> {
     fn charge(&mut self, cost: u64) -> Result<()> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit {
@@ -165,6 +176,19 @@ impl Walk {
                 }
             }
             Expr::Select(select) => {
+                if let Some(lazy) = self.variables(&select.operand) {
+                    self.charge(1)?;
+                    return if select.test {
+                        Ok(Value::Bool(lazy.has(&select.field)))
+                    } else {
+                        self.charge(1)?;
+                        lazy.value(&select.field)
+                    };
+                }
+                if let Some(value) = self.qualified(&select.operand, &select.field) {
+                    self.charge(1)?;
+                    return Ok(value);
+                }
                 let operand = self.value(&select.operand)?;
                 if select.test {
                     return Ok(Value::Bool(has(&operand, &select.field)));
@@ -288,6 +312,15 @@ impl Walk {
                     Ok(value) => Ok(Value::Bool(value != Value::Bool(false))),
                 };
             }
+            ("_?._", [operand, field]) => {
+                if let Some(lazy) = self.variables(operand)
+                    && let Value::String(field) = self.value(field)?
+                {
+                    self.charge(2)?;
+                    let found = lazy.has(&field).then(|| lazy.value(&field));
+                    return Ok(optional(found.transpose()?));
+                }
+            }
             // A loop that makes a list grows the one it has, rather than copy it every time.
             ("_+_", [grown, more]) if is_accumulator(grown) => {
                 let more = self.value(more)?;
@@ -324,6 +357,25 @@ impl Walk {
             return self.operator(name, left, right);
         }
         self.function(name, target, arguments)
+    }
+
+    /// The variables that are evaluated when they are looked at, if this is their name.
+    fn variables(&self, tree: &IdedExpr) -> Option<&'a Lazy<'a>> {
+        let lazy = self.lazy?;
+        let named = matches!(&tree.expr, Expr::Ident(name) if name == "variables");
+        let hidden = || self.scope.iter().any(|(known, _)| known == "variables");
+        (named && !hidden()).then_some(lazy)
+    }
+
+    /// The one variable with a dot in its name.
+    fn qualified(&self, tree: &IdedExpr, field: &str) -> Option<Value> {
+        let (prefix, last) = authorizer::REQUEST_RESOURCE.split_once('.')?;
+        if field != last || !matches!(&tree.expr, Expr::Ident(name) if name == prefix) {
+            return None;
+        }
+        let mut known = self.scope.iter().rev();
+        let found = known.find(|(known, _)| known == authorizer::REQUEST_RESOURCE)?;
+        Some(found.1.clone())
     }
 
     fn values(&mut self, trees: &[IdedExpr]) -> Result<Vec<Value>> {
@@ -419,6 +471,9 @@ impl Walk {
     fn function(&mut self, name: &str, target: Option<Value>, arguments: Vec<Value>) -> Result {
         let all: Vec<&Value> = target.iter().chain(&arguments).collect();
         self.charge(before_call(name, &all))?;
+        if let Some(result) = authorizer::call(name, target.as_ref(), &arguments) {
+            return result;
+        }
         match (name, target.as_ref(), arguments.as_slice()) {
             ("type", None, [value]) => return Ok(type_value(type_name(value))),
             ("dyn", None, [value]) => return Ok(value.clone()),

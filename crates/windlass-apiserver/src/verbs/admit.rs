@@ -1,4 +1,5 @@
-//! The webhooks a write passes: mutating ones before it is prepared, validating ones before it is stored.
+//! Who has a say in a write: mutating webhooks before it is prepared, policies and validating
+//! webhooks before it is stored.
 
 use serde_json::{Value, json};
 
@@ -6,6 +7,7 @@ use super::Call;
 use crate::admission;
 use crate::decode;
 use crate::object::{meta, set_meta};
+use crate::policy;
 use crate::status::{ApiError, Result, Subject, field};
 use crate::webhook::{self, Attributes, Operation};
 
@@ -121,13 +123,15 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks webhooks whether the object may be stored as it is.
-    pub(super) async fn validate_by_webhooks(
+    /// Asks policies and webhooks whether the object may be stored as it is.
+    pub(super) async fn judge(
         &self,
         admitted: &Admitted<'_>,
         object: Option<&Value>,
     ) -> Result<()> {
-        webhook::validate(&self.attributes(admitted), object).await
+        let attributes = self.attributes(admitted);
+        policy::validate(&attributes, object).await?;
+        webhook::validate(&attributes, object).await
     }
 
     /// The options of an update as webhooks see them: a patch is one too.

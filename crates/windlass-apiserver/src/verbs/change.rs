@@ -120,7 +120,7 @@ impl Call<'_> {
             admission::validate_change(self.server, resource, &new, old)?;
         }
         if seen {
-            self.validate_by_webhooks(&admitted, Some(&new)).await?;
+            self.judge(&admitted, Some(&new)).await?;
         }
         if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found).await? {
             return Ok(Written::Stored(found.clone()));

@@ -264,7 +264,7 @@ impl Call<'_> {
         }
         admission::validate(self.server, resource, self.namespace(), &object)?;
         let admitted = Admitted::create(self, meta(&object, "name"), options);
-        self.validate_by_webhooks(&admitted, Some(&object)).await?;
+        self.judge(&admitted, Some(&object)).await?;
         if self.dry_run
             && self
                 .server

@@ -24,6 +24,7 @@
 mod address;
 mod attributes;
 mod call;
+mod concern;
 mod conditions;
 mod configuration;
 mod conversion;
@@ -37,8 +38,11 @@ mod transport;
 mod validating;
 
 pub(crate) use attributes::{Attributes, Operation};
-pub(crate) use conversion::{Conversion, convert};
+pub(crate) use conditions::{Conditions, Seen, seen};
+pub(crate) use configuration::Hooks;
+pub(crate) use conversion::{Conversion, both as versioned, convert};
 pub use local::{LocalRegistration, LocalService, LocalWebhooks};
+pub(crate) use matching::{Criteria, is_exempt};
 pub(crate) use mutating::mutate;
 pub(crate) use review::internal as internal_error;
 pub use tls::TlsTransport;
