@@ -4,6 +4,7 @@ mod account;
 mod class;
 mod limits;
 mod priority;
+pub(crate) mod quota;
 mod runtime;
 
 use serde_json::{Value, json};

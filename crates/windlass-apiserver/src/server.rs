@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
+use crate::admission::quota::QuotaLock;
 use crate::auth::rbac::Rbac;
 use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
@@ -154,6 +155,7 @@ struct Inner {
     room: Room,
     webhooks: WebhookHooks,
     policies: Policies,
+    quota_lock: QuotaLock,
     config: Config,
 }
 
@@ -194,6 +196,7 @@ impl ApiServer {
             ),
             webhooks: WebhookHooks::default(),
             policies: Policies::default(),
+            quota_lock: QuotaLock::default(),
             config,
         }))
     }
@@ -296,6 +299,11 @@ impl ApiServer {
     /// The admission policies that are in force.
     pub(crate) fn policies(&self) -> &Policies {
         &self.0.policies
+    }
+
+    /// What keeps two writes from being counted at once.
+    pub(crate) fn quota_lock(&self) -> &QuotaLock {
+        &self.0.quota_lock
     }
 
     pub(crate) async fn before(

@@ -112,6 +112,14 @@ pub(crate) fn variables(
     ]
 }
 
+/// Whether it is a value of this library: they cannot be compared.
+pub(super) fn is_one(value: &Value) -> bool {
+    match value {
+        Value::Opaque(opaque) => opaque.downcast_ref::<Authorization>().is_some(),
+        _ => false,
+    }
+}
+
 /// Calls a function on a value of this library; `None` when it is none.
 pub(super) fn call(name: &str, target: Option<&Value>, arguments: &[Value]) -> Option<Result> {
     let Some(Value::Opaque(opaque)) = target else {
@@ -194,7 +202,8 @@ impl Authorization {
             return Err(Failure::said("Invalid service account namespace"));
         }
         let asked = Asked {
-            who: Arc::new(Identity::service_account(namespace, name)),
+            // It has not said who it is, so it is not among those who have.
+            who: Arc::new(Identity::unauthenticated_account(namespace, name)),
             judge: self.asked.judge.clone(),
         };
         let part = Part::Authorizer;

@@ -8,14 +8,14 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 use kube_cel::cel::objects::Map;
-use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
+use kube_cel::cel::{IdedExpr, Value};
 
 use super::cost::{LIST_COST, MAP_COST, share};
 use super::authorizer;
 use super::functions;
+use super::interpreter::{call, said};
 use super::operands::{
     Optional, as_key, as_optional, before_call, has, index, is_operator, length, literal_value,
     select_field, type_name, type_value, weight,
@@ -40,77 +40,6 @@ impl Failure {
 }
 
 pub(super) type Result<T = Value> = std::result::Result<T, Failure>;
-
-thread_local! {
-    /// The functions, which take long to gather.
-    static FUNCTIONS: Context<'static> = Context::default().with_all();
-}
-
-/// Calls a function of the interpreter.
-pub(super) fn call(name: &str, target: Option<Value>, arguments: Vec<Value>) -> Result {
-    let identifier = |name: String| IdedExpr {
-        id: 0,
-        expr: Expr::Ident(name),
-    };
-    FUNCTIONS.with(|functions| {
-        let mut context = functions.new_inner_scope();
-        let (namespace, plain) = match name.rsplit_once('.') {
-            Some((namespace, plain)) => (Some(namespace), plain),
-            None => (None, name),
-        };
-        let mut args = Vec::with_capacity(arguments.len());
-        for (at, argument) in arguments.into_iter().enumerate() {
-            let variable = format!("@{at}");
-            context.add_variable_from_value(variable.clone(), argument);
-            args.push(identifier(variable));
-        }
-        let target = match (namespace, target) {
-            (Some(namespace), _) => Some(identifier(namespace.to_owned())),
-            (None, Some(target)) => {
-                context.add_variable_from_value("@target", target);
-                Some(identifier("@target".into()))
-            }
-            (None, None) => None,
-        };
-        let tree = IdedExpr {
-            id: 0,
-            expr: Expr::Call(CallExpr {
-                func_name: plain.to_owned(),
-                target: target.map(Box::new),
-                args,
-            }),
-        };
-        Value::resolve(&tree, &context).map_err(|error| said(&error))
-    })
-}
-
-/// The words of Kubernetes for what went wrong in the interpreter.
-fn said(error: &ExecutionError) -> Failure {
-    Failure::Said(match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::DivisionByZero(_) => "division by zero".into(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
-        ExecutionError::Overflow(..) => "integer overflow".into(),
-        ExecutionError::IndexOutOfBounds(at) => format!("index out of bounds: {}", shown(at)),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        ExecutionError::NoSuchOverload
-        | ExecutionError::UnexpectedType { .. }
-        | ExecutionError::UnsupportedTargetType { .. }
-        | ExecutionError::UnsupportedBinaryOperator(..)
-        | ExecutionError::UnsupportedUnaryOperator(..)
-        | ExecutionError::ValuesNotComparable(..) => "no such overload".into(),
-        other => other.to_string(),
-    })
-}
-
-pub(super) fn shown(value: &Value) -> String {
-    match value {
-        Value::Int(number) => number.to_string(),
-        Value::UInt(number) => number.to_string(),
-        Value::String(text) => text.to_string(),
-        other => format!("{other:?}"),
-    }
-}
 
 /// The value of an expression with these variables, and what that cost.
 /// `lazy` are variables of `variables`, if there are any.
@@ -426,6 +355,9 @@ impl<'a> Walk<'a> {
             None => Err(Failure::said("no such overload")),
         };
         let (less, equal, greater) = (Ordering::Less, Ordering::Equal, Ordering::Greater);
+        if authorizer::is_one(&left) {
+            return Err(Failure::said("no such overload"));
+        }
         match name {
             "_==_" => Ok(Value::Bool(left == right)),
             "_!=_" => Ok(Value::Bool(left != right)),
@@ -511,6 +443,14 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
-        call(name, target, arguments)
+        let converted = matches!(arguments.as_slice(), [Value::String(_)])
+            && target.is_none()
+            && matches!(name, "int" | "uint" | "double");
+        match call(name, target, arguments) {
+            Err(Failure::Said(_)) if converted => Err(Failure::said(format!(
+                "type conversion error from 'string' to '{name}'"
+            ))),
+            result => result,
+        }
     }
 }

@@ -21,6 +21,7 @@ mod check;
 mod cost;
 mod evaluate;
 mod functions;
+mod interpreter;
 mod operands;
 mod position;
 mod run;

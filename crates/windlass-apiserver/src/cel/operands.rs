@@ -8,7 +8,8 @@ use kube_cel::cel::objects::{Key, OptionalValue};
 
 use super::authorizer::CHECK_COST;
 use super::cost::share;
-use super::evaluate::{Failure, Result, shown};
+use super::evaluate::{Failure, Result};
+use super::interpreter::shown;
 use super::values::optional;
 
 /// Types as values are texts that no object can hold.

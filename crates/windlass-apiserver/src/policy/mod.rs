@@ -23,7 +23,7 @@ mod definition;
 mod evaluation;
 mod params;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -38,6 +38,10 @@ use crate::store::{Key, TableName};
 use crate::webhook::{self, Attributes};
 
 const GROUP: &str = "admissionregistration.k8s.io";
+static POLICIES: LazyLock<TableName> =
+    LazyLock::new(|| TableName::new(GROUP, "validatingadmissionpolicies"));
+static BINDINGS: LazyLock<TableName> =
+    LazyLock::new(|| TableName::new(GROUP, "validatingadmissionpolicybindings"));
 
 /// The policies and bindings of a server, compiled.
 #[derive(Default)]
@@ -55,13 +59,11 @@ struct Denial {
 /// Asks every policy in force whether the object may be stored as it is.
 pub(crate) async fn validate(attributes: &Attributes<'_>, object: Option<&Value>) -> Result<()> {
     let (store, known) = (attributes.server.store(), attributes.server.policies());
-    let table = TableName::new(GROUP, "validatingadmissionpolicybindings");
-    let bindings = known.bindings.all(store, &table, Binding::read);
-    if bindings.is_empty() || webhook::is_exempt(attributes.resource) {
+    let bindings = known.bindings.all(store, &BINDINGS, Binding::read);
+    if bindings.is_empty() || webhook::is_policy(attributes.resource) {
         return Ok(());
     }
-    let table = TableName::new(GROUP, "validatingadmissionpolicies");
-    let policies = known.policies.all(store, &table, Policy::read);
+    let policies = known.policies.all(store, &POLICIES, Policy::read);
     let mut denials = Vec::new();
     for policy in &policies {
         if bindings.iter().any(|binding| binding.policy == policy.name) {

@@ -123,7 +123,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks policies and webhooks whether the object may be stored as it is.
+    /// Asks policies, webhooks and quotas whether the object may be stored as it is.
     pub(super) async fn judge(
         &self,
         admitted: &Admitted<'_>,
@@ -131,7 +131,8 @@ impl Call<'_> {
     ) -> Result<()> {
         let attributes = self.attributes(admitted);
         policy::validate(&attributes, object).await?;
-        webhook::validate(&attributes, object).await
+        webhook::validate(&attributes, object).await?;
+        admission::quota::admit(&attributes, object)
     }
 
     /// The options of an update as webhooks see them: a patch is one too.

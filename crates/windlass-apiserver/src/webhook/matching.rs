@@ -12,18 +12,29 @@ use crate::selector::Selector;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, TableName};
 
-/// Kinds that pass no webhook and no policy: those that say which ones there are.
-const EXEMPT: &[&str] = &[
+const GROUP: &str = "admissionregistration.k8s.io";
+/// Kinds that pass no policy and no webhook: those that say which policies there are.
+const POLICIES: &[&str] = &[
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
-    "mutatingwebhookconfigurations",
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
+];
+/// Kinds that pass no webhook besides: those that say which webhooks there are.
+const WEBHOOKS: &[&str] = &[
+    "mutatingwebhookconfigurations",
     "validatingwebhookconfigurations",
 ];
 
-pub(crate) fn is_exempt(resource: &Resource) -> bool {
-    resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&resource.plural.as_str())
+/// Whether no policy is asked about it.
+pub(crate) fn is_policy(resource: &Resource) -> bool {
+    resource.group == GROUP && POLICIES.contains(&resource.plural.as_str())
+}
+
+/// Whether no webhook is asked about it.
+pub(super) fn is_exempt(resource: &Resource) -> bool {
+    is_policy(resource)
+        || (resource.group == GROUP && WEBHOOKS.contains(&resource.plural.as_str()))
 }
 
 /// What a rule asks for.

@@ -42,7 +42,7 @@ pub(crate) use conditions::{Conditions, Seen, seen};
 pub(crate) use configuration::Hooks;
 pub(crate) use conversion::{Conversion, both as versioned, convert};
 pub use local::{LocalRegistration, LocalService, LocalWebhooks};
-pub(crate) use matching::{Criteria, is_exempt};
+pub(crate) use matching::{Criteria, is_policy};
 pub(crate) use mutating::mutate;
 pub(crate) use review::internal as internal_error;
 pub use tls::TlsTransport;
