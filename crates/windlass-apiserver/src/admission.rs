@@ -6,6 +6,7 @@ mod limits;
 mod priority;
 pub(crate) mod quota;
 mod runtime;
+pub(crate) mod security;
 
 use serde_json::{Value, json};
 

@@ -130,6 +130,7 @@ impl Call<'_> {
         object: Option<&Value>,
     ) -> Result<()> {
         let attributes = self.attributes(admitted);
+        admission::security::validate(&attributes, object)?;
         policy::validate(&attributes, object).await?;
         webhook::validate(&attributes, object).await?;
         admission::quota::admit(&attributes, object)
