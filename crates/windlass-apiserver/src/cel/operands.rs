@@ -183,6 +183,7 @@ pub(super) fn select_field(value: &Value, field: &str) -> Result {
             let found = map.map.get(&key).cloned();
             found.ok_or_else(|| Failure::said(format!("no such key: {field}")))
         }
+        Value::Null => Err(Failure::said(format!("no such key: {field}"))),
         _ => Err(Failure::said("no such overload")),
     }
 }

@@ -27,6 +27,7 @@ mod call;
 mod concern;
 mod conditions;
 mod configuration;
+mod connections;
 mod conversion;
 mod local;
 mod matching;

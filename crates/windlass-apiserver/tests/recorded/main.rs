@@ -36,6 +36,7 @@ macro_rules! cases {
 
 cases!(
     admission_limit_ranger,
+    admission_namespace_lifecycle,
     admission_priority,
     admission_runtime_class,
     admission_service_account,
@@ -164,7 +165,9 @@ cases!(
     webhook_namespace,
     webhook_order,
     webhook_pod,
+    webhook_reinvocation,
     webhook_service,
+    webhook_side_effects,
     webhook_validate,
     webhook_warnings,
 );
