@@ -111,7 +111,7 @@ pub(crate) fn validate_change(
 }
 
 /// Creating needs a namespace that exists and is not going away.
-fn namespace_lifecycle(
+pub(crate) fn namespace_lifecycle(
     store: &Store,
     resource: &Resource,
     namespace: &str,

@@ -33,6 +33,7 @@ use definition::Policy;
 use evaluation::Refusal;
 
 use crate::derived::Derived;
+use crate::object::meta;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, TableName};
 use crate::webhook::{self, Attributes};
@@ -184,9 +185,11 @@ fn told(policy: &Policy, binding: Option<&Binding>, why: &str) -> String {
 
 fn denied(attributes: &Attributes<'_>, object: Option<&Value>, denial: Denial) -> ApiError {
     let name = match attributes.name {
-        "" => object.map_or("", |object| crate::object::meta(object, "name")),
+        "" => object.map_or("", |object| meta(object, "name")),
         name => name,
     };
+    // A collection has none.
+    let name = if name.is_empty() { "Unknown" } else { name };
     let subject = attributes.resource.subject();
     let mut error = ApiError::forbidden(subject, name, &denial.message);
     (error.code, error.reason) = match denial.reason.as_deref() {

@@ -81,6 +81,11 @@ impl Call<'_> {
         object: Option<&mut Value>,
     ) -> Result<()> {
         let attributes = self.attributes(admitted);
+        // What is made below an object, or beside one, is new content as well.
+        let below = !admitted.subresource.is_empty() || self.resource.is("", "bindings");
+        if admitted.operation == Operation::Create && below {
+            self.check_namespace(admitted.name)?;
+        }
         let built_in = |object: &mut Value| match admitted.operation {
             Operation::Create if admitted.subresource.is_empty() => {
                 admission::admit(self.server, &self.resource, self.namespace(), object)
@@ -100,6 +105,12 @@ impl Call<'_> {
             self.settle_patched(object)
         };
         webhook::mutate(&attributes, object, &built_in, &settle).await
+    }
+
+    /// Nothing is made in a namespace that is missing or going.
+    pub(crate) fn check_namespace(&self, name: &str) -> Result<()> {
+        let store = self.server.store();
+        admission::namespace_lifecycle(store, &self.resource, self.namespace(), name)
     }
 
     /// Brings what a webhook made of an object back into stored form.

@@ -29,6 +29,7 @@ const REQUEST: Subject<'_> = Subject {
 pub(crate) fn create(call: &Call<'_>) -> Result<Answer> {
     let server = call.server;
     let mut request = call.decode_as("TokenRequest")?.value;
+    call.check_namespace(call.name())?;
     let namespace = call.namespace();
     for (part, wanted) in [("name", call.name()), ("namespace", namespace)] {
         let given = meta(&request, part);
