@@ -14,13 +14,16 @@ use crate::store::{Key, Store, Stored, TableName};
 /// What was made of the objects of one table.
 #[derive(Debug)]
 pub(crate) struct Derived<T> {
-    made: Mutex<BTreeMap<Key, (Arc<Stored>, Arc<T>)>>,
+    known: Mutex<BTreeMap<Key, Made<T>>>,
 }
+
+/// What was made, and of what.
+type Made<T> = (Arc<Stored>, Arc<T>);
 
 impl<T> Default for Derived<T> {
     fn default() -> Self {
         Self {
-            made: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 }
@@ -36,20 +39,20 @@ impl<T> Derived<T> {
         let Ok(listing) = store.list(table, None, None, None) else {
             return Vec::new();
         };
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if listing.objects.is_empty() {
-            made.clear();
+            known.clear();
             return Vec::new();
         }
-        made.retain(|key, _| listing.objects.iter().any(|object| object.key == *key));
+        known.retain(|key, _| listing.objects.iter().any(|object| object.key == *key));
         let current = listing.objects.into_iter().map(|object| {
             // A revision may be given out again when the disk failed; an object is itself.
-            let known = made.get(&object.key);
-            if let Some((_, known)) = known.filter(|(from, _)| Arc::ptr_eq(from, &object)) {
-                return Arc::clone(known);
+            let found = known.get(&object.key);
+            if let Some((_, found)) = found.filter(|(from, _)| Arc::ptr_eq(from, &object)) {
+                return Arc::clone(found);
             }
             let fresh = Arc::new(make(&object.value()));
-            made.insert(object.key.clone(), (object, Arc::clone(&fresh)));
+            known.insert(object.key.clone(), (object, Arc::clone(&fresh)));
             fresh
         });
         current.collect()
@@ -82,15 +85,26 @@ mod tests {
         };
         assert!(all().is_empty());
         let key = |name: &str| Key::new("", name);
-        let one = store.create(&table, key("a"), json!({"n": 1}), &[]).unwrap();
-        store.create(&table, key("b"), json!({"n": 2}), &[]).unwrap();
-        assert_eq!((all(), all()), (vec![json!(1), json!(2)], vec![json!(1), json!(2)]));
+        let one = store
+            .create(&table, key("a"), json!({"n": 1}), &[])
+            .unwrap();
+        store
+            .create(&table, key("b"), json!({"n": 2}), &[])
+            .unwrap();
+        assert_eq!(
+            (all(), all()),
+            (vec![json!(1), json!(2)], vec![json!(1), json!(2)])
+        );
         assert_eq!(read.get(), 2);
         let from = one.revision;
-        let one = store.update(&table, key("a"), from, json!({"n": 3}), &[]).unwrap();
+        let one = store
+            .update(&table, key("a"), from, json!({"n": 3}), &[])
+            .unwrap();
         assert_eq!(all(), [json!(3), json!(2)]);
         assert_eq!(read.get(), 3);
-        store.delete(&table, key("a"), one.revision, json!({}), &[]).unwrap();
+        store
+            .delete(&table, key("a"), one.revision, json!({}), &[])
+            .unwrap();
         assert_eq!(all(), [json!(2)]);
         assert_eq!(read.get(), 3);
     }

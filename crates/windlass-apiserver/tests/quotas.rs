@@ -17,7 +17,10 @@ async fn with_quota(hard: u32) -> (Client, Api<ResourceQuota>) {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = object(json!({"metadata": {"name": "limited"}}));
     let options = PostParams::default();
-    namespaces.create(&options, &namespace).await.expect("a namespace");
+    namespaces
+        .create(&options, &namespace)
+        .await
+        .expect("a namespace");
     let quotas: Api<ResourceQuota> = Api::namespaced(client.clone(), "limited");
     let hard = json!({"configmaps": hard.to_string()});
     let quota = object(json!({"metadata": {"name": "few"}, "spec": {"hard": hard}}));
@@ -31,7 +34,10 @@ async fn with_quota(hard: u32) -> (Client, Api<ResourceQuota>) {
 }
 
 fn used(quota: &ResourceQuota) -> String {
-    let used = quota.status.as_ref().and_then(|status| status.used.as_ref());
+    let used = quota
+        .status
+        .as_ref()
+        .and_then(|status| status.used.as_ref());
     used.map_or_else(String::new, |used| used["configmaps"].0.clone())
 }
 

@@ -109,7 +109,12 @@ async fn calls_one_after_the_other_share_a_connection() {
     assert_eq!(hook.connections(), 1);
     // Who trusts somebody else does not get a connection that was made before.
     let mut other = call.clone();
-    other.ca_bundle = Authority::create().expect("a CA").pem().certificate.clone().into_bytes();
+    other.ca_bundle = Authority::create()
+        .expect("a CA")
+        .pem()
+        .certificate
+        .clone()
+        .into_bytes();
     assert!(transport.post(&other).await.is_err());
     // Calls at the same time have one each, and both are kept.
     let both = tokio::join!(transport.post(&call), transport.post(&call));

@@ -130,6 +130,7 @@ pub(super) fn call(name: &str, target: Option<&Value>, arguments: &[Value]) -> O
 }
 
 impl Authorization {
+    #[allow(clippy::unnecessary_wraps, reason = "the answer of a call")]
     fn with(&self, part: Part) -> Result {
         Ok(Value::Opaque(Arc::new(Self {
             asked: self.asked.clone(),

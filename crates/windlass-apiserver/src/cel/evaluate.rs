@@ -12,8 +12,8 @@ use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, L
 use kube_cel::cel::objects::Map;
 use kube_cel::cel::{IdedExpr, Value};
 
-use super::cost::{LIST_COST, MAP_COST, share};
 use super::authorizer;
+use super::cost::{LIST_COST, MAP_COST, share};
 use super::functions;
 use super::interpreter::{call, said};
 use super::operands::{

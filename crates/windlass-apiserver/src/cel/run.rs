@@ -128,8 +128,7 @@ impl Lazy<'_> {
             Err(why) => return Err(failed("compile", why)),
         };
         // A variable sees only those before it, so this comes to an end.
-        let (result, cost) =
-            evaluate::run(&expression.tree, self.seen, Some(self), PER_CALL_LIMIT);
+        let (result, cost) = evaluate::run(&expression.tree, self.seen, Some(self), PER_CALL_LIMIT);
         self.cost.set(self.cost.get().saturating_add(cost));
         result.map_err(|failure| failed("evaluate", &said(failure)))
     }

@@ -28,8 +28,8 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use binding::{Action, Binding};
-pub(crate) use definition::{Variables, expression_environments};
 use definition::Policy;
+pub(crate) use definition::{Variables, expression_environments};
 use evaluation::Refusal;
 
 use crate::derived::Derived;
@@ -73,7 +73,7 @@ pub(crate) async fn validate(attributes: &Attributes<'_>, object: Option<&Value>
     }
     match denials.into_iter().next() {
         None => Ok(()),
-        Some(first) => Err(denied(attributes, object, first)),
+        Some(first) => Err(denied(attributes, object, &first)),
     }
 }
 
@@ -86,7 +86,11 @@ async fn ask(
 ) -> Result<()> {
     let mut misconfigured = |binding: Option<&Binding>, why: &str| {
         if !policy.ignore_failure {
-            let what = if binding.is_some() { "binding" } else { "policy" };
+            let what = if binding.is_some() {
+                "binding"
+            } else {
+                "policy"
+            };
             let why = format!("failed to configure {what}: {why}");
             denials.push(Denial {
                 message: told(policy, binding, &why),
@@ -183,7 +187,7 @@ fn told(policy: &Policy, binding: Option<&Binding>, why: &str) -> String {
     }
 }
 
-fn denied(attributes: &Attributes<'_>, object: Option<&Value>, denial: Denial) -> ApiError {
+fn denied(attributes: &Attributes<'_>, object: Option<&Value>, denial: &Denial) -> ApiError {
     let name = match attributes.name {
         "" => object.map_or("", |object| meta(object, "name")),
         name => name,

@@ -107,6 +107,26 @@ impl Call<'_> {
         webhook::mutate(&attributes, object, &built_in, &settle).await
     }
 
+    /// Lets webhooks change what is posted to a subresource.
+    pub(crate) async fn mutate_posted(&self, subresource: &str, body: &mut Value) -> Result<()> {
+        let options = self.create_options();
+        let admitted = Admitted {
+            subresource,
+            ..Admitted::create(self, self.name(), &options)
+        };
+        self.mutate(&admitted, Some(body)).await
+    }
+
+    /// Asks whether what is posted to a subresource may be done.
+    pub(crate) async fn judge_posted(&self, subresource: &str, body: &Value) -> Result<()> {
+        let options = self.create_options();
+        let admitted = Admitted {
+            subresource,
+            ..Admitted::create(self, self.name(), &options)
+        };
+        self.judge(&admitted, Some(body)).await
+    }
+
     /// Nothing is made in a namespace that is missing or going.
     pub(crate) fn check_namespace(&self, name: &str) -> Result<()> {
         let store = self.server.store();

@@ -251,6 +251,9 @@ impl Call<'_> {
             self.server.clock(),
             self.server.random(),
         );
+        if resource.is("", "pods") {
+            self.warn(strategy::adopt_app_armor(&mut object));
+        }
         if resource.is("certificates.k8s.io", "certificatesigningrequests") {
             strategy::set_requester(&mut object, self.who);
         }

@@ -33,8 +33,7 @@ pub(crate) fn is_policy(resource: &Resource) -> bool {
 
 /// Whether no webhook is asked about it.
 pub(super) fn is_exempt(resource: &Resource) -> bool {
-    is_policy(resource)
-        || (resource.group == GROUP && WEBHOOKS.contains(&resource.plural.as_str()))
+    is_policy(resource) || (resource.group == GROUP && WEBHOOKS.contains(&resource.plural.as_str()))
 }
 
 /// What a rule asks for.

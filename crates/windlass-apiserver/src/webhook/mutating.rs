@@ -79,8 +79,7 @@ impl Round {
     ) -> Result<bool> {
         let mut any = false;
         for hook in hooks {
-            let Some(resource) = concerned(hook, attributes, object.as_deref()).await?
-            else {
+            let Some(resource) = concerned(hook, attributes, object.as_deref()).await? else {
                 continue;
             };
             if again && !self.required.contains(&hook.id) {

@@ -168,6 +168,7 @@ cases!(
     webhook_reinvocation,
     webhook_service,
     webhook_side_effects,
+    webhook_token,
     webhook_validate,
     webhook_warnings,
 );

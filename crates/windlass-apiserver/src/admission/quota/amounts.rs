@@ -68,8 +68,15 @@ impl Amounts {
     /// By how much it is more than the other; what is less is nothing.
     pub(super) fn beyond(&self, other: &Self) -> Self {
         let more = self.0.iter().map(|(name, amount)| {
-            let less = other.0.get(name).map_or(*amount, |other| amount.minus(*other));
-            let less = if less.is_negative() { Quantity::ZERO } else { less };
+            let less = other
+                .0
+                .get(name)
+                .map_or(*amount, |other| amount.minus(*other));
+            let less = if less.is_negative() {
+                Quantity::ZERO
+            } else {
+                less
+            };
             (name.clone(), less)
         });
         Self(more.collect())
@@ -151,6 +158,11 @@ mod tests {
     fn amounts_are_shown_by_name() {
         let amounts = Amounts::read(&json!({"pods": "3", "cpu": "1500m", "bad": 1}));
         assert_eq!(amounts.to_string(), "cpu=1500m,pods=3");
-        assert_eq!(amounts.only(&Amounts::read(&json!({"pods": "0"}))).to_string(), "pods=3");
+        assert_eq!(
+            amounts
+                .only(&Amounts::read(&json!({"pods": "0"})))
+                .to_string(),
+            "pods=3"
+        );
     }
 }

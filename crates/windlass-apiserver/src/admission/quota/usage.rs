@@ -170,7 +170,7 @@ impl<'a> Measure<'a> {
                     None => ("requests", name.as_str()),
                 };
                 let lists = ["containers", "initContainers"];
-                let containers = lists.iter().flat_map(|list| spec[*list].as_array());
+                let containers = lists.iter().filter_map(|list| spec[*list].as_array());
                 let silent: BTreeSet<&str> = containers
                     .flatten()
                     .filter(|container| container["resources"][part].get(resource).is_none())
@@ -243,13 +243,16 @@ impl<'a> Measure<'a> {
 /// Every resource that a pod speaks of.
 fn resource_names(spec: &Value) -> BTreeSet<&str> {
     let lists = ["containers", "initContainers"];
-    let containers = lists.iter().flat_map(|list| spec[*list].as_array());
-    let resources = containers.flatten().map(|container| &container["resources"]);
+    let containers = lists.iter().filter_map(|list| spec[*list].as_array());
+    let resources = containers
+        .flatten()
+        .map(|container| &container["resources"]);
     let maps = resources
         .chain([&spec["resources"]])
         .flat_map(|resources| [&resources["requests"], &resources["limits"]]);
     let maps = maps.chain([&spec["overhead"]]).filter_map(Value::as_object);
-    maps.flat_map(|map| map.keys().map(String::as_str)).collect()
+    maps.flat_map(|map| map.keys().map(String::as_str))
+        .collect()
 }
 
 /// Whether a resource is one that a node brings besides those every node has.

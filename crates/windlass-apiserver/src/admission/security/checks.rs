@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use super::level::{Level, LevelVersion};
 use super::profile;
-use super::sentence::{
-    all_containers, containers, name, plural, quoted, setters, those, values,
-};
+use super::sentence::{all_containers, containers, name, plural, quoted, setters, those, values};
 
 /// The latest version that has rules of its own.
 const LATEST: u32 = 35;
@@ -23,6 +21,7 @@ pub(super) struct Violation {
 }
 
 impl Violation {
+    #[allow(clippy::unnecessary_wraps, reason = "a rule that is broken says so")]
     pub(super) fn new(reason: &str, detail: impl Into<String>) -> Option<Self> {
         let (reason, detail) = (reason.to_owned(), detail.into());
         Some(Self { reason, detail })
@@ -52,12 +51,7 @@ const fn baseline(id: &'static str, since: u32, check: Check) -> Rule {
     }
 }
 
-const fn restricted(
-    id: &'static str,
-    since: u32,
-    instead_of: &'static str,
-    check: Check,
-) -> Rule {
+const fn restricted(id: &'static str, since: u32, instead_of: &'static str, check: Check) -> Rule {
     Rule {
         id,
         level: Level::Restricted,
@@ -363,9 +357,7 @@ fn privileged(pod: &Value, _: u32) -> Option<Violation> {
 fn proc_mount(pod: &Value, _: u32) -> Option<Violation> {
     let (bad, found) = values(&pod["spec"], |container| {
         let mount = container["securityContext"]["procMount"].as_str();
-        mount
-            .filter(|mount| *mount != "Default")
-            .map(str::to_owned)
+        mount.filter(|mount| *mount != "Default").map(str::to_owned)
     });
     if bad.is_empty() {
         return None;

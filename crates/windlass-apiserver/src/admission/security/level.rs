@@ -74,8 +74,8 @@ impl Policy {
             if let Some(text) = labels.get(&label) {
                 found.versioned = true;
                 match parse_version(text) {
-                    Some(version) => found.version = version,
-                    None => causes.push(wrong(&label, text, "must be \"latest\" or \"v1.x\"")),
+                    Ok(version) => found.version = version,
+                    Err(why) => causes.push(wrong(&label, text, why)),
                 }
             }
             modes.push(found);
@@ -117,15 +117,17 @@ fn wrong(label: &str, text: &str, why: &str) -> Cause {
 }
 
 /// The minor of `v1.x`, none for the latest.
-fn parse_version(text: &str) -> Option<Option<u32>> {
+fn parse_version(text: &str) -> Result<Option<u32>, &'static str> {
+    let wrong = "must be \"latest\" or \"v1.x\"";
     if text == "latest" {
-        return Some(None);
+        return Ok(None);
     }
-    let digits = text.strip_prefix("v1.")?;
+    let digits = text.strip_prefix("v1.").ok_or(wrong)?;
     let plain = !digits.is_empty()
         && digits.bytes().all(|digit| digit.is_ascii_digit())
         && (digits == "0" || !digits.starts_with('0'));
-    plain.then(|| digits.parse().ok()).flatten().map(Some)
+    let minor = digits.parse().ok().filter(|_| plain);
+    minor.map(Some).ok_or(wrong)
 }
 
 #[cfg(test)]
@@ -159,7 +161,12 @@ mod tests {
             "baseline:latest",
             0,
         );
-        is(&[("enforce", "odd")], "restricted:latest", "privileged:latest", 1);
+        is(
+            &[("enforce", "odd")],
+            "restricted:latest",
+            "privileged:latest",
+            1,
+        );
         is(
             &[("warn", "odd"), ("warn-version", "v1.01")],
             "privileged:latest",

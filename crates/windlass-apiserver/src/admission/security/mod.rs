@@ -211,7 +211,9 @@ fn violating_pods(
         let reasons: Vec<&str> = violations.iter().map(|one| one.reason.as_str()).collect();
         let entry = wrong.entry(reasons.join(", "));
         let name = || (pod.key.name().to_owned(), 0);
-        entry.and_modify(|(_, others)| *others += 1).or_insert_with(name);
+        entry
+            .and_modify(|(_, others)| *others += 1)
+            .or_insert_with(name);
     }
     if !wrong.is_empty() {
         told.push(format!(

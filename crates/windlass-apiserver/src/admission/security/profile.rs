@@ -43,7 +43,8 @@ pub(super) fn app_armor(pod: &Value, _: u32) -> Option<Violation> {
     }
     let annotated: Vec<String> = annotations(pod)
         .filter(|(key, value)| {
-            let allowed = matches!(*value, "" | "runtime/default") || value.starts_with("localhost/");
+            let allowed =
+                matches!(*value, "" | "runtime/default") || value.starts_with("localhost/");
             key.starts_with(APP_ARMOR) && !allowed
         })
         .map(|(key, value)| shown(key, value))

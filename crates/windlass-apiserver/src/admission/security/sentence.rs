@@ -6,7 +6,10 @@ use serde_json::Value;
 
 /// `"a", "b"`.
 pub(super) fn quoted<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| format!("\"{item}\"")).collect();
+    let items: Vec<String> = items
+        .into_iter()
+        .map(|item| format!("\"{item}\""))
+        .collect();
     items.join(", ")
 }
 
@@ -43,7 +46,7 @@ pub(super) fn name(container: &Value) -> &str {
 }
 
 /// The names of containers for which something holds.
-pub(super) fn those<'a>(spec: &'a Value, bad: impl Fn(&Value) -> bool) -> Vec<&'a str> {
+pub(super) fn those(spec: &Value, bad: impl Fn(&Value) -> bool) -> Vec<&str> {
     all_containers(spec)
         .filter(|container| bad(container))
         .map(name)
