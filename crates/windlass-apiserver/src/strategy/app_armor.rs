@@ -23,7 +23,10 @@ pub(crate) fn adopt(pod: &mut Value) -> Vec<String> {
             let Some(annotation) = annotations.get(&key).and_then(Value::as_str) else {
                 continue;
             };
-            if container["securityContext"].get("appArmorProfile").is_some() {
+            if container["securityContext"]
+                .get("appArmorProfile")
+                .is_some()
+            {
                 continue;
             }
             match profile(annotation) {

@@ -30,6 +30,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer> {
     let server = call.server;
     let mut request = call.decode_as("TokenRequest")?.value;
     fill(&mut request);
+    call.place(&mut request)?;
     record(call, &mut request);
     call.mutate_posted("token", &mut request).await?;
     let namespace = call.namespace();
