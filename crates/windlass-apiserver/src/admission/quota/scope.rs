@@ -66,10 +66,10 @@ fn selects(classes: &[&str], expression: &Value) -> bool {
     let known = |class: &&str| !class.is_empty();
     let named = |class: &&str| known(class) && values.contains(class);
     match expression["operator"].as_str() {
-        Some("Exists") => classes.iter().any(|class| known(class)),
-        Some("DoesNotExist") => !classes.iter().any(|class| known(class)),
-        Some("In") => classes.iter().any(|class| named(class)),
-        Some("NotIn") => !classes.iter().any(|class| named(class)),
+        Some("Exists") => classes.iter().any(known),
+        Some("DoesNotExist") => !classes.iter().any(known),
+        Some("In") => classes.iter().any(named),
+        Some("NotIn") => !classes.iter().any(named),
         _ => false,
     }
 }
