@@ -4,7 +4,9 @@ mod account;
 mod class;
 mod limits;
 mod priority;
+pub(crate) mod quota;
 mod runtime;
+pub(crate) mod security;
 
 use serde_json::{Value, json};
 
@@ -113,7 +115,7 @@ pub(crate) fn validate_change(
 }
 
 /// Creating needs a namespace that exists and is not going away.
-fn namespace_lifecycle(
+pub(crate) fn namespace_lifecycle(
     store: &Store,
     resource: &Resource,
     namespace: &str,

@@ -6,7 +6,7 @@
 //! for production.
 //!
 //! How a request goes through the files: [`http`] reads path, query and caller; `verbs` does what
-//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `webhook`, `strategy`
+//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `policy`, `webhook`, `strategy`
 //! and `validation` shape the object; `store` keeps it and wakes the watches. What differs between
 //! kinds is in the table of `facts` and in `registry`, nowhere else.
 
@@ -22,6 +22,7 @@ mod crd;
 mod custom;
 mod decode;
 mod defaults;
+mod derived;
 mod discovery;
 mod equality;
 mod event;
@@ -37,6 +38,7 @@ mod openapi;
 mod patch;
 pub mod pki;
 mod pods;
+mod policy;
 mod quantity;
 mod random;
 mod registry;

@@ -17,6 +17,22 @@ pub(crate) fn limits(spec: &Value, resource: &str) -> Option<Quantity> {
     total(spec, "limits", resource)
 }
 
+/// What a pod comes to as a whole: what it says itself, or else its containers, and what running it
+/// costs besides.
+pub(crate) fn with_overhead(spec: &Value, kind: &str, resource: &str) -> Option<Quantity> {
+    let amount = |value: &Value| Quantity::parse(value.as_str()?);
+    let own = amount(&spec["resources"][kind][resource])
+        .filter(|_| matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-"));
+    let sum = own.or_else(|| total(spec, kind, resource));
+    match (sum, amount(&spec["overhead"][resource])) {
+        (Some(sum), Some(overhead)) if kind == "requests" || !sum.is_zero() => {
+            Some(sum.plus(overhead))
+        }
+        (None, Some(overhead)) if kind == "requests" => Some(overhead),
+        (sum, _) => sum,
+    }
+}
+
 fn total(spec: &Value, kind: &str, resource: &str) -> Option<Quantity> {
     let of = |container: &Value| -> Option<Quantity> {
         Quantity::parse(container["resources"][kind][resource].as_str()?)

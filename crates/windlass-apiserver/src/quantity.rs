@@ -47,6 +47,21 @@ impl Quantity {
         form: Form::Decimal,
     };
 
+    /// One of something.
+    pub(crate) const ONE: Self = Self {
+        nanos: NANO,
+        form: Form::Decimal,
+    };
+
+    /// So many of something.
+    pub(crate) fn whole(count: usize) -> Self {
+        let nanos = i128::try_from(count).unwrap_or(i128::MAX);
+        Self {
+            nanos: nanos.saturating_mul(NANO),
+            form: Form::Decimal,
+        }
+    }
+
     /// The amount as a whole number, rounded away from zero.
     pub(crate) fn units(self) -> i128 {
         let whole = self.nanos / NANO;
@@ -125,6 +140,22 @@ impl Quantity {
 
     pub(crate) fn is_multiple_of(&self, other: &Self) -> bool {
         other.nanos > 0 && self.nanos % other.nanos == 0
+    }
+
+    /// Rounded up to a whole number.
+    pub(crate) fn rounded_to_whole(self) -> Self {
+        Self {
+            nanos: self.units().saturating_mul(NANO),
+            ..self
+        }
+    }
+
+    /// What is left without the other, written as the first is, unless that is nothing.
+    pub(crate) fn minus(self, other: Self) -> Self {
+        self.plus(Self {
+            nanos: other.nanos.saturating_neg(),
+            ..other
+        })
     }
 
     /// Both together, written as the first is, unless that is nothing.

@@ -10,18 +10,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
+use crate::admission::quota::QuotaLock;
 use crate::auth::rbac::Rbac;
 use crate::auth::{Accounts, Identity, SigningKey};
 use crate::clock::Clock;
 use crate::http::{Body, ResourceRequest, Room};
 use crate::node::NodeClient;
 use crate::openapi::Whole;
+use crate::policy::Policies;
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
 use crate::store::{StorageError, Store};
-use crate::webhook::{TlsTransport, WebhookTransport};
+use crate::webhook::{Hooks as WebhookHooks, TlsTransport, WebhookTransport};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +153,9 @@ struct Inner {
     allocations: Allocations,
     openapi: Whole,
     room: Room,
+    webhooks: WebhookHooks,
+    policies: Policies,
+    quota_lock: QuotaLock,
     config: Config,
 }
 
@@ -189,6 +194,9 @@ impl ApiServer {
                 config.max_requests_in_flight,
                 config.max_mutating_requests_in_flight,
             ),
+            webhooks: WebhookHooks::default(),
+            policies: Policies::default(),
+            quota_lock: QuotaLock::default(),
             config,
         }))
     }
@@ -281,6 +289,21 @@ impl ApiServer {
 
     pub(crate) fn webhooks(&self) -> &dyn WebhookTransport {
         self.0.config.webhooks.as_ref()
+    }
+
+    /// The webhooks that are configured.
+    pub(crate) fn hooks_configured(&self) -> &WebhookHooks {
+        &self.0.webhooks
+    }
+
+    /// The admission policies that are in force.
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.0.policies
+    }
+
+    /// What keeps two writes from being counted at once.
+    pub(crate) fn quota_lock(&self) -> &QuotaLock {
+        &self.0.quota_lock
     }
 
     pub(crate) async fn before(

@@ -70,6 +70,15 @@ impl Identity {
         )
     }
 
+    /// A `ServiceAccount` that somebody asks about, and that has not brought a token.
+    pub(crate) fn unauthenticated_account(namespace: &str, name: &str) -> Self {
+        Self {
+            user: account::user_name(namespace, name),
+            groups: account::group_names(namespace).into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
     fn anonymous() -> Self {
         Self {
             user: ANONYMOUS.into(),

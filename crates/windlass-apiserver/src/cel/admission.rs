@@ -3,10 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Declared, Environment, Expression, NOT_RUN, Object, Type};
+use super::authorizer::{self, REQUEST_RESOURCE};
+use super::{Declared, Environment, Expression, Object, Type};
 
-/// What is said of the one variable that Kubernetes has here and this server has not.
-const AUTHORIZER: &str = "undeclared reference to 'authorizer' (in container '')";
+pub(crate) use super::authorizer::variables as authorizer_variables;
+
+/// What a kind of expression may come to.
+pub(crate) type Wanted = &'static [(&'static str, fn(&Type) -> bool)];
+
+/// A truth.
+pub(crate) const TRUTH: Wanted = &[("bool", |ty| matches!(ty, Type::Bool))];
+/// A text.
+pub(crate) const TEXT: Wanted = &[("string", |ty| matches!(ty, Type::String))];
+/// A text, or nothing.
+pub(crate) const TEXT_OR_NULL: Wanted = &[
+    ("string", |ty| matches!(ty, Type::String)),
+    ("null_type", |ty| matches!(ty, Type::Null)),
+];
+/// Whatever it is.
+pub(crate) const ANYTHING: Wanted = &[];
 
 /// The variables of every expression about a request: the object as it is going to be and as it
 /// is, the request, and the namespace it is in.
@@ -18,6 +33,17 @@ pub(crate) fn environment() -> Environment {
         .declared("request", &request())
 }
 
+/// The same for expressions that may ask who may do what.
+pub(crate) fn with_authorizer(environment: Environment) -> Environment {
+    environment
+        .variable("authorizer", Type::Opaque(authorizer::AUTHORIZER), None)
+        .variable(
+            REQUEST_RESOURCE,
+            Type::Opaque(authorizer::RESOURCE_CHECK),
+            None,
+        )
+}
+
 /// An object with these fields, of which no size is known.
 pub(crate) fn object(fields: impl IntoIterator<Item = (String, Type)>) -> Arc<Declared> {
     let fields = fields.into_iter();
@@ -25,16 +51,53 @@ pub(crate) fn object(fields: impl IntoIterator<Item = (String, Type)>) -> Arc<De
     of(fields)
 }
 
-/// Compiles an expression that must be a truth; the error is the text that Kubernetes shows.
-pub(crate) fn condition(source: &str, environment: &Environment) -> Result<Expression, String> {
-    let compiled = Expression::compile(source, environment).map_err(|why| {
-        let why = why.replace(AUTHORIZER, &format!("'authorizer' {NOT_RUN}"));
-        format!("compilation failed: {why}")
-    })?;
-    match compiled.result {
-        Type::Bool => Ok(compiled),
-        other => Err(format!("must evaluate to bool but got {other}")),
+/// The type of a variable that has a value of that type: objects are not told apart.
+pub(crate) fn variable_type(ty: &Type) -> Type {
+    match ty {
+        Type::List(item) => Type::List(Box::new(variable_type(item))),
+        Type::Map(key, value) => {
+            Type::Map(Box::new(variable_type(key)), Box::new(variable_type(value)))
+        }
+        Type::Null
+        | Type::Bool
+        | Type::Int
+        | Type::Uint
+        | Type::Double
+        | Type::String
+        | Type::Bytes
+        | Type::Duration
+        | Type::Timestamp => ty.clone(),
+        _ => Type::Dyn,
     }
+}
+
+/// Compiles an expression that must come to what is wanted; the error is the text that Kubernetes
+/// shows.
+pub(crate) fn compile(
+    source: &str,
+    environment: &Environment,
+    wanted: Wanted,
+) -> Result<Expression, String> {
+    let compiled = Expression::compile(source, environment)
+        .map_err(|why| format!("compilation failed: {why}"))?;
+    let fits = wanted.iter().any(|(_, is)| is(&compiled.result));
+    if fits || wanted.is_empty() {
+        return Ok(compiled);
+    }
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+    let found = &compiled.result;
+    Err(match names.as_slice() {
+        [one] => format!("must evaluate to {one} but got {found}"),
+        many => format!(
+            "must evaluate to one of [{}] but got {found}",
+            many.join(" ")
+        ),
+    })
+}
+
+/// Compiles an expression that must be a truth.
+pub(crate) fn condition(source: &str, environment: &Environment) -> Result<Expression, String> {
+    compile(source, environment, TRUTH)
 }
 
 fn plain(ty: Type) -> Arc<Declared> {
@@ -96,7 +159,7 @@ fn request() -> Arc<Declared> {
     ))
 }
 
-fn namespace() -> Arc<Declared> {
+pub(crate) fn namespace() -> Arc<Declared> {
     let metadata = record(
         &[
             "name",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 
+use super::authorizer::REQUEST_RESOURCE;
 use super::cost::{Declared, Entries, LIST_COST, MAP_COST, Node, Size, item_of, weigh};
 use super::functions::{self, Overload};
 use super::position::Places;
@@ -90,6 +91,9 @@ impl Checker<'_> {
             Expr::Literal(literal) => literal_node(literal),
             Expr::Ident(name) => self.identifier(tree.id, name),
             Expr::Select(select) => {
+                if let Some(node) = self.qualified(&select.operand, &select.field) {
+                    return node;
+                }
                 let operand = self.node(&select.operand);
                 let node = self.select(tree.id, &operand, &select.field);
                 if select.test {
@@ -177,6 +181,17 @@ impl Checker<'_> {
             id,
             format!("undeclared reference to '{name}' (in container '')"),
         )
+    }
+
+    /// The one variable with a dot in its name.
+    fn qualified(&mut self, tree: &IdedExpr, field: &str) -> Option<Node> {
+        let (prefix, last) = REQUEST_RESOURCE.split_once('.')?;
+        if field != last || !matches!(&tree.expr, Expr::Ident(name) if name == prefix) {
+            return None;
+        }
+        let known = self.environment.variables.iter();
+        let (_, ty, _) = known.rev().find(|(known, ..)| known == REQUEST_RESOURCE)?;
+        Some(Node::new(ty.clone(), 1))
     }
 
     fn select(&mut self, id: u64, operand: &Node, field: &str) -> Node {

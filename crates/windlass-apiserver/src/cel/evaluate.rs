@@ -8,17 +8,19 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 use kube_cel::cel::objects::Map;
-use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
+use kube_cel::cel::{IdedExpr, Value};
 
+use super::authorizer;
 use super::cost::{LIST_COST, MAP_COST, share};
 use super::functions;
+use super::interpreter::{call, said};
 use super::operands::{
     Optional, as_key, as_optional, before_call, has, index, is_operator, length, literal_value,
     select_field, type_name, type_value, weight,
 };
+use super::run::Lazy;
 use super::types::Type;
 use super::values::optional;
 
@@ -39,85 +41,21 @@ impl Failure {
 
 pub(super) type Result<T = Value> = std::result::Result<T, Failure>;
 
-thread_local! {
-    /// The functions, which take long to gather.
-    static FUNCTIONS: Context<'static> = Context::default().with_all();
-}
-
-/// Calls a function of the interpreter.
-pub(super) fn call(name: &str, target: Option<Value>, arguments: Vec<Value>) -> Result {
-    let identifier = |name: String| IdedExpr {
-        id: 0,
-        expr: Expr::Ident(name),
-    };
-    FUNCTIONS.with(|functions| {
-        let mut context = functions.new_inner_scope();
-        let (namespace, plain) = match name.rsplit_once('.') {
-            Some((namespace, plain)) => (Some(namespace), plain),
-            None => (None, name),
-        };
-        let mut args = Vec::with_capacity(arguments.len());
-        for (at, argument) in arguments.into_iter().enumerate() {
-            let variable = format!("@{at}");
-            context.add_variable_from_value(variable.clone(), argument);
-            args.push(identifier(variable));
-        }
-        let target = match (namespace, target) {
-            (Some(namespace), _) => Some(identifier(namespace.to_owned())),
-            (None, Some(target)) => {
-                context.add_variable_from_value("@target", target);
-                Some(identifier("@target".into()))
-            }
-            (None, None) => None,
-        };
-        let tree = IdedExpr {
-            id: 0,
-            expr: Expr::Call(CallExpr {
-                func_name: plain.to_owned(),
-                target: target.map(Box::new),
-                args,
-            }),
-        };
-        Value::resolve(&tree, &context).map_err(|error| said(&error))
-    })
-}
-
-/// The words of Kubernetes for what went wrong in the interpreter.
-fn said(error: &ExecutionError) -> Failure {
-    Failure::Said(match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::DivisionByZero(_) => "division by zero".into(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
-        ExecutionError::Overflow(..) => "integer overflow".into(),
-        ExecutionError::IndexOutOfBounds(at) => format!("index out of bounds: {}", shown(at)),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        ExecutionError::NoSuchOverload
-        | ExecutionError::UnexpectedType { .. }
-        | ExecutionError::UnsupportedTargetType { .. }
-        | ExecutionError::UnsupportedBinaryOperator(..)
-        | ExecutionError::UnsupportedUnaryOperator(..)
-        | ExecutionError::ValuesNotComparable(..) => "no such overload".into(),
-        other => other.to_string(),
-    })
-}
-
-pub(super) fn shown(value: &Value) -> String {
-    match value {
-        Value::Int(number) => number.to_string(),
-        Value::UInt(number) => number.to_string(),
-        Value::String(text) => text.to_string(),
-        other => format!("{other:?}"),
-    }
-}
-
 /// The value of an expression with these variables, and what that cost.
-pub(super) fn run(tree: &IdedExpr, variables: &[(&str, Value)], limit: u64) -> (Result, u64) {
+/// `lazy` are variables of `variables`, if there are any.
+pub(super) fn run(
+    tree: &IdedExpr,
+    variables: &[(&str, Value)],
+    lazy: Option<&Lazy<'_>>,
+    limit: u64,
+) -> (Result, u64) {
     let scope = variables
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()))
         .collect();
     let mut walk = Walk {
         scope,
+        lazy,
         cost: 0,
         limit,
     };
@@ -136,14 +74,16 @@ fn is_accumulator(tree: &IdedExpr) -> bool {
     matches!(&tree.expr, Expr::Ident(name) if name == "@result")
 }
 
-struct Walk {
+struct Walk<'a> {
     /// The variables, the innermost last.
     scope: Vec<(String, Value)>,
+    /// What `variables` has.
+    lazy: Option<&'a Lazy<'a>>,
     cost: u64,
     limit: u64,
 }
 
-impl Walk {
+impl<'a> Walk<'a> {
     fn charge(&mut self, cost: u64) -> Result<()> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit {
@@ -165,6 +105,19 @@ impl Walk {
                 }
             }
             Expr::Select(select) => {
+                if let Some(lazy) = self.variables(&select.operand) {
+                    self.charge(1)?;
+                    return if select.test {
+                        Ok(Value::Bool(lazy.has(&select.field)))
+                    } else {
+                        self.charge(1)?;
+                        lazy.value(&select.field)
+                    };
+                }
+                if let Some(value) = self.qualified(&select.operand, &select.field) {
+                    self.charge(1)?;
+                    return Ok(value);
+                }
                 let operand = self.value(&select.operand)?;
                 if select.test {
                     return Ok(Value::Bool(has(&operand, &select.field)));
@@ -288,6 +241,15 @@ impl Walk {
                     Ok(value) => Ok(Value::Bool(value != Value::Bool(false))),
                 };
             }
+            ("_?._", [operand, field]) => {
+                if let Some(lazy) = self.variables(operand)
+                    && let Value::String(field) = self.value(field)?
+                {
+                    self.charge(2)?;
+                    let found = lazy.has(&field).then(|| lazy.value(&field));
+                    return Ok(optional(found.transpose()?));
+                }
+            }
             // A loop that makes a list grows the one it has, rather than copy it every time.
             ("_+_", [grown, more]) if is_accumulator(grown) => {
                 let more = self.value(more)?;
@@ -324,6 +286,25 @@ impl Walk {
             return self.operator(name, left, right);
         }
         self.function(name, target, arguments)
+    }
+
+    /// The variables that are evaluated when they are looked at, if this is their name.
+    fn variables(&self, tree: &IdedExpr) -> Option<&'a Lazy<'a>> {
+        let lazy = self.lazy?;
+        let named = matches!(&tree.expr, Expr::Ident(name) if name == "variables");
+        let hidden = || self.scope.iter().any(|(known, _)| known == "variables");
+        (named && !hidden()).then_some(lazy)
+    }
+
+    /// The one variable with a dot in its name.
+    fn qualified(&self, tree: &IdedExpr, field: &str) -> Option<Value> {
+        let (prefix, last) = authorizer::REQUEST_RESOURCE.split_once('.')?;
+        if field != last || !matches!(&tree.expr, Expr::Ident(name) if name == prefix) {
+            return None;
+        }
+        let mut known = self.scope.iter().rev();
+        let found = known.find(|(known, _)| known == authorizer::REQUEST_RESOURCE)?;
+        Some(found.1.clone())
     }
 
     fn values(&mut self, trees: &[IdedExpr]) -> Result<Vec<Value>> {
@@ -374,6 +355,9 @@ impl Walk {
             None => Err(Failure::said("no such overload")),
         };
         let (less, equal, greater) = (Ordering::Less, Ordering::Equal, Ordering::Greater);
+        if authorizer::is_one(&left) {
+            return Err(Failure::said("no such overload"));
+        }
         match name {
             "_==_" => Ok(Value::Bool(left == right)),
             "_!=_" => Ok(Value::Bool(left != right)),
@@ -419,6 +403,9 @@ impl Walk {
     fn function(&mut self, name: &str, target: Option<Value>, arguments: Vec<Value>) -> Result {
         let all: Vec<&Value> = target.iter().chain(&arguments).collect();
         self.charge(before_call(name, &all))?;
+        if let Some(result) = authorizer::call(name, target.as_ref(), &arguments) {
+            return result;
+        }
         match (name, target.as_ref(), arguments.as_slice()) {
             ("type", None, [value]) => return Ok(type_value(type_name(value))),
             ("dyn", None, [value]) => return Ok(value.clone()),
@@ -456,6 +443,14 @@ impl Walk {
             }
             _ => {}
         }
-        call(name, target, arguments)
+        let converted = matches!(arguments.as_slice(), [Value::String(_)])
+            && target.is_none()
+            && matches!(name, "int" | "uint" | "double");
+        match call(name, target, arguments) {
+            Err(Failure::Said(_)) if converted => Err(Failure::said(format!(
+                "type conversion error from 'string' to '{name}'"
+            ))),
+            result => result,
+        }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::authorizer;
 use super::types::{Found, Type};
 
 const SIGNATURES: &str = "
@@ -82,6 +83,13 @@ optional(A).orValue(A) A
 list(A).distinct() list(A); list(A).flatten() list(dyn); list(A).flatten(int) list(dyn); lists.range(int) list(int)
 list(A).reverse() list(A); list(A).slice(int, int) list(A); list(A).sort() list(A)
 list(A).first() optional(A); list(A).last() optional(A)
+authorizer.path(string) pathcheck; authorizer.group(string) groupcheck
+authorizer.serviceAccount(string, string) authorizer; groupcheck.resource(string) resourcecheck
+resourcecheck.subresource(string) resourcecheck; resourcecheck.namespace(string) resourcecheck
+resourcecheck.name(string) resourcecheck; resourcecheck.fieldSelector(string) resourcecheck
+resourcecheck.labelSelector(string) resourcecheck; resourcecheck.check(string) decision
+pathcheck.check(string) decision; decision.allowed() bool; decision.errored() bool
+decision.reason() string; decision.error() string
 ";
 
 /// Prefixes of functions that are called on nothing.
@@ -300,6 +308,11 @@ fn read_type(text: &str) -> Option<Type> {
         "cidr" => Type::Opaque("net.CIDR"),
         "format" => Type::Opaque("kubernetes.NamedFormat"),
         "semver" => Type::Opaque("kubernetes.Semver"),
+        "authorizer" => Type::Opaque(authorizer::AUTHORIZER),
+        "pathcheck" => Type::Opaque(authorizer::PATH_CHECK),
+        "groupcheck" => Type::Opaque(authorizer::GROUP_CHECK),
+        "resourcecheck" => Type::Opaque(authorizer::RESOURCE_CHECK),
+        "decision" => Type::Opaque(authorizer::DECISION),
         _ => return None,
     })
 }

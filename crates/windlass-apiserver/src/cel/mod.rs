@@ -16,12 +16,15 @@
 //! through [`admission`], which declares what they see.
 
 pub(crate) mod admission;
+mod authorizer;
 mod check;
 mod cost;
 mod evaluate;
 mod functions;
+mod interpreter;
 mod operands;
 mod position;
+mod run;
 mod types;
 mod values;
 
@@ -30,8 +33,10 @@ use std::collections::BTreeSet;
 use kube_cel::cel::IdedExpr;
 pub(crate) use kube_cel::cel::Value as CelValue;
 
+pub(crate) use authorizer::{Judge, ResourceQuestion};
 pub(crate) use cost::Declared;
 pub(crate) use evaluate::Failure;
+pub(crate) use run::{Compiled, Definitions, Run, Spent};
 pub(crate) use types::{Object, Type};
 pub(crate) use values::{escape, of_json, optional};
 
@@ -107,7 +112,7 @@ impl Expression {
         variables: &[(&str, CelValue)],
         limit: u64,
     ) -> (Result<CelValue, Failure>, u64) {
-        evaluate::run(&self.tree, variables, limit)
+        evaluate::run(&self.tree, variables, None, limit)
     }
 }
 

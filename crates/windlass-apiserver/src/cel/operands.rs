@@ -6,8 +6,10 @@ use kube_cel::cel::Value;
 use kube_cel::cel::common::ast::LiteralValue;
 use kube_cel::cel::objects::{Key, OptionalValue};
 
+use super::authorizer::CHECK_COST;
 use super::cost::share;
-use super::evaluate::{Failure, Result, shown};
+use super::evaluate::{Failure, Result};
+use super::interpreter::shown;
 use super::values::optional;
 
 /// Types as values are texts that no object can hold.
@@ -52,6 +54,7 @@ pub(super) fn before_call(name: &str, all: &[&Value]) -> u64 {
             walk(texts.saturating_add(size(0).saturating_mul(size(1)))).max(1)
         }
         "format" => walk(size(0).saturating_add(all.get(1).map_or(0, |list| weight(list)))).max(1),
+        "check" => CHECK_COST,
         "lists.range" => match all.first() {
             Some(Value::Int(count)) => u64::try_from(*count).unwrap_or(0).max(1),
             _ => 1,
@@ -180,6 +183,7 @@ pub(super) fn select_field(value: &Value, field: &str) -> Result {
             let found = map.map.get(&key).cloned();
             found.ok_or_else(|| Failure::said(format!("no such key: {field}")))
         }
+        Value::Null => Err(Failure::said(format!("no such key: {field}"))),
         _ => Err(Failure::said("no such overload")),
     }
 }

@@ -115,7 +115,7 @@ fn string(text: &str) -> CelValue {
 
 /// A duration as Go writes it.
 pub(super) fn duration(text: &str) -> Option<CelValue> {
-    super::evaluate::call("duration", None, vec![string(text)]).ok()
+    super::interpreter::call("duration", None, vec![string(text)]).ok()
 }
 
 /// A time, or a date that stands for its first moment.
@@ -125,7 +125,7 @@ pub(super) fn timestamp(text: &str) -> Option<CelValue> {
     } else {
         text.to_owned()
     };
-    super::evaluate::call("timestamp", None, vec![string(&whole)]).ok()
+    super::interpreter::call("timestamp", None, vec![string(&whole)]).ok()
 }
 
 #[cfg(test)]

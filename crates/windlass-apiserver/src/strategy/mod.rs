@@ -1,5 +1,6 @@
 //! What a write may change: the fields the server sets itself, generation, and the split of status from the rest.
 
+mod app_armor;
 mod certificate;
 mod claim;
 mod kinds;
@@ -8,6 +9,7 @@ mod workload;
 
 use serde_json::Value;
 
+pub(crate) use app_armor::adopt as adopt_app_armor;
 pub(crate) use certificate::{set_requester, set_times as set_condition_times};
 pub(crate) use pod::qos_class;
 

@@ -1,5 +1,5 @@
-//! Admission policies and their bindings. Of their expressions the conditions and the validations
-//! are compiled, but for those that need what this server's CEL does not have: they are not run.
+//! Admission policies and their bindings. All expressions of a validating policy are compiled; of a
+//! mutating one, which is stored and not run, the conditions and variables.
 
 use std::collections::BTreeSet;
 
@@ -10,74 +10,76 @@ use super::selector;
 use super::webhook::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION, check_conditions, check_rule,
 };
-use crate::cel::{self, Environment, Type};
+use crate::cel::Environment;
+use crate::cel::admission::{self, TEXT, TEXT_OR_NULL};
 use crate::names;
 use crate::object::meta;
+use crate::policy::{Variables, expression_environments};
 use crate::status::{Cause, field};
 
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 const PATCHES: &[&str] = &["ApplyConfiguration", "JSONPatch"];
+/// The longest expression of an annotation.
+const MAX_ANNOTATION: usize = 5 * 1024;
 const NEITHER: &str = "validations or auditAnnotations must contain at least one item";
 
 pub(super) fn check_validating(policy: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(policy).get("spec");
-    check_common(&spec, causes);
+    let variables = check_common(&spec, causes);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.len() == 0 && annotations.len() == 0 {
         causes.push(validations.required(NEITHER));
         causes.push(annotations.required(NEITHER));
         return;
     }
-    let mut environment = environment(&spec);
+    let has_params = spec.get("paramKind").is_set();
+    let (mut asking, mut plain) = expression_environments(has_params);
     if spec.get("variables").len() > 0 {
-        environment = environment.variable("variables", Type::Dyn, None);
+        (asking, plain) = (variables.declare(asking), variables.declare(plain));
     }
     for validation in validations.items() {
-        check_validation(&validation, &environment, causes);
+        check_validation(&validation, &asking, &plain, causes);
     }
+    check_annotations(policy, &annotations, &asking, causes);
+}
+
+/// Annotations of the audit log: each needs a key of its own and an expression that is a text.
+fn check_annotations(
+    policy: &Value,
+    annotations: &At<'_>,
+    environment: &Environment,
+    causes: &mut Vec<Cause>,
+) {
+    let mut keys = BTreeSet::new();
     for annotation in annotations.items() {
         // The key becomes one of the audit log, with the policy's name before it.
         let key = annotation.get("key");
         let whole = Value::from(format!("{}/{}", meta(policy, "name"), key.text()));
-        At::new(key.path, &whole).each(names::qualified_errors, causes);
+        At::new(key.path.clone(), &whole).each(names::qualified_errors, causes);
         let value = annotation.get("valueExpression");
-        if value.text().trim().is_empty() {
+        let source = value.text().trim();
+        if source.is_empty() {
             causes.push(value.required("valueExpression is not specified"));
+        } else if source.len() > MAX_ANNOTATION {
+            let why = format!("must not exceed {MAX_ANNOTATION} bytes in length");
+            causes.push(value.required(&why));
+        } else if let Err(why) = admission::compile(source, environment, TEXT_OR_NULL) {
+            causes.push(value.invalid(&why));
         }
-    }
-}
-
-/// What expressions of a policy see.
-fn environment(spec: &At<'_>) -> Environment {
-    let environment = cel::admission::environment();
-    if spec.get("paramKind").is_set() {
-        return environment.variable("params", Type::Dyn, None);
-    }
-    environment
-}
-
-/// What is wrong with an expression that must be a truth, as far as that can be told: who may do
-/// what cannot be asked, and some macros are not known.
-fn compile(source: &str, environment: &Environment) -> Result<(), String> {
-    match cel::admission::condition(source, environment) {
-        Err(why) if !source.contains("authorizer") && !why.contains(cel::NOT_RUN) => Err(why),
-        _ => Ok(()),
+        if !keys.insert(key.text()) {
+            causes.push(key.duplicate());
+        }
     }
 }
 
 /// What both sorts of policies have.
-fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) -> Variables {
     spec.get("failurePolicy")
         .maybe_one_of(FAILURE_POLICIES, causes);
     let kind = spec.get("paramKind");
     if kind.is_set() {
-        for part in ["apiVersion", "kind"] {
-            let part = kind.get(part);
-            if part.text().is_empty() {
-                causes.push(part.required(""));
-            }
-        }
+        check_param_kind(&kind, causes);
     }
     let constraints = spec.get("matchConstraints");
     if constraints.is_set() {
@@ -89,10 +91,12 @@ fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) {
     } else {
         causes.push(constraints.required(""));
     }
-    let (conditions, environment) = (spec.get("matchConditions"), environment(spec));
+    let (environment, _) = expression_environments(kind.is_set());
+    let conditions = spec.get("matchConditions");
     check_conditions(&conditions, causes, |expression| {
-        compile(expression, &environment)
+        admission::condition(expression, &environment).map(drop)
     });
+    let mut variables = Variables::default();
     for variable in spec.get("variables").items() {
         let (name, expression) = (variable.get("name"), variable.get("expression"));
         if name.text().trim().is_empty() {
@@ -102,6 +106,60 @@ fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) {
         }
         if expression.text().trim().is_empty() {
             causes.push(expression.required("expression is not specified"));
+            continue;
+        }
+        let defined = variables.define(name.text(), expression.text(), kind.is_set());
+        if let Err(why) = defined {
+            causes.push(expression.invalid(&why));
+        }
+    }
+    variables
+}
+
+/// The kind of parameters: a group and version, and a name of a kind.
+fn check_param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
+    let (api_version, name) = (kind.get("apiVersion"), kind.get("kind"));
+    let text = api_version.text();
+    let parts: Vec<&str> = text.split('/').collect();
+    let (group, version) = match parts.as_slice() {
+        _ if matches!(text, "" | "/") => ("", ""),
+        [version] => ("", *version),
+        [group, version] => (*group, *version),
+        _ => {
+            let why = format!("unexpected GroupVersion string: {text}");
+            causes.push(api_version.invalid(&why));
+            ("", "v1")
+        }
+    };
+    let wrong = |value: &str, errors: Vec<String>, causes: &mut Vec<Cause>| {
+        if !errors.is_empty() {
+            let value = Value::from(value);
+            let at = At::new(api_version.path.clone(), &value);
+            causes.push(at.invalid(&errors.join(",")));
+        }
+    };
+    if text.is_empty() {
+        causes.push(api_version.required(""));
+    } else {
+        if !group.is_empty() {
+            wrong(group, names::subdomain_errors(group), causes);
+        }
+        if version.is_empty() {
+            causes.push(api_version.invalid("version must be specified"));
+        } else {
+            wrong(version, names::label_1035_errors(version), causes);
+        }
+    }
+    if name.text().is_empty() {
+        causes.push(name.required(""));
+    } else {
+        let errors = names::label_1035_errors(&name.text().to_lowercase());
+        if !errors.is_empty() {
+            let why = format!(
+                "may have mixed case, but should otherwise match: {}",
+                errors.join(",")
+            );
+            causes.push(name.invalid(&why));
         }
     }
 }
@@ -125,12 +183,25 @@ fn check_match(constraints: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_validation(validation: &At<'_>, environment: &Environment, causes: &mut Vec<Cause>) {
+fn check_validation(
+    validation: &At<'_>,
+    asking: &Environment,
+    plain: &Environment,
+    causes: &mut Vec<Cause>,
+) {
     let expression = validation.get("expression");
     if expression.text().trim().is_empty() {
         causes.push(expression.required("expression is not specified"));
-    } else if let Err(why) = compile(expression.text(), environment) {
+    } else if let Err(why) = admission::condition(expression.text(), asking) {
         causes.push(expression.invalid(&why));
+    }
+    let told = validation.get("messageExpression");
+    if !told.text().is_empty() {
+        if told.text().trim().is_empty() {
+            causes.push(told.invalid("must be non-empty if specified"));
+        } else if let Err(why) = admission::compile(told.text(), plain, TEXT) {
+            causes.push(told.invalid(&why));
+        }
     }
     let message = validation.get("message");
     if !message.text().is_empty() {

@@ -26,6 +26,7 @@ pub(in crate::validation) fn of(resource: &Resource, object: &Value) -> Vec<Stri
         }
         "pods" if object["metadata"]["generation"] == 1 => {
             name_of(object, "the Pod's hostname", &mut warnings);
+            seccomp(object, &mut warnings);
             pod(&at.child("spec"), &mut warnings);
         }
         "pods" | "controllerrevisions" => {}
@@ -61,6 +62,28 @@ fn name_of(object: &Value, used: &str, warnings: &mut Vec<String>) {
             "metadata.name: this is used in {used}, which can result in surprising behavior; a DNS label is recommended: [{}]",
             wrong.join(" ")
         ));
+    }
+}
+
+/// Annotations of a pod that nobody looks at any more.
+fn seccomp(pod: &Value, warnings: &mut Vec<String>) {
+    let annotations = &pod["metadata"]["annotations"];
+    let mut told = |part: &Value, key: &str| {
+        let has_field = part["securityContext"].get("seccompProfile").is_some();
+        if !has_field && annotations.get(key).is_some() {
+            warnings.push(format!(
+                "metadata.annotations[{key}]: non-functional in v1.27+; use the \"seccompProfile\" field instead"
+            ));
+        }
+    };
+    let spec = &pod["spec"];
+    told(spec, "seccomp.security.alpha.kubernetes.io/pod");
+    for list in ["initContainers", "containers"] {
+        for container in spec[list].as_array().into_iter().flatten() {
+            let name = container["name"].as_str().unwrap_or_default();
+            let key = format!("container.seccomp.security.alpha.kubernetes.io/{name}");
+            told(container, &key);
+        }
     }
 }
 

@@ -67,7 +67,8 @@ fn check_hook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
     check_client(&hook.get("clientConfig"), causes);
     let conditions = hook.get("matchConditions");
     check_conditions(&conditions, causes, |expression| {
-        cel::admission::condition(expression, &cel::admission::environment()).map(drop)
+        let environment = cel::admission::with_authorizer(cel::admission::environment());
+        cel::admission::condition(expression, &environment).map(drop)
     });
 }
 

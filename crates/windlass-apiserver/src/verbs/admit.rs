@@ -1,4 +1,5 @@
-//! The webhooks a write passes: mutating ones before it is prepared, validating ones before it is stored.
+//! Who has a say in a write: mutating webhooks before it is prepared, policies and validating
+//! webhooks before it is stored.
 
 use serde_json::{Value, json};
 
@@ -6,6 +7,7 @@ use super::Call;
 use crate::admission;
 use crate::decode;
 use crate::object::{meta, set_meta};
+use crate::policy;
 use crate::status::{ApiError, Result, Subject, field};
 use crate::webhook::{self, Attributes, Operation};
 
@@ -79,6 +81,11 @@ impl Call<'_> {
         object: Option<&mut Value>,
     ) -> Result<()> {
         let attributes = self.attributes(admitted);
+        // What is made below an object, or beside one, is new content as well.
+        let below = !admitted.subresource.is_empty() || self.resource.is("", "bindings");
+        if admitted.operation == Operation::Create && below {
+            self.check_namespace(admitted.name)?;
+        }
         let built_in = |object: &mut Value| match admitted.operation {
             Operation::Create if admitted.subresource.is_empty() => {
                 admission::admit(self.server, &self.resource, self.namespace(), object)
@@ -98,6 +105,32 @@ impl Call<'_> {
             self.settle_patched(object)
         };
         webhook::mutate(&attributes, object, &built_in, &settle).await
+    }
+
+    /// Lets webhooks change what is posted to a subresource.
+    pub(crate) async fn mutate_posted(&self, subresource: &str, body: &mut Value) -> Result<()> {
+        let options = self.create_options();
+        let admitted = Admitted {
+            subresource,
+            ..Admitted::create(self, self.name(), &options)
+        };
+        self.mutate(&admitted, Some(body)).await
+    }
+
+    /// Asks whether what is posted to a subresource may be done.
+    pub(crate) async fn judge_posted(&self, subresource: &str, body: &Value) -> Result<()> {
+        let options = self.create_options();
+        let admitted = Admitted {
+            subresource,
+            ..Admitted::create(self, self.name(), &options)
+        };
+        self.judge(&admitted, Some(body)).await
+    }
+
+    /// Nothing is made in a namespace that is missing or going.
+    pub(crate) fn check_namespace(&self, name: &str) -> Result<()> {
+        let store = self.server.store();
+        admission::namespace_lifecycle(store, &self.resource, self.namespace(), name)
     }
 
     /// Brings what a webhook made of an object back into stored form.
@@ -121,13 +154,17 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Asks webhooks whether the object may be stored as it is.
-    pub(super) async fn validate_by_webhooks(
+    /// Asks policies, webhooks and quotas whether the object may be stored as it is.
+    pub(super) async fn judge(
         &self,
         admitted: &Admitted<'_>,
         object: Option<&Value>,
     ) -> Result<()> {
-        webhook::validate(&self.attributes(admitted), object).await
+        let attributes = self.attributes(admitted);
+        admission::security::validate(&attributes, object)?;
+        policy::validate(&attributes, object).await?;
+        webhook::validate(&attributes, object).await?;
+        admission::quota::admit(&attributes, object)
     }
 
     /// The options of an update as webhooks see them: a patch is one too.

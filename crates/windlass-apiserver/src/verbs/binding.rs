@@ -52,7 +52,7 @@ impl Call<'_> {
             ));
         }
         check_target(&binding)?;
-        self.validate_by_webhooks(&admitted, Some(&binding)).await?;
+        self.judge(&admitted, Some(&binding)).await?;
         self.bind_by(&binding).await
     }
 
@@ -69,7 +69,7 @@ impl Call<'_> {
             return Err(ApiError::bad_request("Name parameter required."));
         }
         check_target(&binding)?;
-        self.validate_by_webhooks(&admitted, Some(&binding)).await?;
+        self.judge(&admitted, Some(&binding)).await?;
         let pods = self.server.registry().find("", "v1", "pods");
         let resource = pods.ok_or_else(ApiError::resource_not_found)?;
         let request = ResourceRequest {

@@ -126,7 +126,7 @@ impl Call<'_> {
             admission::validate_change(self.server, resource, &new, old)?;
         }
         if seen {
-            self.validate_by_webhooks(&admitted, Some(&new)).await?;
+            self.judge(&admitted, Some(&new)).await?;
         }
         let same = if asked {
             apply::equal_but_for_other_times(&new, old)

@@ -383,7 +383,7 @@ impl Call<'_> {
             dry_run,
         };
         self.mutate(&admitted, None).await?;
-        self.validate_by_webhooks(&admitted, None).await
+        self.judge(&admitted, None).await
     }
 
     fn fate(&self, old: &Value, options: &Options) -> Fate {

@@ -53,8 +53,7 @@ impl Call<'_> {
         }
         let (options, asked_dry) = Options::from_body(&eviction["deleteOptions"])?;
         let dry_run = self.dry_run || asked_dry;
-        self.validate_by_webhooks(&admitted, Some(&eviction))
-            .await?;
+        self.judge(&admitted, Some(&eviction)).await?;
         let found = self.find()?;
         let pod = found.value();
         if !counts(&pod) {

@@ -189,7 +189,7 @@ impl<'a> Call<'a> {
             ("log", Verb::Get) => crate::node::logs(self).await,
             ("binding", Verb::Create) => self.bind().await,
             ("eviction", Verb::Create) => self.evict().await,
-            ("token", Verb::Create) => account::create_token(self),
+            ("token", Verb::Create) => account::create_token(self).await,
             ("scale", Verb::Get) => self.get_scale().await,
             ("scale", Verb::Update) => self.update_scale().await,
             ("scale", Verb::Patch) => self.patch_scale().await,

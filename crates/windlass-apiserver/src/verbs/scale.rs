@@ -197,8 +197,7 @@ impl Call<'_> {
         let replicas = admitted_scale["spec"]["replicas"].as_i64();
         let path = self.scale_paths().spec_replicas;
         set_at(&mut scaled, &path, replicas.unwrap_or_default().into());
-        self.validate_by_webhooks(&admitted, Some(&self.scale_of(&scaled)))
-            .await?;
+        self.judge(&admitted, Some(&self.scale_of(&scaled))).await?;
         let changed = admitted_scale != asked;
         let change = |old: &Value| -> Result<Update> {
             let NewScale {

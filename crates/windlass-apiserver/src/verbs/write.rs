@@ -281,6 +281,9 @@ impl Call<'_> {
             self.server.clock(),
             self.server.random(),
         );
+        if resource.is("", "pods") {
+            self.warn(strategy::adopt_app_armor(&mut object));
+        }
         if resource.is("certificates.k8s.io", "certificatesigningrequests") {
             strategy::set_requester(&mut object, self.who);
         }
@@ -295,7 +298,7 @@ impl Call<'_> {
         }
         admission::validate(self.server, resource, self.namespace(), &object)?;
         let admitted = Admitted::create(self, meta(&object, "name"), options);
-        self.validate_by_webhooks(&admitted, Some(&object)).await?;
+        self.judge(&admitted, Some(&object)).await?;
         if self.dry_run
             && self
                 .server

@@ -58,6 +58,9 @@ fn endpoint(
         let host = service["spec"]["externalName"].as_str().unwrap_or_default();
         return Ok((host.to_owned(), port));
     }
+    if service["spec"]["clusterIP"] == "None" {
+        return Err("cannot route to service with ClusterIP \"None\"".to_owned());
+    }
     let ports = service["spec"]["ports"].as_array();
     let chosen = ports
         .into_iter()

@@ -1,85 +1,113 @@
-//! `matchConditions`: CEL expressions that must all be true for a webhook to be called.
+//! `matchConditions`: CEL expressions that must all be true for a webhook or a policy to be asked.
 //!
 //! One that is false decides, whatever is wrong with the others. Without such a one an error
-//! refuses the request, or leaves out the webhook if its failures are to be ignored. All
-//! conditions of a webhook share one budget.
+//! refuses the request, or leaves the webhook out if its failures are to be ignored. All conditions
+//! of a webhook share one budget.
 
 use serde_json::Value;
 
 use super::attributes::Attributes;
-use super::configuration::Hook;
 use super::review;
-use crate::cel::{self, CelValue, Failure, MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT};
+use crate::auth::{Action, Identity};
+use crate::cel::{
+    self, CelValue, Compiled, Definitions, Environment, Judge, MATCH_CONDITIONS_BUDGET,
+    ResourceQuestion, Run, Spent,
+};
 use crate::resource::Resource;
 
-const SPENT: &str =
-    "validation failed due to running out of cost budget, no further validation rules will be run";
+/// The variables of an expression, and what they are.
+pub(crate) type Seen = Vec<(&'static str, CelValue)>;
 
-/// Whether every condition holds; the error says why that cannot be told, and refuses the request.
-pub(super) fn hold(
-    hook: &Hook,
-    attributes: &Attributes<'_>,
-    resource: &Resource,
-    object: Option<&Value>,
-    old: Option<&Value>,
-) -> Result<bool, String> {
-    match judge(hook, attributes, resource, object, old) {
-        Err(why) if hook.ignore_failure => {
-            tracing::warn!(
-                webhook = hook.name,
-                why,
-                "match conditions fail: not called"
-            );
-            Ok(false)
+/// The conditions of one webhook or policy.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conditions(Vec<Compiled>);
+
+impl Conditions {
+    /// Compiles what `matchConditions` says.
+    pub(crate) fn read(list: &Value, environment: &Environment) -> Self {
+        let list = list.as_array().into_iter().flatten();
+        let compiled = list.map(|condition| {
+            let source = condition["expression"].as_str().unwrap_or_default();
+            Compiled {
+                source: source.to_owned(),
+                expression: cel::admission::condition(source, environment),
+            }
+        });
+        Self(compiled.collect())
+    }
+
+    /// Those of a webhook.
+    pub(super) fn of_webhook(webhook: &Value) -> Self {
+        let list = &webhook["matchConditions"];
+        if list.as_array().is_none_or(Vec::is_empty) {
+            return Self::default();
         }
-        judged => judged,
+        let environment = cel::admission::environment();
+        Self::read(list, &cel::admission::with_authorizer(environment))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether every condition holds; the error says why that cannot be told.
+    pub(crate) fn hold(&self, seen: &Seen, definitions: &Definitions) -> Result<bool, String> {
+        let mut run = Run::new(seen, definitions, MATCH_CONDITIONS_BUDGET);
+        let (mut holds, mut errors) = (true, Vec::new());
+        for condition in &self.0 {
+            match run.evaluate(condition) {
+                Ok(Ok(CelValue::Bool(true))) => {}
+                Ok(Ok(_)) => holds = false,
+                Ok(Err(why)) => errors.push(why),
+                Err(Spent) => return Err(Spent::message().to_owned()),
+            }
+        }
+        match errors.as_slice() {
+            _ if !holds => Ok(false),
+            [] => Ok(true),
+            [one] => Err(one.clone()),
+            many => Err(format!("[{}]", many.join(", "))),
+        }
     }
 }
 
-fn judge(
-    hook: &Hook,
+/// What expressions see of a request and its objects, in the version of `resource`.
+pub(crate) fn seen(
     attributes: &Attributes<'_>,
     resource: &Resource,
     object: Option<&Value>,
     old: Option<&Value>,
-) -> Result<bool, String> {
+) -> Seen {
     let value = |object: Option<&Value>| cel::of_json(object.unwrap_or(&Value::Null), None);
     let request = review::about(attributes, resource);
-    let variables = [
+    let mut seen = vec![
         ("object", value(object)),
         ("oldObject", value(old)),
         ("namespaceObject", CelValue::Null),
         ("request", cel::of_json(&request, None)),
     ];
-    let environment = cel::admission::environment();
-    let mut budget = MATCH_CONDITIONS_BUDGET;
-    let (mut holds, mut errors) = (true, Vec::new());
-    for (_, source) in &hook.conditions {
-        let expression = match cel::admission::condition(source, &environment) {
-            Ok(expression) => expression,
-            Err(why) => {
-                errors.push(format!("compilation error: {why}"));
-                continue;
-            }
+    seen.extend(authorizer(attributes));
+    seen
+}
+
+/// Whom an expression may ask about, first of all who made the request.
+fn authorizer(attributes: &Attributes<'_>) -> [(&'static str, CelValue); 2] {
+    let server = attributes.server.downgrade();
+    let judge = move |who: &Identity, action: &Action<'_>| {
+        let Some(server) = server.upgrade() else {
+            return (false, String::new());
         };
-        let limit = PER_CALL_LIMIT.min(budget);
-        let (result, cost) = expression.evaluate(&variables, limit);
-        let failed = |why: &str| format!("expression '{source}' resulted in error: {why}");
-        match result {
-            Ok(CelValue::Bool(true)) => {}
-            Ok(_) => holds = false,
-            Err(Failure::TooCostly) if budget < PER_CALL_LIMIT => return Err(SPENT.to_owned()),
-            Err(Failure::TooCostly) => {
-                errors.push(failed("operation cancelled: actual cost limit exceeded"));
-            }
-            Err(Failure::Said(why)) => errors.push(failed(&why)),
-        }
-        budget = budget.saturating_sub(cost);
-    }
-    match errors.as_slice() {
-        _ if !holds => Ok(false),
-        [] => Ok(true),
-        [one] => Err(one.clone()),
-        many => Err(format!("[{}]", many.join(", "))),
-    }
+        let judgement = server.rbac().judge(who, action);
+        (judgement.is_allowed(), judgement.reason())
+    };
+    let judge: Judge = std::sync::Arc::new(judge);
+    let own = attributes.resource;
+    let question = ResourceQuestion {
+        group: own.group.clone(),
+        resource: own.plural.clone(),
+        subresource: attributes.subresource.to_owned(),
+        namespace: attributes.namespace.to_owned(),
+        name: attributes.name.to_owned(),
+    };
+    cel::admission::authorizer_variables(attributes.who, judge, question)
 }

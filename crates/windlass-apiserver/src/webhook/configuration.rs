@@ -1,19 +1,24 @@
 //! Webhook configurations as they are stored, read into what is needed to call them.
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::conditions::Conditions;
+use super::matching::{Criteria, texts};
 use super::transport::WebhookTarget;
+use crate::derived::Derived;
 use crate::object::meta;
-use crate::selector::Selector;
 use crate::store::{Store, TableName};
 
 const GROUP: &str = "admissionregistration.k8s.io";
-pub(super) const MUTATING: &str = "mutatingwebhookconfigurations";
-pub(super) const VALIDATING: &str = "validatingwebhookconfigurations";
+static MUTATING: LazyLock<TableName> =
+    LazyLock::new(|| TableName::new(GROUP, "mutatingwebhookconfigurations"));
+static VALIDATING: LazyLock<TableName> =
+    LazyLock::new(|| TableName::new(GROUP, "validatingwebhookconfigurations"));
 
 /// How long a webhook may take unless it says otherwise.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 10;
@@ -54,29 +59,14 @@ impl ClientConfig {
     }
 }
 
-/// What a rule asks for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Rule {
-    pub(super) operations: Vec<String>,
-    pub(super) groups: Vec<String>,
-    pub(super) versions: Vec<String>,
-    pub(super) resources: Vec<String>,
-    pub(super) scope: String,
-}
-
 /// One webhook of a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
     /// What tells it from every other.
     pub(super) id: String,
     pub(super) name: String,
-    pub(super) rules: Vec<Rule>,
-    pub(super) namespace_selector: Selector,
-    pub(super) object_selector: Selector,
-    /// Whether other versions of the resource are meant too.
-    pub(super) equivalent: bool,
-    /// Name and CEL expression.
-    pub(super) conditions: Vec<(String, String)>,
+    pub(super) criteria: Criteria,
+    pub(super) conditions: Conditions,
     pub(super) timeout: Duration,
     pub(super) ignore_failure: bool,
     pub(super) side_effects: String,
@@ -86,40 +76,47 @@ pub(super) struct Hook {
     pub(super) review_versions: Vec<String>,
 }
 
-/// The webhooks of a kind of configuration, in the order they are called.
-pub(super) fn hooks(store: &Store, plural: &str) -> Vec<Hook> {
-    let Ok(listing) = store.list(&TableName::new(GROUP, plural), None, None, None) else {
-        return Vec::new();
-    };
-    let mut hooks = Vec::new();
-    for configuration in listing.objects {
-        let configuration = configuration.value();
-        let name = meta(&configuration, "name");
-        let webhooks = configuration["webhooks"].as_array();
-        for (index, webhook) in webhooks.into_iter().flatten().enumerate() {
-            hooks.push(read(webhook, format!("{name}/{index}")));
-        }
+/// The webhooks of all configurations, read and compiled once.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    mutating: Derived<Vec<Arc<Hook>>>,
+    validating: Derived<Vec<Arc<Hook>>>,
+}
+
+impl Hooks {
+    /// Those that may change objects, in the order they are called.
+    pub(super) fn mutating(&self, store: &Store) -> Vec<Arc<Hook>> {
+        all(&self.mutating, store, &MUTATING)
     }
-    hooks
+
+    /// Those that may only say no, in the order they are heard.
+    pub(super) fn validating(&self, store: &Store) -> Vec<Arc<Hook>> {
+        all(&self.validating, store, &VALIDATING)
+    }
+}
+
+fn all(of: &Derived<Vec<Arc<Hook>>>, store: &Store, table: &TableName) -> Vec<Arc<Hook>> {
+    let configurations = of.all(store, table, |configuration| {
+        let name = meta(configuration, "name");
+        let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+        let hooks = webhooks
+            .enumerate()
+            .map(|(index, webhook)| Arc::new(read(webhook, format!("{name}/{index}"))));
+        hooks.collect()
+    });
+    configurations
+        .iter()
+        .flat_map(|hooks| hooks.iter().cloned())
+        .collect()
 }
 
 fn read(webhook: &Value, id: String) -> Hook {
     let text = |field: &str| webhook[field].as_str().unwrap_or_default().to_owned();
-    let rules = webhook["rules"].as_array().into_iter().flatten();
-    let conditions = webhook["matchConditions"].as_array().into_iter().flatten();
     Hook {
         id,
         name: text("name"),
-        rules: rules.map(read_rule).collect(),
-        namespace_selector: Selector::from_object(&webhook["namespaceSelector"]),
-        object_selector: Selector::from_object(&webhook["objectSelector"]),
-        equivalent: webhook["matchPolicy"] != "Exact",
-        conditions: conditions
-            .map(|condition| {
-                let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
-                (text("name"), text("expression"))
-            })
-            .collect(),
+        criteria: Criteria::of_webhook(webhook),
+        conditions: Conditions::of_webhook(webhook),
         timeout: Duration::from_secs(
             webhook["timeoutSeconds"]
                 .as_u64()
@@ -131,20 +128,4 @@ fn read(webhook: &Value, id: String) -> Hook {
         client: ClientConfig::read(&webhook["clientConfig"]),
         review_versions: texts(&webhook["admissionReviewVersions"]),
     }
-}
-
-fn read_rule(rule: &Value) -> Rule {
-    Rule {
-        operations: texts(&rule["operations"]),
-        groups: texts(&rule["apiGroups"]),
-        versions: texts(&rule["apiVersions"]),
-        resources: texts(&rule["resources"]),
-        scope: rule["scope"].as_str().unwrap_or("*").to_owned(),
-    }
-}
-
-fn texts(list: &Value) -> Vec<String> {
-    let list = list.as_array().into_iter().flatten();
-    list.filter_map(|text| text.as_str().map(str::to_owned))
-        .collect()
 }

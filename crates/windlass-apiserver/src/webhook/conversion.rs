@@ -269,13 +269,13 @@ fn go_type(value: &Value) -> &'static str {
 }
 
 /// What a webhook of another version is shown.
-pub(super) struct Versioned<'a> {
-    pub(super) object: Option<Cow<'a, Value>>,
-    pub(super) old: Option<Cow<'a, Value>>,
+pub(crate) struct Versioned<'a> {
+    pub(crate) object: Option<Cow<'a, Value>>,
+    pub(crate) old: Option<Cow<'a, Value>>,
 }
 
 /// The object and the old object, in the version a webhook asked for.
-pub(super) async fn both<'a>(
+pub(crate) async fn both<'a>(
     attributes: &Attributes<'a>,
     wanted: &Resource,
     object: Option<&'a Value>,

@@ -1,4 +1,5 @@
-//! Which webhooks a request concerns, and as which version of its resource each wants to see it.
+//! Which requests a webhook or a policy is about, and as which version of their resource it wants
+//! to see them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,79 +7,173 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::attributes::{Attributes, Operation};
-use super::conditions;
-use super::configuration::{Hook, Rule};
-use super::conversion;
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, TableName};
 
-/// Kinds that pass no webhook: those that say which webhooks there are.
-const EXEMPT: &[&str] = &[
+const GROUP: &str = "admissionregistration.k8s.io";
+/// Kinds that pass no policy and no webhook: those that say which policies there are.
+const POLICIES: &[&str] = &[
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
-    "mutatingwebhookconfigurations",
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
+];
+/// Kinds that pass no webhook besides: those that say which webhooks there are.
+const WEBHOOKS: &[&str] = &[
+    "mutatingwebhookconfigurations",
     "validatingwebhookconfigurations",
 ];
 
+/// Whether no policy is asked about it.
+pub(crate) fn is_policy(resource: &Resource) -> bool {
+    resource.group == GROUP && POLICIES.contains(&resource.plural.as_str())
+}
+
+/// Whether no webhook is asked about it.
 pub(super) fn is_exempt(resource: &Resource) -> bool {
-    resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&resource.plural.as_str())
+    is_policy(resource) || (resource.group == GROUP && WEBHOOKS.contains(&resource.plural.as_str()))
 }
 
-/// The resource, at the version the webhook asks for, when the request concerns it.
-pub(super) async fn matched(
-    hook: &Hook,
-    attributes: &Attributes<'_>,
-    object: Option<&Value>,
-) -> Result<Option<Arc<Resource>>> {
-    // Whatever is wrong with the namespace matters only to a webhook whose rules match.
-    let in_namespace = namespace_matches(hook, attributes, object);
-    if matches!(in_namespace, Ok(false)) || !object_matches(hook, attributes, object) {
-        return Ok(None);
-    }
-    let Some(resource) = by_rules(hook, attributes) else {
-        return Ok(None);
-    };
-    in_namespace?;
-    if hook.conditions.is_empty() {
-        return Ok(Some(resource));
-    }
-    let versioned = conversion::both(attributes, &resource, object).await?;
-    let (object, old) = (versioned.object, versioned.old);
-    let holds = conditions::hold(
-        hook,
-        attributes,
-        &resource,
-        object.as_deref(),
-        old.as_deref(),
-    );
-    let holds = holds
-        .map_err(|why| ApiError::forbidden(attributes.resource.subject(), attributes.name, &why))?;
-    Ok(holds.then_some(resource))
+/// What a rule asks for.
+#[derive(Clone, Debug, Default)]
+struct Rule {
+    operations: Vec<String>,
+    groups: Vec<String>,
+    versions: Vec<String>,
+    resources: Vec<String>,
+    /// Names of objects; none is all.
+    names: Vec<String>,
+    scope: String,
 }
 
-fn by_rules(hook: &Hook, attributes: &Attributes<'_>) -> Option<Arc<Resource>> {
-    let own = attributes.resource;
-    if hook.rules.iter().any(|rule| matches(rule, attributes, own)) {
-        return Some(Arc::clone(own));
+/// What a request must be like.
+#[derive(Clone, Debug)]
+pub(crate) struct Criteria {
+    rules: Vec<Rule>,
+    excluded: Vec<Rule>,
+    /// Whether every request is meant when there are no rules.
+    open: bool,
+    namespace_selector: Selector,
+    object_selector: Selector,
+    /// Whether other versions of the resource are meant too.
+    equivalent: bool,
+}
+
+impl Criteria {
+    /// Those of a webhook, which is about nothing without a rule.
+    pub(super) fn of_webhook(webhook: &Value) -> Self {
+        Self::read(webhook, "rules", false)
     }
-    if !hook.equivalent {
-        return None;
+
+    /// The `matchConstraints` of a policy, or the `matchResources` of a binding.
+    pub(crate) fn of_policy(resources: &Value) -> Self {
+        Self::read(resources, "resourceRules", true)
     }
-    let known = attributes.server.registry().known();
-    let others: Vec<_> = known
-        .all()
-        .filter(|other| is_equivalent(own, other))
-        .collect();
-    hook.rules.iter().find_map(|rule| {
-        let other = others
-            .iter()
-            .find(|other| matches(rule, attributes, other))?;
-        Some(Arc::clone(other))
-    })
+
+    fn read(from: &Value, rules: &str, open: bool) -> Self {
+        let list = |field: &str| {
+            let rules = from[field].as_array().into_iter().flatten();
+            rules.map(read_rule).collect()
+        };
+        Self {
+            rules: list(rules),
+            excluded: list("excludeResourceRules"),
+            open,
+            namespace_selector: Selector::from_object(&from["namespaceSelector"]),
+            object_selector: Selector::from_object(&from["objectSelector"]),
+            equivalent: from["matchPolicy"] != "Exact",
+        }
+    }
+
+    /// The resource, at the version that is asked for, when the request is meant.
+    pub(crate) fn matched(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<Option<Arc<Resource>>> {
+        // Whatever is wrong with the namespace matters only to one whose rules match.
+        let in_namespace = self.namespace_matches(attributes, object);
+        if matches!(in_namespace, Ok(false)) || !self.object_matches(attributes, object) {
+            return Ok(None);
+        }
+        if self.by_rules(&self.excluded, attributes).is_some() {
+            return Ok(None);
+        }
+        let found = if self.rules.is_empty() && self.open {
+            Some(Arc::clone(attributes.resource))
+        } else {
+            self.by_rules(&self.rules, attributes)
+        };
+        if found.is_some() {
+            in_namespace?;
+        }
+        Ok(found)
+    }
+
+    fn by_rules(&self, rules: &[Rule], attributes: &Attributes<'_>) -> Option<Arc<Resource>> {
+        let own = attributes.resource;
+        if rules.iter().any(|rule| matches(rule, attributes, own)) {
+            return Some(Arc::clone(own));
+        }
+        if !self.equivalent || rules.is_empty() {
+            return None;
+        }
+        let known = attributes.server.registry().known();
+        let others: Vec<_> = known
+            .all()
+            .filter(|other| is_equivalent(own, other))
+            .collect();
+        rules.iter().find_map(|rule| {
+            let other = others
+                .iter()
+                .find(|other| matches(rule, attributes, other))?;
+            Some(Arc::clone(other))
+        })
+    }
+
+    /// What is in no namespace is always meant.
+    fn namespace_matches(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<bool> {
+        let selector = &self.namespace_selector;
+        let is_namespace = attributes.resource.is("", "namespaces");
+        if (attributes.namespace.is_empty() && !is_namespace) || selector.is_everything() {
+            return Ok(true);
+        }
+        if is_namespace
+            && attributes.subresource.is_empty()
+            && attributes.operation != Operation::Delete
+            && let Some(object) = object
+        {
+            return Ok(selector.matches_labels(&labels(object)));
+        }
+        let found = attributes.server.store().get(
+            &TableName::new("", "namespaces"),
+            &Key::new("", attributes.namespace),
+        );
+        let Some(namespace) = found else {
+            let subject = Subject {
+                group: "",
+                kind: "namespaces",
+            };
+            return Err(ApiError::not_found(subject, attributes.namespace));
+        };
+        Ok(selector.matches_labels(&namespace.labels))
+    }
+
+    /// The old object and the new: one that matches is enough.
+    fn object_matches(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> bool {
+        let selector = &self.object_selector;
+        selector.is_everything()
+            || [object, attributes.old]
+                .into_iter()
+                .flatten()
+                .any(|object| selector.matches_labels(&labels(object)))
+    }
 }
 
 /// Other names of the same objects: versions of one CRD, and the two forms of events and of
@@ -106,6 +201,7 @@ fn matches(rule: &Rule, attributes: &Attributes<'_>, resource: &Resource) -> boo
         && any(&rule.operations, attributes.operation.as_str())
         && any(&rule.groups, &resource.group)
         && any(&rule.versions, &resource.version)
+        && (rule.names.is_empty() || rule.names.iter().any(|name| name == attributes.name))
         && rule.resources.iter().any(|wanted| {
             let (plural, sub) = wanted.split_once('/').unwrap_or((wanted, ""));
             (plural == "*" || plural == resource.plural)
@@ -113,46 +209,21 @@ fn matches(rule: &Rule, attributes: &Attributes<'_>, resource: &Resource) -> boo
         })
 }
 
-/// What is in no namespace is always meant.
-fn namespace_matches(
-    hook: &Hook,
-    attributes: &Attributes<'_>,
-    object: Option<&Value>,
-) -> Result<bool> {
-    let is_namespace = attributes.resource.is("", "namespaces");
-    if (attributes.namespace.is_empty() && !is_namespace) || hook.namespace_selector.is_everything()
-    {
-        return Ok(true);
+fn read_rule(rule: &Value) -> Rule {
+    Rule {
+        operations: texts(&rule["operations"]),
+        groups: texts(&rule["apiGroups"]),
+        versions: texts(&rule["apiVersions"]),
+        resources: texts(&rule["resources"]),
+        names: texts(&rule["resourceNames"]),
+        scope: rule["scope"].as_str().unwrap_or("*").to_owned(),
     }
-    if is_namespace
-        && attributes.subresource.is_empty()
-        && attributes.operation != Operation::Delete
-        && let Some(object) = object
-    {
-        return Ok(hook.namespace_selector.matches_labels(&labels(object)));
-    }
-    let found = attributes.server.store().get(
-        &TableName::new("", "namespaces"),
-        &Key::new("", attributes.namespace),
-    );
-    let Some(namespace) = found else {
-        let subject = Subject {
-            group: "",
-            kind: "namespaces",
-        };
-        return Err(ApiError::not_found(subject, attributes.namespace));
-    };
-    Ok(hook.namespace_selector.matches_labels(&namespace.labels))
 }
 
-/// The old object and the new: one that matches is enough.
-fn object_matches(hook: &Hook, attributes: &Attributes<'_>, object: Option<&Value>) -> bool {
-    let selector: &Selector = &hook.object_selector;
-    selector.is_everything()
-        || [object, attributes.old]
-            .into_iter()
-            .flatten()
-            .any(|object| selector.matches_labels(&labels(object)))
+pub(super) fn texts(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(|text| text.as_str().map(str::to_owned))
+        .collect()
 }
 
 fn labels(object: &Value) -> BTreeMap<String, String> {

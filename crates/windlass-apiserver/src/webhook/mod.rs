@@ -24,8 +24,10 @@
 mod address;
 mod attributes;
 mod call;
+mod concern;
 mod conditions;
 mod configuration;
+mod connections;
 mod conversion;
 mod local;
 mod matching;
@@ -37,8 +39,11 @@ mod transport;
 mod validating;
 
 pub(crate) use attributes::{Attributes, Operation};
-pub(crate) use conversion::{Conversion, convert};
+pub(crate) use conditions::{Conditions, Seen, seen};
+pub(crate) use configuration::Hooks;
+pub(crate) use conversion::{Conversion, both as versioned, convert};
 pub use local::{LocalRegistration, LocalService, LocalWebhooks};
+pub(crate) use matching::{Criteria, is_policy};
 pub(crate) use mutating::mutate;
 pub(crate) use review::internal as internal_error;
 pub use tls::TlsTransport;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::attributes::Attributes;
-use super::configuration::{self, Hook};
+use super::concern::concerned;
+use super::configuration::Hook;
 use super::conversion;
 use super::matching;
 use super::patch;
@@ -28,7 +29,8 @@ pub(crate) async fn mutate(
     if matching::is_exempt(attributes.resource) {
         return Ok(());
     }
-    let hooks = configuration::hooks(attributes.server.store(), configuration::MUTATING);
+    let server = attributes.server;
+    let hooks = server.hooks_configured().mutating(server.store());
     if hooks.is_empty() {
         return Ok(());
     }
@@ -69,7 +71,7 @@ impl Round {
     /// Calls the webhooks in order; tells whether one changed the object.
     async fn run(
         &mut self,
-        hooks: &[Hook],
+        hooks: &[Arc<Hook>],
         attributes: &Attributes<'_>,
         mut object: Option<&mut Value>,
         settle: Settle<'_>,
@@ -77,8 +79,7 @@ impl Round {
     ) -> Result<bool> {
         let mut any = false;
         for hook in hooks {
-            let Some(resource) = matching::matched(hook, attributes, object.as_deref()).await?
-            else {
+            let Some(resource) = concerned(hook, attributes, object.as_deref()).await? else {
                 continue;
             };
             if again && !self.required.contains(&hook.id) {

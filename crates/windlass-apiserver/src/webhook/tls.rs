@@ -17,6 +17,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::connections::{Connections, Sender};
 use super::transport::{Reply, TransportError, WebhookCall, WebhookTransport};
 
 /// The largest answer that is read.
@@ -24,10 +25,11 @@ const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 /// How many trust settings are kept for the next call.
 const KEPT: usize = 128;
 
-/// Calls webhooks over HTTPS; a connection per call, TLS sessions resumed.
+/// Calls webhooks over HTTPS; connections are kept for the next call.
 #[derive(Default)]
 pub struct TlsTransport {
     configs: Mutex<BTreeMap<Vec<u8>, Arc<ClientConfig>>>,
+    connections: Connections,
 }
 
 impl std::fmt::Debug for TlsTransport {
@@ -57,7 +59,7 @@ impl TlsTransport {
         Ok(config)
     }
 
-    async fn send(&self, call: &WebhookCall) -> Result<Reply, String> {
+    async fn connect(&self, call: &WebhookCall) -> Result<Sender, String> {
         let config = self.config(&call.ca_bundle)?;
         let (host, port) = &call.address;
         let stream = TcpStream::connect((host.as_str(), *port))
@@ -70,7 +72,7 @@ impl TlsTransport {
             .connect(name, stream)
             .await
             .map_err(|error| tls_io_error(&error, &call.server_name))?;
-        let (mut sender, connection) =
+        let (sender, connection) =
             hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
                 .await
                 .map_err(|error| error.to_string())?;
@@ -79,18 +81,42 @@ impl TlsTransport {
                 tracing::debug!(%error, "connection to a webhook ended");
             }
         });
+        Ok(sender)
+    }
+
+    async fn send(&self, call: &WebhookCall) -> Result<Reply, String> {
+        while let Some(mut sender) = self.connections.take(call) {
+            // The other side may have closed it just now: then nothing was answered, and the call
+            // is made anew.
+            if sender.ready().await.is_ok() {
+                match self.ask(sender, call).await {
+                    Err(Unanswered::Closed) => {}
+                    Err(Unanswered::Failed(why)) => return Err(why),
+                    Ok(reply) => return Ok(reply),
+                }
+            }
+        }
+        let sender = self.connect(call).await?;
+        self.ask(sender, call).await.map_err(|why| match why {
+            Unanswered::Closed => "EOF".to_owned(),
+            Unanswered::Failed(why) => why,
+        })
+    }
+
+    async fn ask(&self, mut sender: Sender, call: &WebhookCall) -> Result<Reply, Unanswered> {
+        let failed = |why: String| Unanswered::Failed(why);
         let request = Request::post(&call.path_and_query)
-            .header(HOST, host_header(&call.server_name, *port))
+            .header(HOST, host_header(&call.server_name, call.address.1))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, "kube-apiserver-admission")
             .body(Full::new(call.body.clone()))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| failed(error.to_string()))?;
         let response = sender.send_request(request).await.map_err(|error| {
-            if error.is_incomplete_message() || error.is_closed() {
-                "EOF".to_owned()
+            if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
+                Unanswered::Closed
             } else {
-                error.to_string()
+                failed(error.to_string())
             }
         })?;
         let code = response.status();
@@ -102,14 +128,26 @@ impl TlsTransport {
         let body = Limited::new(response.into_body(), ANSWER_LIMIT)
             .collect()
             .await
-            .map_err(|error| format!("unexpected error when reading response body: {error}"))?
+            .map_err(|error| {
+                failed(format!(
+                    "unexpected error when reading response body: {error}"
+                ))
+            })?
             .to_bytes();
+        self.connections.keep(call, sender);
         Ok(Reply {
             code,
             content_type,
             body,
         })
     }
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    /// The connection ended before there was one.
+    Closed,
+    Failed(String),
 }
 
 impl WebhookTransport for TlsTransport {

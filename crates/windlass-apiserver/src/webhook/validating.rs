@@ -4,7 +4,8 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use super::attributes::Attributes;
-use super::configuration::{self, Hook};
+use super::concern::concerned;
+use super::configuration::Hook;
 use super::conversion;
 use super::matching;
 use super::review::{self, Outcome};
@@ -16,14 +17,15 @@ pub(crate) async fn validate(attributes: &Attributes<'_>, object: Option<&Value>
     if matching::is_exempt(attributes.resource) {
         return Ok(());
     }
-    let hooks = configuration::hooks(attributes.server.store(), configuration::VALIDATING);
-    let mut concerned = Vec::new();
+    let server = attributes.server;
+    let hooks = server.hooks_configured().validating(server.store());
+    let mut asked = Vec::new();
     for hook in &hooks {
-        if let Some(resource) = matching::matched(hook, attributes, object).await? {
-            concerned.push((hook, resource));
+        if let Some(resource) = concerned(hook, attributes, object).await? {
+            asked.push((hook, resource));
         }
     }
-    let asked = concerned
+    let asked = asked
         .iter()
         .map(|(hook, resource)| call(hook, attributes, resource, object));
     // All are heard, so that every warning is passed on; of several refusals the first is told.

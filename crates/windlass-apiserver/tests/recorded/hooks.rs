@@ -196,7 +196,11 @@ pub(crate) async fn serve(scripted: Arc<Scripted>) -> (String, String) {
     let authority = Authority::create().expect("a CA");
     let loopback = std::net::Ipv4Addr::LOCALHOST;
     let serving = authority
-        .server("hooks", &[loopback.into()], &["localhost"])
+        .server(
+            "hooks",
+            &[loopback.into()],
+            &["localhost", "hook.webhook-service.svc"],
+        )
         .expect("a certificate");
     let chain = CertificateDer::pem_slice_iter(serving.certificate.as_bytes());
     let chain = chain.collect::<Result<Vec<_>, _>>().expect("a chain");

@@ -1,12 +1,15 @@
 //! Which recorded steps show which rule, counted.
 //!
-//! `rules.yaml` names for every rule the cases, and of them the steps, that show it. The test prints
+//! `rules.yaml` names for every rule of the server's design, and `admission.yaml` for every part of
+//! admission, the cases, and of them the steps, that show it. The test prints
 //! how many there are, fails when a rule has fewer than it must, and when a named case, step or test
 //! is not there (any more). Steps that only prepare others (`setup`) are not counted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::case::Case;
 use crate::{CASES, folder};
@@ -76,11 +79,12 @@ impl Steps {
     }
 }
 
-#[test]
-fn every_rule_has_its_recorded_steps() {
-    let text = std::fs::read_to_string(folder().join("rules.yaml")).expect("rules.yaml is there");
-    let rules: BTreeMap<u32, Rule> =
-        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("parsing rules.yaml: {error}"));
+/// Counts what shows each rule of a file, prints it, and says which rules have too little.
+fn count<Key: Ord + Display + DeserializeOwned>(file: &str) {
+    let text = std::fs::read_to_string(folder().join(file))
+        .unwrap_or_else(|error| panic!("reading {file}: {error}"));
+    let rules: BTreeMap<Key, Rule> =
+        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("parsing {file}: {error}"));
     let mut short = Vec::new();
     println!("rule  recorded  from source  about");
     for (number, rule) in &rules {
@@ -88,20 +92,20 @@ fn every_rule_has_its_recorded_steps() {
         for (name, steps) in &rule.recorded {
             assert!(
                 CASES.contains(&name.as_str()),
-                "rules.yaml: there is no case {name}"
+                "{file}: there is no case {name}"
             );
             let case = Case::read(&folder().join("cases").join(format!("{name}.yaml")));
             recorded += steps.of(name, &case).len();
         }
         let mut from_source = 0;
-        for (file, tests) in &rule.from_source {
-            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        for (source, tests) in &rule.from_source {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
             let code = std::fs::read_to_string(&path)
-                .unwrap_or_else(|error| panic!("rules.yaml: reading {file}: {error}"));
+                .unwrap_or_else(|error| panic!("{file}: reading {source}: {error}"));
             for test in tests {
                 assert!(
                     code.contains(&format!("fn {test}(")),
-                    "rules.yaml: {file} has no test {test}"
+                    "{file}: {source} has no test {test}"
                 );
             }
             from_source += tests.len();
@@ -118,4 +122,14 @@ fn every_rule_has_its_recorded_steps() {
         }
     }
     assert!(short.is_empty(), "{}", short.join("\n"));
+}
+
+#[test]
+fn every_rule_has_its_recorded_steps() {
+    count::<u32>("rules.yaml");
+}
+
+#[test]
+fn every_part_of_admission_has_its_recorded_steps() {
+    count::<u32>("admission.yaml");
 }

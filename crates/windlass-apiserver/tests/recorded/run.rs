@@ -54,10 +54,17 @@ fn hide(value: &mut Value, variables: &BTreeMap<String, String>) {
         Value::Array(list) => list.iter_mut().for_each(|value| hide(value, variables)),
         Value::String(text) => {
             for (name, secret) in variables {
+                if name == "port" {
+                    *text = text.replace(&format!(":{secret}"), ":<port>");
+                    continue;
+                }
                 *text = text.replace(secret, &format!("<{name}>"));
                 let address = secret.trim_start_matches("https://");
                 *text = text.replace(address, &format!("<{name}>"));
             }
+        }
+        Value::Number(number) if variables.get("port") == Some(&number.to_string()) => {
+            *value = "<port>".into();
         }
         _ => {}
     }

@@ -26,7 +26,7 @@ use crate::hooks::{self, Scripted};
 pub(crate) struct Servers {
     admin: Client,
     anonymous: Client,
-    /// Where the case's webhook is, and its CA: `{hooks}` and `{ca}`.
+    /// Where the case's webhook is, its port, and its CA: `{hooks}`, `{port}` and `{ca}`.
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) hooks: Arc<Scripted>,
     _serving: Arc<Option<LocalRegistration>>,
@@ -50,7 +50,7 @@ impl Servers {
         Self {
             admin: client(config),
             anonymous: client(anonymous),
-            variables: [("hooks".into(), url), ("ca".into(), ca)].into(),
+            variables: variables(url, ca),
             hooks,
             _serving: Arc::default(),
         }
@@ -85,7 +85,7 @@ impl Servers {
         Self {
             admin: Client::new(server.in_process(admin), "default"),
             anonymous: Client::new(server.in_process_unauthenticated(), "default"),
-            variables: [("hooks".into(), url), ("ca".into(), ca)].into(),
+            variables: variables(url, ca),
             hooks,
             _serving: Arc::new(Some(serving)),
         }
@@ -102,4 +102,12 @@ impl Servers {
             Identity::Anonymous => self.anonymous.send(request).await,
         }
     }
+}
+
+fn variables(url: String, ca: String) -> BTreeMap<String, String> {
+    let port = url.rsplit(':').next().unwrap_or_default().to_owned();
+    let all = [("hooks", url), ("ca", ca), ("port", port)];
+    all.into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

@@ -26,9 +26,13 @@ const REQUEST: Subject<'_> = Subject {
 };
 
 /// Gives the account that the path names a token.
-pub(crate) fn create(call: &Call<'_>) -> Result<Answer> {
+pub(crate) async fn create(call: &Call<'_>) -> Result<Answer> {
     let server = call.server;
     let mut request = call.decode_as("TokenRequest")?.value;
+    fill(&mut request);
+    call.place(&mut request)?;
+    record(call, &mut request);
+    call.mutate_posted("token", &mut request).await?;
     let namespace = call.namespace();
     for (part, wanted) in [("name", call.name()), ("namespace", namespace)] {
         let given = meta(&request, part);
@@ -74,6 +78,16 @@ pub(crate) fn create(call: &Call<'_>) -> Result<Answer> {
             .collect(),
         _ => vec![ISSUER.to_owned()],
     };
+    for (part, value) in [
+        ("name", call.name()),
+        ("namespace", namespace),
+        ("uid", &account.uid),
+        ("creationTimestamp", &server.clock().now_seconds()),
+    ] {
+        set_meta(&mut request, part, Some(value.into()));
+    }
+    request["spec"]["audiences"] = json!(audiences);
+    call.judge_posted("token", &request).await?;
     let mut kubernetes = claims::Kubernetes {
         namespace: namespace.to_owned(),
         serviceaccount: reference(&account),
@@ -97,28 +111,30 @@ pub(crate) fn create(call: &Call<'_>) -> Result<Answer> {
     let token = token
         .and_then(|key| claims.sign(key))
         .ok_or_else(|| ApiError::internal("failed to generate token: there is no key"))?;
-    request["kind"] = "TokenRequest".into();
-    request["apiVersion"] = "authentication.k8s.io/v1".into();
-    for (part, value) in [
-        ("name", call.name()),
-        ("namespace", namespace),
-        ("uid", &account.uid),
-        ("creationTimestamp", &server.clock().now_seconds()),
-    ] {
-        set_meta(&mut request, part, Some(value.into()));
-    }
-    request["spec"]["expirationSeconds"] = seconds.into();
-    record(call, &mut request);
-    request["spec"]["audiences"] = json!(audiences);
-    if request["spec"].get("boundObjectRef").is_none() {
-        request["spec"]["boundObjectRef"] = Value::Null;
-    }
     let lives = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     request["status"] = json!({
         "token": token,
         "expirationTimestamp": server.clock().after_seconds(lives),
     });
     Ok(Answer::value(request).with_code(StatusCode::CREATED))
+}
+
+/// Fills in what is not said.
+fn fill(request: &mut Value) {
+    request["kind"] = "TokenRequest".into();
+    request["apiVersion"] = "authentication.k8s.io/v1".into();
+    if !request["spec"].is_object() {
+        request["spec"] = json!({});
+    }
+    if request["spec"]["expirationSeconds"].is_null() {
+        request["spec"]["expirationSeconds"] = USUAL.into();
+    }
+    for part in ["audiences", "boundObjectRef"] {
+        if request["spec"].get(part).is_none() {
+            request["spec"][part] = Value::Null;
+        }
+    }
+    request["status"] = json!({"token": "", "expirationTimestamp": null});
 }
 
 /// Notes who asked, as for any other object.
