@@ -60,7 +60,10 @@ pub(crate) fn run(
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Ok(Vec::new()))).collect::<Vec<_>>()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Ok(Vec::new())))
+            .collect::<Vec<_>>()
     });
     let elapsed = began.elapsed();
     let cpu = subject.cpu().saturating_sub(cpu_before);
@@ -69,7 +72,12 @@ pub(crate) fn run(
         delays.extend(thread?);
     }
     delays.sort_unstable();
-    let at = |share: usize| delays.get(delays.len() * share / 100).copied().unwrap_or_default();
+    let at = |share: usize| {
+        delays
+            .get(delays.len() * share / 100)
+            .copied()
+            .unwrap_or_default()
+    };
     let count = u32::try_from(delays.len()).unwrap_or(u32::MAX).max(1);
     Ok(Rate {
         per_second: as_f64(count.into()) / elapsed.as_secs_f64(),
@@ -91,7 +99,8 @@ fn of_thread(
         .build()
         .during("start a runtime")?;
     runtime.block_on(async {
-        let all = connections.map(|connection| of_connection(address, tls, until, connection, request));
+        let all =
+            connections.map(|connection| of_connection(address, tls, until, connection, request));
         let all = futures::future::join_all(all).await;
         let mut delays = Vec::new();
         for one in all {
@@ -124,11 +133,19 @@ async fn of_connection(
         let started = Instant::now();
         let mut body = Vec::new();
         let answer = stream
-            .send(&sent, |bytes| if body.is_empty() { body.extend_from_slice(&bytes[..bytes.len().min(400)]) })
+            .send(&sent, |bytes| {
+                if body.is_empty() {
+                    body.extend_from_slice(&bytes[..bytes.len().min(400)])
+                }
+            })
             .await
             .during("send a request")?;
         if !(200..300).contains(&answer.code) {
-            let sent = String::from_utf8_lossy(&sent).lines().next().unwrap_or_default().to_owned();
+            let sent = String::from_utf8_lossy(&sent)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
             let said = String::from_utf8_lossy(&body).into_owned();
             return Err(BenchError::Refused(sent, answer.code, said));
         }

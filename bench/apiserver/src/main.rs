@@ -114,7 +114,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         report.kubernetes = measure(Kind::Kubernetes)?;
         report.kubernetes_unsafe = measure(Kind::KubernetesUnsafe)?;
     }
-    let bytes = report.in_memory.as_ref().map_or(512, |figures| figures.object_bytes);
+    let bytes = report
+        .in_memory
+        .as_ref()
+        .map_or(512, |figures| figures.object_bytes);
     eprintln!("measuring: {}", Kind::Ceiling(bytes).name());
     report.ceiling = Some(runtime.block_on(plan.ceiling(bytes))?);
     report.print();

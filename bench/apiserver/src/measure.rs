@@ -83,14 +83,25 @@ impl Plan<'_> {
             resident_empty: running.resident(),
             ..Figures::default()
         };
-        load::run(&running, &self.certificates.user, Until::Each(OBJECTS.div_ceil(CONNECTIONS)), |turn| {
-            let number = turn.number * CONNECTIONS + turn.connection;
-            requests::create(NAMESPACE, &requests::name(number))
-        })?;
+        load::run(
+            &running,
+            &self.certificates.user,
+            Until::Each(OBJECTS.div_ceil(CONNECTIONS)),
+            |turn| {
+                let number = turn.number * CONNECTIONS + turn.connection;
+                requests::create(NAMESPACE, &requests::name(number))
+            },
+        )?;
         tokio::time::sleep(SETTLE).await;
         figures.resident_full = running.resident();
-        let mut client = Connection::open(running.address, &self.certificates.user).await.during("connect")?;
-        figures.object_bytes = client.send(&requests::get(&requests::name(1), None), |_| ()).await.during("get")?.bytes;
+        let mut client = Connection::open(running.address, &self.certificates.user)
+            .await
+            .during("connect")?;
+        figures.object_bytes = client
+            .send(&requests::get(&requests::name(1), None), |_| ())
+            .await
+            .during("get")?
+            .bytes;
         figures.list = list(&mut client).await?;
         self.rates(&running, Some(&token), &mut figures)?;
         let fanout = watchers::run(running.address, &self.certificates.user).await?;
@@ -103,12 +114,17 @@ impl Plan<'_> {
         let user = &self.certificates.user;
         let until = Until::After(self.seconds);
         // Each connection goes through all objects, beginning elsewhere and in steps of its own.
-        let some = |turn: load::Turn| requests::name((turn.connection * 311 + turn.number * 7919) % OBJECTS);
-        figures.gets = load::run(running, user, until, |turn| requests::get(&some(turn), None))?;
+        let some = |turn: load::Turn| {
+            requests::name((turn.connection * 311 + turn.number * 7919) % OBJECTS)
+        };
+        figures.gets = load::run(running, user, until, |turn| {
+            requests::get(&some(turn), None)
+        })?;
         if let Some(token) = token {
             let nobody = &self.certificates.nobody;
-            figures.gets_by_token =
-                load::run(running, nobody, until, |turn| requests::get(&some(turn), Some(token)))?;
+            figures.gets_by_token = load::run(running, nobody, until, |turn| {
+                requests::get(&some(turn), Some(token))
+            })?;
         }
         // Nobody writes what another writes.
         figures.updates = load::run(running, user, until, |turn| {
@@ -116,20 +132,27 @@ impl Plan<'_> {
             requests::update(&requests::name(number), turn.number + 1)
         })?;
         figures.creates = load::run(running, user, until, |turn| {
-            requests::create(MORE, &format!("object-{:02}-{:07}", turn.connection, turn.number))
+            requests::create(
+                MORE,
+                &format!("object-{:02}-{:07}", turn.connection, turn.number),
+            )
         })?;
         Ok(())
     }
 
     /// Namespaces, the user's role, and a token; the token comes back.
     async fn prepare(&self, running: &Running) -> Result<String> {
-        let mut admin = Connection::open(running.address, &self.certificates.admin).await.during("connect")?;
+        let mut admin = Connection::open(running.address, &self.certificates.admin)
+            .await
+            .during("connect")?;
         for namespace in [NAMESPACE, MORE, WATCHED] {
-            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            let body =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             make(&mut admin, "/api/v1/namespaces", &body).await?;
         }
         let accounts = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
-        let body = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": USER}});
+        let body =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": USER}});
         make(&mut admin, &accounts, &body).await?;
         let body = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -141,17 +164,27 @@ impl Plan<'_> {
                 {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": USER},
             ],
         });
-        make(&mut admin, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &body).await?;
+        make(
+            &mut admin,
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+            &body,
+        )
+        .await?;
         let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}});
         let made = make(&mut admin, &format!("{accounts}/{USER}/token"), &body).await?;
-        let token = made["status"]["token"].as_str().unwrap_or_default().to_owned();
+        let token = made["status"]["token"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         self.until_allowed(running).await?;
         Ok(token)
     }
 
     /// Roles are known a little after they are written, in Kubernetes.
     async fn until_allowed(&self, running: &Running) -> Result<()> {
-        let mut user = Connection::open(running.address, &self.certificates.user).await.during("connect")?;
+        let mut user = Connection::open(running.address, &self.certificates.user)
+            .await
+            .during("connect")?;
         for _ in 0..1_000 {
             let answer = user.send(&requests::list(), |_| ()).await.during("list")?;
             if answer.code == 200 {
@@ -159,7 +192,11 @@ impl Plan<'_> {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Err(BenchError::Refused("the role of the load's user".into(), 403, String::new()))
+        Err(BenchError::Refused(
+            "the role of the load's user".into(),
+            403,
+            String::new(),
+        ))
     }
 }
 
@@ -167,7 +204,10 @@ impl Plan<'_> {
 async fn make(admin: &mut Connection, path: &str, body: &Value) -> Result<Value> {
     let mut text = Vec::new();
     let sent = requests::post(path, body);
-    let answer = admin.send(&sent, |bytes| text.extend_from_slice(bytes)).await.during(path)?;
+    let answer = admin
+        .send(&sent, |bytes| text.extend_from_slice(bytes))
+        .await
+        .during(path)?;
     if answer.code != 201 {
         let text = String::from_utf8_lossy(&text).into_owned();
         return Err(BenchError::Refused(path.into(), answer.code, text));
@@ -180,7 +220,10 @@ async fn list(client: &mut Connection) -> Result<Duration> {
     let mut delays = Vec::new();
     for _ in 0..LISTS {
         let started = Instant::now();
-        client.send(&requests::list(), |_| ()).await.during("list")?;
+        client
+            .send(&requests::list(), |_| ())
+            .await
+            .during("list")?;
         delays.push(started.elapsed());
     }
     delays.sort_unstable();

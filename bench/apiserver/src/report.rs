@@ -56,27 +56,152 @@ fn bytes_per_object(figures: &Figures) -> f64 {
 }
 
 const ROWS: &[Row] = &[
-    Row { what: "start to /readyz", value: |f| millis(f.ready_after), unit: "ms", better: Better::Less, goals: ("1/100", "1/100"), bounded: false },
-    Row { what: "resident, empty", value: |f| mib(f.resident_empty), unit: "MiB", better: Better::Less, goals: ("1/10", "1/10"), bounded: false },
-    Row { what: "resident, 10,000 ConfigMaps", value: |f| mib(f.resident_full), unit: "MiB", better: Better::Less, goals: ("1/10", "1/10"), bounded: false },
-    Row { what: "resident bytes per object", value: bytes_per_object, unit: "B", better: Better::Less, goals: ("", ""), bounded: false },
-    Row { what: "the same / its JSON", value: |f| bytes_per_object(f) / as_f64(f.object_bytes.max(1) as u64), unit: "", better: Better::Less, goals: ("at most 3", "at most 3"), bounded: false },
-    Row { what: "creates", value: |f| f.creates.per_second, unit: "/s", better: Better::More, goals: ("10 or 90% of bare", "5"), bounded: true },
-    Row { what: "creates, p99", value: |f| millis(f.creates.p99), unit: "ms", better: Better::Less, goals: ("", ""), bounded: true },
-    Row { what: "creates, server CPU each", value: |f| micros(&f.creates), unit: "µs", better: Better::Less, goals: ("", ""), bounded: true },
-    Row { what: "updates", value: |f| f.updates.per_second, unit: "/s", better: Better::More, goals: ("", ""), bounded: true },
-    Row { what: "updates, server CPU each", value: |f| micros(&f.updates), unit: "µs", better: Better::Less, goals: ("", ""), bounded: true },
-    Row { what: "GETs, certificate", value: |f| f.gets.per_second, unit: "/s", better: Better::More, goals: ("8 or 90% of bare", ""), bounded: true },
-    Row { what: "GETs, p50", value: |f| millis(f.gets.p50), unit: "ms", better: Better::Less, goals: ("", ""), bounded: true },
-    Row { what: "GETs, server CPU each", value: |f| micros(&f.gets), unit: "µs", better: Better::Less, goals: ("", ""), bounded: true },
-    Row { what: "GETs, ServiceAccount token", value: |f| f.gets_by_token.per_second, unit: "/s", better: Better::More, goals: ("", ""), bounded: false },
-    Row { what: "list of 10,000", value: |f| millis(f.list), unit: "ms", better: Better::Less, goals: ("1/5", "1/5"), bounded: false },
-    Row { what: "1,000 watchers, p50", value: |f| millis(f.fanout_p50), unit: "ms", better: Better::Less, goals: ("", ""), bounded: false },
-    Row { what: "1,000 watchers, p99", value: |f| millis(f.fanout_p99), unit: "ms", better: Better::Less, goals: ("under 50 ms", "under 50 ms"), bounded: false },
+    Row {
+        what: "start to /readyz",
+        value: |f| millis(f.ready_after),
+        unit: "ms",
+        better: Better::Less,
+        goals: ("1/100", "1/100"),
+        bounded: false,
+    },
+    Row {
+        what: "resident, empty",
+        value: |f| mib(f.resident_empty),
+        unit: "MiB",
+        better: Better::Less,
+        goals: ("1/10", "1/10"),
+        bounded: false,
+    },
+    Row {
+        what: "resident, 10,000 ConfigMaps",
+        value: |f| mib(f.resident_full),
+        unit: "MiB",
+        better: Better::Less,
+        goals: ("1/10", "1/10"),
+        bounded: false,
+    },
+    Row {
+        what: "resident bytes per object",
+        value: bytes_per_object,
+        unit: "B",
+        better: Better::Less,
+        goals: ("", ""),
+        bounded: false,
+    },
+    Row {
+        what: "the same / its JSON",
+        value: |f| bytes_per_object(f) / as_f64(f.object_bytes.max(1) as u64),
+        unit: "",
+        better: Better::Less,
+        goals: ("at most 3", "at most 3"),
+        bounded: false,
+    },
+    Row {
+        what: "creates",
+        value: |f| f.creates.per_second,
+        unit: "/s",
+        better: Better::More,
+        goals: ("10 or 90% of bare", "5"),
+        bounded: true,
+    },
+    Row {
+        what: "creates, p99",
+        value: |f| millis(f.creates.p99),
+        unit: "ms",
+        better: Better::Less,
+        goals: ("", ""),
+        bounded: true,
+    },
+    Row {
+        what: "creates, server CPU each",
+        value: |f| micros(&f.creates),
+        unit: "µs",
+        better: Better::Less,
+        goals: ("", ""),
+        bounded: true,
+    },
+    Row {
+        what: "updates",
+        value: |f| f.updates.per_second,
+        unit: "/s",
+        better: Better::More,
+        goals: ("", ""),
+        bounded: true,
+    },
+    Row {
+        what: "updates, server CPU each",
+        value: |f| micros(&f.updates),
+        unit: "µs",
+        better: Better::Less,
+        goals: ("", ""),
+        bounded: true,
+    },
+    Row {
+        what: "GETs, certificate",
+        value: |f| f.gets.per_second,
+        unit: "/s",
+        better: Better::More,
+        goals: ("8 or 90% of bare", ""),
+        bounded: true,
+    },
+    Row {
+        what: "GETs, p50",
+        value: |f| millis(f.gets.p50),
+        unit: "ms",
+        better: Better::Less,
+        goals: ("", ""),
+        bounded: true,
+    },
+    Row {
+        what: "GETs, server CPU each",
+        value: |f| micros(&f.gets),
+        unit: "µs",
+        better: Better::Less,
+        goals: ("", ""),
+        bounded: true,
+    },
+    Row {
+        what: "GETs, ServiceAccount token",
+        value: |f| f.gets_by_token.per_second,
+        unit: "/s",
+        better: Better::More,
+        goals: ("", ""),
+        bounded: false,
+    },
+    Row {
+        what: "list of 10,000",
+        value: |f| millis(f.list),
+        unit: "ms",
+        better: Better::Less,
+        goals: ("1/5", "1/5"),
+        bounded: false,
+    },
+    Row {
+        what: "1,000 watchers, p50",
+        value: |f| millis(f.fanout_p50),
+        unit: "ms",
+        better: Better::Less,
+        goals: ("", ""),
+        bounded: false,
+    },
+    Row {
+        what: "1,000 watchers, p99",
+        value: |f| millis(f.fanout_p99),
+        unit: "ms",
+        better: Better::Less,
+        goals: ("under 50 ms", "under 50 ms"),
+        bounded: false,
+    },
 ];
 
 fn number(value: f64, unit: &str) -> String {
-    let digits = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     format!("{value:.digits$} {unit}").trim_end().to_owned()
 }
 
@@ -97,16 +222,28 @@ impl Report {
         let mut table = Table::new();
         table.load_preset(presets::ASCII_MARKDOWN);
         table.set_header([
-            "", "bare hyper + rustls", "ours, in memory", "ours, durable", "kube-apiserver + etcd",
-            "the same, etcd unsafe", "in memory : etcd unsafe", "durable : etcd", "goals", "of bare",
+            "",
+            "bare hyper + rustls",
+            "ours, in memory",
+            "ours, durable",
+            "kube-apiserver + etcd",
+            "the same, etcd unsafe",
+            "in memory : etcd unsafe",
+            "durable : etcd",
+            "goals",
+            "of bare",
         ]);
         for row in ROWS {
             let value = |figures: &Option<Figures>| figures.as_ref().map(row.value);
-            let shown = |figures: &Option<Figures>| value(figures).map_or("–".into(), |value| number(value, row.unit));
+            let shown = |figures: &Option<Figures>| {
+                value(figures).map_or("–".into(), |value| number(value, row.unit))
+            };
             let bare = value(&self.ceiling).filter(|_| row.bounded);
             let of_bare = match (value(&self.in_memory), bare, row.better) {
                 (Some(ours), Some(bare), Better::More) => format!("{:.0} %", 100.0 * ours / bare),
-                (Some(ours), Some(bare), Better::Less) if row.unit == "µs" => format!("+{:.1} µs", ours - bare),
+                (Some(ours), Some(bare), Better::Less) if row.unit == "µs" => {
+                    format!("+{:.1} µs", ours - bare)
+                }
                 _ => String::new(),
             };
             let goals = match row.goals {
@@ -121,7 +258,11 @@ impl Report {
                 shown(&self.durable),
                 shown(&self.kubernetes),
                 shown(&self.kubernetes_unsafe),
-                ratio(value(&self.in_memory), value(&self.kubernetes_unsafe), row.better),
+                ratio(
+                    value(&self.in_memory),
+                    value(&self.kubernetes_unsafe),
+                    row.better,
+                ),
                 ratio(value(&self.durable), value(&self.kubernetes), row.better),
                 goals,
                 of_bare,
@@ -129,7 +270,11 @@ impl Report {
         }
         println!("{table}");
         let (first, next) = self.in_process;
-        println!("in process: the first server of a process is ready after {:.2} ms, the next after {:.2} ms (goal: 5 ms)", millis(first), millis(next));
+        println!(
+            "in process: the first server of a process is ready after {:.2} ms, the next after {:.2} ms (goal: 5 ms)",
+            millis(first),
+            millis(next)
+        );
         if let Some(figures) = &self.in_memory {
             println!("one ConfigMap is {} B of JSON", figures.object_bytes);
         }

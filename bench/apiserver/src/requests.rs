@@ -13,8 +13,14 @@ fn configmaps(namespace: &str) -> String {
 }
 
 fn request(method: &str, path: &str, token: Option<&str>, body: &str) -> Vec<u8> {
-    let token = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
-    let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    let token = token.map_or_else(String::new, |token| {
+        format!("authorization: Bearer {token}\r\n")
+    });
+    let kind = if body.is_empty() {
+        ""
+    } else {
+        "content-type: application/json\r\n"
+    };
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\nhost: bench\r\nuser-agent: bench\r\naccept: application/json\r\n{token}{kind}content-length: {length}\r\n\r\n{body}"

@@ -95,13 +95,17 @@ impl Running {
         let mut command = match kind {
             Kind::Ceiling(bytes) => {
                 let mut command = Command::new(places.programs.join("ceiling"));
-                command.args(["--bytes", &bytes.to_string(), "--pki"]).arg(&places.pki);
+                command
+                    .args(["--bytes", &bytes.to_string(), "--pki"])
+                    .arg(&places.pki);
                 command.args(["--listen", &address.to_string()]);
                 command
             }
             Kind::OursInMemory | Kind::OursDurable => {
                 let mut command = Command::new(places.programs.join("apiserver"));
-                command.args(["--listen", &address.to_string(), "--pki"]).arg(&places.pki);
+                command
+                    .args(["--listen", &address.to_string(), "--pki"])
+                    .arg(&places.pki);
                 if kind == Kind::OursDurable {
                     command.arg("--data-dir").arg(folder.path().join("data"));
                 }
@@ -144,7 +148,11 @@ impl Running {
         let log = folder.path().join("log");
         let began = Instant::now();
         let mut process = spawn(&mut command, &log)?;
-        let path = if matches!(kind, Kind::Ceiling(_)) { "/" } else { "/readyz" };
+        let path = if matches!(kind, Kind::Ceiling(_)) {
+            "/"
+        } else {
+            "/readyz"
+        };
         loop {
             if is_ready(address, anybody, path).await {
                 break;
@@ -186,7 +194,9 @@ impl Running {
             let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
             let field = |index: usize| {
                 let field = rest.split_whitespace().nth(index);
-                field.and_then(|field| field.parse::<u64>().ok()).unwrap_or_default()
+                field
+                    .and_then(|field| field.parse::<u64>().ok())
+                    .unwrap_or_default()
             };
             field(11) + field(12)
         };

@@ -32,7 +32,9 @@ pub(crate) async fn run(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<
     let (told, mut heard) = mpsc::unbounded_channel();
     let watch = requests::watch();
     for _ in 0..WATCHERS {
-        let mut connection = Connection::open(address, tls).await.during("connect a watcher")?;
+        let mut connection = Connection::open(address, tls)
+            .await
+            .during("connect a watcher")?;
         let code = connection.follow(&watch).await.during("start a watch")?;
         if code != 200 {
             return Err(BenchError::Refused("a watch".into(), code, String::new()));
@@ -51,17 +53,29 @@ pub(crate) async fn run(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<
             }
         });
     }
-    let mut writer = Connection::open(address, tls).await.during("connect the writer")?;
+    let mut writer = Connection::open(address, tls)
+        .await
+        .during("connect the writer")?;
     let mut delays = Vec::with_capacity(WATCHERS * WRITES);
     for number in 0..WRITES {
         let sent = began.elapsed().as_nanos().to_string();
         let request = requests::create_watched(number, SENT, &sent);
-        let answer = writer.send(&request, |_| ()).await.during("write for the watchers")?;
+        let answer = writer
+            .send(&request, |_| ())
+            .await
+            .during("write for the watchers")?;
         if answer.code != 201 {
-            return Err(BenchError::Refused("a write for the watchers".into(), answer.code, String::new()));
+            return Err(BenchError::Refused(
+                "a write for the watchers".into(),
+                answer.code,
+                String::new(),
+            ));
         }
         for _ in 0..WATCHERS {
-            let delay = tokio::time::timeout(PATIENCE, heard.recv()).await.ok().flatten();
+            let delay = tokio::time::timeout(PATIENCE, heard.recv())
+                .await
+                .ok()
+                .flatten();
             delays.push(delay.ok_or_else(|| {
                 BenchError::Refused("a watcher that heard nothing".into(), 0, String::new())
             })?);
@@ -69,15 +83,24 @@ pub(crate) async fn run(address: SocketAddr, tls: &Arc<ClientConfig>) -> Result<
     }
     delays.sort_unstable();
     let at = |share: usize| delays[(delays.len() - 1) * share / 100];
-    Ok(Fanout { p50: at(50), p99: at(99) })
+    Ok(Fanout {
+        p50: at(50),
+        p99: at(99),
+    })
 }
 
 /// When the first event in `read` was sent, and where it ends.
 fn next_event(read: &[u8]) -> Option<(Duration, usize)> {
     let mark = format!("\"{SENT}\":\"");
-    let at = read.windows(mark.len()).position(|window| window == mark.as_bytes())? + mark.len();
+    let at = read
+        .windows(mark.len())
+        .position(|window| window == mark.as_bytes())?
+        + mark.len();
     let length = read[at..].iter().position(|byte| *byte == b'"')?;
-    let nanos = std::str::from_utf8(&read[at..at + length]).ok()?.parse().ok()?;
+    let nanos = std::str::from_utf8(&read[at..at + length])
+        .ok()?
+        .parse()
+        .ok()?;
     // The rest of the event says nothing.
     let end = at + read[at..].iter().position(|byte| *byte == b'\n')?;
     Some((Duration::from_nanos(nanos), end))

@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod certificate;
 mod negotiate;
 mod overload;
 mod request;
@@ -19,14 +20,13 @@ pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use crate::auth::{Action, Identity, ResourceAction, selected_name};
+use crate::auth::{Action, Presented, ResourceAction, selected_name};
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
 use crate::{discovery, openapi, verbs};
@@ -37,11 +37,11 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl ApiServer {
-    /// Answers one request. `connection` is who the connection belongs to, known from its certificate.
+    /// Answers one request, from a client who presented itself like this.
     pub(crate) async fn handle<B>(
         &self,
         request: Request<B>,
-        connection: Option<&Arc<Identity>>,
+        presented: &Presented,
     ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
@@ -54,7 +54,7 @@ impl ApiServer {
             .map_or(Encoding::Json, |wanted| wanted.encoding);
         let only_head = request.method() == Method::HEAD;
         let response = self
-            .answer(request, connection, wanted)
+            .answer(request, presented, wanted)
             .await
             .unwrap_or_else(|error| Answer::error(&error))
             .into_response(told_in);
@@ -67,7 +67,7 @@ impl ApiServer {
     async fn answer<B>(
         &self,
         request: Request<B>,
-        connection: Option<&Arc<Identity>>,
+        presented: &Presented,
         wanted: Option<Wanted>,
     ) -> Result<Answer>
     where
@@ -78,7 +78,7 @@ impl ApiServer {
             crate::restore::run(self);
         }
         let (parts, body) = request.into_parts();
-        let identity = self.authenticate(&parts.headers, connection)?;
+        let identity = self.authenticate(&parts.headers, presented)?;
         let Some(path) = percent_decode(parts.uri.path(), false) else {
             return Ok(Answer::text(StatusCode::BAD_REQUEST, "400 Bad Request"));
         };
@@ -205,6 +205,9 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
     let read = Limited::new(body, BODY_LIMIT).collect();
     let Ok(read) = tokio::time::timeout(BODY_TIMEOUT, read).await else {
         return Err(ApiError::timeout(
