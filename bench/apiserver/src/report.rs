@@ -220,7 +220,7 @@ fn ratio(ours: Option<f64>, theirs: Option<f64>, better: Better) -> String {
 impl Report {
     pub(crate) fn print(&self) {
         let mut table = Table::new();
-        table.load_preset(presets::ASCII_MARKDOWN);
+        table.load_style(presets::ASCII_MARKDOWN);
         table.set_header([
             "",
             "bare hyper + rustls",

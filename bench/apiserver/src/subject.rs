@@ -187,22 +187,17 @@ impl Running {
 
     /// The time that cores have spent on its processes.
     pub(crate) fn cpu(&self) -> Duration {
-        let ticks = |process: &Process| {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.0.id()));
-            let stat = stat.unwrap_or_default();
-            // The second field is a name in parentheses, which may hold spaces.
-            let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-            let field = |index: usize| {
-                let field = rest.split_whitespace().nth(index);
-                field
-                    .and_then(|field| field.parse::<u64>().ok())
-                    .unwrap_or_default()
-            };
-            field(11) + field(12)
+        let of_thread = |thread: std::fs::DirEntry| {
+            // Nanoseconds that it ran, nanoseconds that it waited, how often it ran.
+            let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            stat.split_whitespace().next()?.parse::<u64>().ok()
         };
-        let ticks: u64 = self.processes.iter().map(ticks).sum();
-        let per_second = rustix::param::clock_ticks_per_second();
-        Duration::from_secs_f64(as_f64(ticks) / as_f64(per_second))
+        let of = |process: &Process| {
+            let threads = std::fs::read_dir(format!("/proc/{}/task", process.0.id()));
+            let threads = threads.into_iter().flatten().flatten();
+            threads.filter_map(of_thread).sum::<u64>()
+        };
+        Duration::from_nanos(self.processes.iter().map(of).sum())
     }
 }
 

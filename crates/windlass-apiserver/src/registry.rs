@@ -75,7 +75,11 @@ impl Registry {
         let same = |(g, _, p): &Address| g == group && p == plural;
         known.order.retain(|address| !same(address));
         known.by_address.retain(|address, _| !same(address));
-        for resource in versions {
+        for mut resource in versions {
+            // What was counted of the definition before is gone on with.
+            if let Some(before) = guard.at(group, &resource.version, plural) {
+                resource.counts = before.counts.clone();
+            }
             let address = address(&resource);
             known.order.push(address.clone());
             known.by_address.insert(address, Arc::new(resource));

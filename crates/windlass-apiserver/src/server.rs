@@ -177,7 +177,8 @@ impl ApiServer {
         Ok(server)
     }
 
-    fn with_store(config: Config, store: Store) -> Self {
+    /// A server that has nothing but a store.
+    pub(crate) fn with_store(config: Config, store: Store) -> Self {
         Self(Arc::new(Inner {
             store,
             registry: Registry::built_in(),

@@ -8,6 +8,8 @@ use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
+use super::metrics::{Counted, Lasting};
+
 /// A stream of chunks; an error ends the connection.
 pub(crate) type ChunkStream = Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send>>;
 
@@ -20,7 +22,7 @@ pub struct BodyError(pub(crate) String);
 const FRAME: usize = 64 * 1024;
 
 /// What the server answers with.
-pub struct Body(Kind);
+pub struct Body(Kind, Option<Lasting>);
 
 enum Kind {
     /// Sent as it is.
@@ -31,22 +33,26 @@ enum Kind {
 
 impl Body {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Whole(bytes.into()))
+        Self(Kind::Whole(bytes.into()), None)
     }
 
     pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        Self(Kind::Pieces(
-            pieces
-                .into_iter()
-                .filter(|piece| !piece.is_empty())
-                .collect(),
-        ))
+        let pieces = pieces.into_iter();
+        let pieces = pieces.filter(|piece| !piece.is_empty()).collect();
+        Self(Kind::Pieces(pieces), None)
     }
 
     pub(crate) fn stream(
         chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
     ) -> Self {
-        Self(Kind::Stream(Box::pin(chunks)))
+        Self(Kind::Stream(Box::pin(chunks)), None)
+    }
+
+    /// Counts an endless body for as long as it is there.
+    pub(super) fn count(&mut self, request: &Counted) {
+        if matches!(self.0, Kind::Stream(_)) {
+            self.1 = Some(request.lasts());
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod body;
 mod certificate;
+mod metrics;
 mod negotiate;
 mod overload;
 mod request;
@@ -11,6 +12,7 @@ mod stall;
 
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
+pub(crate) use metrics::Counts;
 pub(crate) use negotiate::{
     Encoding, Expected, Shape, Wanted, decode_object, decode_yaml, media_type,
 };
@@ -26,7 +28,10 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
+use metrics::Counted;
+
 use crate::auth::{Action, Presented, ResourceAction, selected_name};
+use crate::patch::PatchKind;
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
 use crate::{discovery, openapi, verbs};
@@ -53,11 +58,15 @@ impl ApiServer {
             .as_ref()
             .map_or(Encoding::Json, |wanted| wanted.encoding);
         let only_head = request.method() == Method::HEAD;
-        let response = self
-            .answer(request, presented, wanted)
-            .await
+        let mut counted = None;
+        let answer = self.answer(request, presented, wanted, &mut counted).await;
+        let mut response = answer
             .unwrap_or_else(|error| Answer::error(&error))
             .into_response(told_in);
+        if let Some(counted) = counted {
+            counted.answered(response.status());
+            response.body_mut().count(&counted);
+        }
         if only_head {
             return response.map(|_| Body::pieces([]));
         }
@@ -69,6 +78,7 @@ impl ApiServer {
         request: Request<B>,
         presented: &Presented,
         wanted: Option<Wanted>,
+        counted: &mut Option<Counted>,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
@@ -95,6 +105,12 @@ impl ApiServer {
                 Err(ApiError::method_not_allowed())
             };
         };
+        let known = self.registry().known();
+        let found = known.find(&asked);
+        *counted = found.as_deref().map(|resource| {
+            let applies = PatchKind::is_apply(media_type(&parts.headers));
+            Counts::begin(&asked, resource, !query.all("dryRun").is_empty(), applies)
+        });
         let selected = selected_name(&asked, &query);
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
         let identity = self.impersonate(identity, &parts.headers, &action)?;
@@ -109,8 +125,7 @@ impl ApiServer {
             self.after(&identity, &asked, outcome).await;
             return Err(refusal);
         }
-        let known = self.registry().known();
-        let Some(resource) = known.find(&asked) else {
+        let Some(resource) = found else {
             return if crate::registry::Known::is_path(&asked.group) {
                 Err(ApiError::resource_not_found())
             } else {
@@ -185,6 +200,10 @@ impl ApiServer {
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
             ["version"] => Ok(Answer::value(discovery::version())),
+            ["metrics"] => Ok(Answer::bytes(
+                metrics::MEDIA_TYPE,
+                self.metrics_text().into(),
+            )),
             ["api"] => Ok(discovery::core_versions(&known, headers)),
             ["apis"] => Ok(discovery::groups(&known, headers)),
             ["api", version] => discovery::resources(&known, "", version),

@@ -346,6 +346,15 @@ impl Store {
         }
     }
 
+    /// How many objects each table has, by the tables' names.
+    pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
+        let inner = self.lock();
+        let tables = inner.tables.iter();
+        tables
+            .map(|(name, table)| (name.as_str().to_owned(), table.objects.len()))
+            .collect()
+    }
+
     /// Starts a table, if there is none: nothing is remembered of the time before.
     pub(crate) fn open(&self, table: &TableName) {
         let mut inner = self.lock();

@@ -18,8 +18,7 @@ pub(crate) struct Stored {
     pub(crate) labels: Labels,
     /// Whether it is on its way out.
     pub(crate) terminating: bool,
-    /// Values of the fields that selectors may name, in the order the resource lists them; what
-    /// the key says is not said again.
+    /// Values of the fields that selectors may name, in the order the resource lists them.
     pub(crate) fields: Fields,
     /// The whole object, `resourceVersion` included; kind and apiVersion come first.
     pub(crate) json: Bytes,
@@ -62,7 +61,6 @@ impl Draft {
             .unwrap_or_default();
         let fields = selectable
             .iter()
-            .filter(|field| !matches!(field.as_str(), "metadata.name" | "metadata.namespace"))
             .map(|field| (field.as_str().into(), field_text(&value, field).into()))
             .collect();
         Ok(Self {

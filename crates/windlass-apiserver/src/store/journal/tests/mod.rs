@@ -4,6 +4,7 @@ mod crash;
 mod failure;
 mod life;
 mod refusal;
+mod seen;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
