@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use windlass_apiserver::SigningKey;
 use windlass_apiserver::pki::{Authority, KeyedCertificate};
 
 use crate::error::{BenchError, During as _, Result};
@@ -37,12 +36,10 @@ impl Certificates {
         let server = authority
             .server("bench", &[loopback], &["localhost"])
             .map_err(certificates_error)?;
-        let accounts = SigningKey::generate().map_err(certificates_error)?;
         for (name, text) in [
             ("ca.crt", authority.pem().certificate.as_str()),
             ("server.crt", &server.certificate),
             ("server.key", &server.key),
-            ("accounts.key", accounts.pem()),
         ] {
             std::fs::write(folder.join(name), text).during(format!("write {name}"))?;
         }

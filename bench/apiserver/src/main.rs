@@ -102,7 +102,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         .during("start a runtime")?;
     let measure = |kind: Kind| -> Result<Option<Figures>> {
         eprintln!("measuring: {}", kind.name());
-        Ok(Some(runtime.block_on(plan.server(kind))?))
+        let figures = runtime.block_on(plan.server(kind))?;
+        // Seen at once, whatever becomes of the others.
+        eprintln!("{figures:#?}");
+        Ok(Some(figures))
     };
     let mut report = Report {
         in_process,
