@@ -154,11 +154,29 @@ impl Plan<'_> {
         let body =
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": USER}});
         make(&mut admin, &accounts, &body).await?;
+        let all = [
+            "get", "list", "watch", "create", "update", "patch", "delete",
+        ];
+        // About what an operator asks for; nobody is there to fill in an aggregated role.
+        let body = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "bench"},
+            "rules": [
+                {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"], "verbs": all},
+                {"apiGroups": [""], "resources": ["pods", "services", "secrets"], "verbs": all},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": all},
+                {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": all},
+            ],
+        });
+        let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+        make(&mut admin, roles, &body).await?;
         let body = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
             "metadata": {"name": "bench"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "bench"},
             "subjects": [
                 {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER},
                 {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": USER},
