@@ -36,6 +36,12 @@ kill-rounds: ## kill a writing API server 1,000 times, and look whether it lost 
 soak: ## send a million generated requests to the API server; print what it saw
 	SOAK_REQUESTS=1000000 cargo test --release --locked -p windlass-apiserver --test soak -- --ignored --nocapture
 
+.PHONY: bench-apiserver
+bench-apiserver: ## measure our API server beside kube-apiserver; print the table
+	@$(REAL) build
+	cargo build --release --locked -p windlass-bench-apiserver
+	target/release/bench-apiserver
+
 .PHONY: bench-watchers
 bench-watchers: ## print how long after a write a thousand watchers have it
 	cargo test --release --locked -p windlass-apiserver --test fanout -- --ignored --nocapture

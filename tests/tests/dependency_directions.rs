@@ -92,6 +92,7 @@ const TABLE: &[Row] = &[
         .tests_may(CLUSTER)
         .client()
         .program(),
+    Row::of("bench/").may(&["windlass-apiserver"]).program(),
     Row::of("windlass-cli").may(EVERYTHING).client().program(),
     Row::of("windlass-tests").client().program(),
 ];

@@ -10,7 +10,7 @@ pub(crate) mod security;
 
 use serde_json::{Value, json};
 
-use crate::object::{self, meta, meta_mut};
+use crate::object::{meta, meta_mut};
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, Subject};
@@ -131,7 +131,7 @@ pub(crate) fn namespace_lifecycle(
     let Some(found) = store.get(&TableName::new("", "namespaces"), &Key::new("", namespace)) else {
         return Err(ApiError::not_found(namespaces, namespace));
     };
-    if object::is_terminating(&found.value()) {
+    if found.terminating {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );

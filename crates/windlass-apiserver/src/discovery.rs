@@ -37,6 +37,7 @@ pub(crate) fn paths(known: &Known) -> Value {
         "/apis",
         "/healthz",
         "/livez",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/readyz",

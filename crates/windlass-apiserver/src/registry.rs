@@ -1,6 +1,6 @@
 //! Which resources the server has right now: the built-in ones, and those of established CRDs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::auth::review::is_review;
@@ -29,6 +29,8 @@ pub(crate) struct Known {
     by_address: BTreeMap<Address, Arc<Resource>>,
     /// Built-in resources in the order discovery shows them; custom ones follow by name.
     order: Vec<Address>,
+    /// Those of each plural: how requests find theirs without making an address.
+    by_plural: HashMap<String, Vec<Arc<Resource>>>,
 }
 
 impl Registry {
@@ -45,6 +47,7 @@ impl Registry {
             known.order.push(address.clone());
             known.by_address.insert(address, resource);
         }
+        known.index();
         Self {
             resources: RwLock::new(Arc::new(known)),
         }
@@ -59,8 +62,7 @@ impl Registry {
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        let key = (group.to_owned(), version.to_owned(), plural.to_owned());
-        self.known().by_address.get(&key).cloned()
+        self.known().at(group, version, plural).cloned()
     }
 
     /// Replaces the versions of a custom resource by `versions` (none to remove it).
@@ -73,11 +75,16 @@ impl Registry {
         let same = |(g, _, p): &Address| g == group && p == plural;
         known.order.retain(|address| !same(address));
         known.by_address.retain(|address, _| !same(address));
-        for resource in versions {
+        for mut resource in versions {
+            // What was counted of the definition before is gone on with.
+            if let Some(before) = guard.at(group, &resource.version, plural) {
+                resource.counts = before.counts.clone();
+            }
             let address = address(&resource);
             known.order.push(address.clone());
             known.by_address.insert(address, Arc::new(resource));
         }
+        known.index();
         *guard = Arc::new(known);
     }
 }
@@ -91,6 +98,19 @@ fn address(resource: &Resource) -> Address {
 }
 
 impl Known {
+    fn index(&mut self) {
+        self.by_plural.clear();
+        for resource in self.by_address.values() {
+            let same = self.by_plural.entry(resource.plural.clone()).or_default();
+            same.push(resource.clone());
+        }
+    }
+
+    fn at(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let mut same = self.by_plural.get(plural)?.iter();
+        same.find(|resource| resource.group == group && resource.version == version)
+    }
+
     /// Every resource in discovery order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.order
@@ -146,12 +166,7 @@ impl Known {
 
     /// The resource a request is about, where its path has the form the resource's scope asks for.
     pub(crate) fn find(&self, request: &ResourceRequest) -> Option<Arc<Resource>> {
-        let key = (
-            request.group.clone(),
-            request.version.clone(),
-            request.resource.clone(),
-        );
-        let found = self.by_address.get(&key)?;
+        let found = self.at(&request.group, &request.version, &request.resource)?;
         (found.namespaced || request.namespace.is_none()).then(|| found.clone())
     }
 

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::crd::CustomVersion;
 use crate::facts::{ColumnFacts, ResourceFacts};
+use crate::http::Counts;
 use crate::status::Subject;
 use crate::store::TableName;
 use crate::types::Type;
@@ -53,6 +54,8 @@ pub(crate) struct Resource {
     pub(crate) selectable: Vec<String>,
     pub(crate) table: TableName,
     pub(crate) ty: Type,
+    /// How often it was asked for what.
+    pub(crate) counts: Arc<Counts>,
     /// Present for resources that come from a CRD.
     pub(crate) custom: Option<Arc<CustomVersion>>,
 }
@@ -102,6 +105,7 @@ impl Resource {
                 .collect(),
             table: TableName::new(table_group, &facts.plural),
             ty: Type::Named(facts.type_name.clone()),
+            counts: Arc::default(),
             custom: None,
         }
     }

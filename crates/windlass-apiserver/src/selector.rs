@@ -1,14 +1,12 @@
 //! Label and field selectors, in the text form of queries.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use crate::http::Query;
 use crate::names;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::store::Stored;
+use crate::store::{Labelled, Stored};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Requirement {
@@ -117,7 +115,7 @@ impl Selector {
     }
 
     /// Whether labels are as this asks.
-    pub(crate) fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub(crate) fn matches_labels(&self, labels: &impl Labelled) -> bool {
         labels_match(&self.labels, labels)
     }
 
@@ -142,16 +140,19 @@ impl Selector {
     }
 }
 
-fn labels_match(requirements: &[Requirement], labels: &BTreeMap<String, String>) -> bool {
+fn labels_match(requirements: &[Requirement], labels: &impl Labelled) -> bool {
+    let is_one = |values: &[String], value: &str| values.iter().any(|one| one == value);
     requirements.iter().all(|requirement| match requirement {
-        Requirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
-        Requirement::NotIn(key, values) => {
-            labels.get(key).is_none_or(|value| !values.contains(value))
+        Requirement::In(key, values) => {
+            labels.label(key).is_some_and(|value| is_one(values, value))
         }
-        Requirement::Exists(key) => labels.contains_key(key),
-        Requirement::Absent(key) => !labels.contains_key(key),
+        Requirement::NotIn(key, values) => {
+            labels.label(key).is_none_or(|value| !is_one(values, value))
+        }
+        Requirement::Exists(key) => labels.label(key).is_some(),
+        Requirement::Absent(key) => labels.label(key).is_none(),
         Requirement::Number(key, above, bound) => labels
-            .get(key)
+            .label(key)
             .and_then(|value| value.parse::<i64>().ok())
             .is_some_and(|number| {
                 if *above {
@@ -396,7 +397,7 @@ mod tests {
         let labels = labels
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
+            .collect::<std::collections::BTreeMap<_, _>>();
         labels_match(&parse_labels(selector).unwrap(), &labels)
     }
 

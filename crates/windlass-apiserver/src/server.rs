@@ -12,7 +12,7 @@ use http::{Request, Response, StatusCode};
 
 use crate::admission::quota::QuotaLock;
 use crate::auth::rbac::Rbac;
-use crate::auth::{Accounts, Identity, SigningKey};
+use crate::auth::{Accounts, Identity, Presented, SigningKey};
 use crate::clock::Clock;
 use crate::http::{Body, ResourceRequest, Room};
 use crate::node::NodeClient;
@@ -182,7 +182,8 @@ impl ApiServer {
         Ok(server)
     }
 
-    fn with_store(config: Config, store: Store) -> Self {
+    /// A server that has nothing but a store.
+    pub(crate) fn with_store(config: Config, store: Store) -> Self {
         Self(Arc::new(Inner {
             store,
             registry: Registry::built_in(),
@@ -205,7 +206,7 @@ impl ApiServer {
     pub fn in_process(&self, identity: Identity) -> InProcess {
         InProcess {
             server: self.clone(),
-            identity: Some(Arc::new(identity)),
+            presented: Presented::Known(Arc::new(identity)),
         }
     }
 
@@ -213,7 +214,15 @@ impl ApiServer {
     pub fn in_process_unauthenticated(&self) -> InProcess {
         InProcess {
             server: self.clone(),
-            identity: None,
+            presented: Presented::Nothing,
+        }
+    }
+
+    /// The same for a caller whose certificate is not of this cluster.
+    pub fn in_process_as_stranger(&self) -> InProcess {
+        InProcess {
+            server: self.clone(),
+            presented: Presented::Unknown,
         }
     }
 
@@ -339,7 +348,7 @@ fn reason_of(code: StatusCode) -> &'static str {
 #[derive(Clone)]
 pub struct InProcess {
     server: ApiServer,
-    identity: Option<Arc<Identity>>,
+    presented: Presented,
 }
 
 impl<B> tower::Service<Request<B>> for InProcess
@@ -357,11 +366,6 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let client = self.clone();
-        Box::pin(async move {
-            Ok(client
-                .server
-                .handle(request, client.identity.as_ref())
-                .await)
-        })
+        Box::pin(async move { Ok(client.server.handle(request, &client.presented).await) })
     }
 }

@@ -5,22 +5,26 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::{Identity, account};
+use super::{Identity, Presented, account};
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
 
 impl ApiServer {
-    /// Who sent a request: `connection` is who the connection belongs to, if anybody.
+    /// Who sent a request over a connection whose client presented itself like this. A certificate
+    /// that is not believed leaves it to a token; without one it is a credential that is not known.
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
-        connection: Option<&Arc<Identity>>,
+        presented: &Presented,
     ) -> Result<Arc<Identity>> {
-        if let Some(identity) = connection {
+        if let Presented::Known(identity) = presented {
             return Ok(identity.clone());
         }
         let Some(header) = headers.get(AUTHORIZATION) else {
-            return Ok(Arc::new(Identity::anonymous()));
+            return match presented {
+                Presented::Unknown => Err(ApiError::unauthorized()),
+                _ => Ok(Arc::new(Identity::anonymous())),
+            };
         };
         let token = header.to_str().ok();
         let token = token.and_then(|text| text.strip_prefix("Bearer "));

@@ -16,6 +16,7 @@ pub(crate) mod rbac;
 pub(crate) mod review;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub(crate) use account::Accounts;
 pub use account::SigningKey;
@@ -43,6 +44,17 @@ pub struct Identity {
     pub groups: Vec<String>,
     /// What else is known of the user, such as the pod a token was given to.
     pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// What a connection shows of its client.
+#[derive(Clone, Debug)]
+pub(crate) enum Presented {
+    /// No certificate.
+    Nothing,
+    /// One that this cluster's authority signed.
+    Known(Arc<Identity>),
+    /// One that is not believed: of another authority, or expired.
+    Unknown,
 }
 
 impl Identity {

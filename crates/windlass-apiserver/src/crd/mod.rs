@@ -387,6 +387,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
                 selectable,
                 table: TableName::new(&group, &text(&names["plural"])),
                 ty,
+                counts: Arc::default(),
                 custom: Some(Arc::new(CustomVersion {
                     rules: schema.and_then(|schema| Rules::of(schema, true)),
                     schemas: schemas.clone(),

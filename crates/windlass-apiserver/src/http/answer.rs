@@ -20,6 +20,8 @@ pub(crate) struct Answer {
 pub(crate) enum Content {
     /// A tree, to be encoded.
     Value(Value),
+    /// An object as it is stored, which is JSON.
+    Stored(Bytes),
     /// JSON that is encoded already, in pieces.
     Json(Vec<Bytes>),
     /// JSON with a media type of its own.
@@ -49,6 +51,10 @@ impl Answer {
 
     pub(crate) fn json(pieces: Vec<Bytes>) -> Self {
         Self::new(StatusCode::OK, Content::Json(pieces))
+    }
+
+    pub(crate) fn stored(json: Bytes) -> Self {
+        Self::new(StatusCode::OK, Content::Stored(json))
     }
 
     pub(crate) fn json_as(media_type: &'static str, value: Value) -> Self {
@@ -110,13 +116,17 @@ impl Answer {
             Content::Json(pieces) if encoding == Encoding::Json => {
                 (encoding.content_type(), Body::pieces(pieces))
             }
-            Content::Json(pieces) => {
-                let value: Value = serde_json::from_slice(&pieces.concat()).unwrap_or_default();
-                (
-                    encoding.content_type(),
-                    Body::whole(encode(&value, encoding)),
-                )
+            Content::Stored(json) if encoding == Encoding::Json => {
+                (encoding.content_type(), Body::whole(json))
             }
+            Content::Json(pieces) => (
+                encoding.content_type(),
+                Body::whole(encoded_anew(&pieces.concat(), encoding)),
+            ),
+            Content::Stored(json) => (
+                encoding.content_type(),
+                Body::whole(encoded_anew(&json, encoding)),
+            ),
             Content::JsonAs(media_type, value) => {
                 (media_type, Body::whole(encode(&value, Encoding::Json)))
             }
@@ -139,6 +149,12 @@ impl Answer {
         }
         response
     }
+}
+
+/// JSON in another form.
+fn encoded_anew(json: &[u8], encoding: Encoding) -> Bytes {
+    let value: Value = serde_json::from_slice(json).unwrap_or_default();
+    encode(&value, encoding)
 }
 
 fn encode(value: &Value, encoding: Encoding) -> Bytes {

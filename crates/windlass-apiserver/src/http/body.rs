@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use http_body::{Frame, SizeHint};
+
+use super::metrics::{Counted, Lasting};
 
 /// A stream of chunks; an error ends the connection.
 pub(crate) type ChunkStream = Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send>>;
@@ -16,32 +18,41 @@ pub(crate) type ChunkStream = Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>
 #[error("{0}")]
 pub struct BodyError(pub(crate) String);
 
+/// Pieces are sent together up to this many bytes: each frame costs a write of its own.
+const FRAME: usize = 64 * 1024;
+
 /// What the server answers with.
-pub struct Body(Kind);
+pub struct Body(Kind, Option<Lasting>);
 
 enum Kind {
+    /// Sent as it is.
+    Whole(Bytes),
     Pieces(VecDeque<Bytes>),
     Stream(ChunkStream),
 }
 
 impl Body {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::pieces([bytes.into()])
+        Self(Kind::Whole(bytes.into()), None)
     }
 
     pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        Self(Kind::Pieces(
-            pieces
-                .into_iter()
-                .filter(|piece| !piece.is_empty())
-                .collect(),
-        ))
+        let pieces = pieces.into_iter();
+        let pieces = pieces.filter(|piece| !piece.is_empty()).collect();
+        Self(Kind::Pieces(pieces), None)
     }
 
     pub(crate) fn stream(
         chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
     ) -> Self {
-        Self(Kind::Stream(Box::pin(chunks)))
+        Self(Kind::Stream(Box::pin(chunks)), None)
+    }
+
+    /// Counts an endless body for as long as it is there.
+    pub(super) fn count(&mut self, request: &Counted) {
+        if matches!(self.0, Kind::Stream(_)) {
+            self.1 = Some(request.lasts());
+        }
     }
 }
 
@@ -54,8 +65,10 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.0 {
+            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Kind::Pieces(pieces) => {
-                Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece))))
+                Poll::Ready(next_frame(pieces).map(|frame| Ok(Frame::data(frame))))
             }
             Kind::Stream(chunks) => {
                 let chunk = ready!(chunks.as_mut().poll_next(cx));
@@ -65,15 +78,64 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Kind::Pieces(pieces) if pieces.is_empty())
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Pieces(pieces) => pieces.is_empty(),
+            Kind::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Pieces(pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
             Kind::Stream(_) => SizeHint::default(),
         }
+    }
+}
+
+/// Takes as many pieces off the front as fit a frame, one at least. They are joined only now, so
+/// that a long list takes no more memory than what it is made of.
+fn next_frame(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
+    let first = pieces.pop_front()?;
+    let fits =
+        |length: usize, next: Option<&Bytes>| next.is_some_and(|next| length + next.len() <= FRAME);
+    if !fits(first.len(), pieces.front()) {
+        return Some(first);
+    }
+    let mut frame = BytesMut::with_capacity(FRAME);
+    frame.extend_from_slice(&first);
+    while fits(frame.len(), pieces.front())
+        && let Some(piece) = pieces.pop_front()
+    {
+        frame.extend_from_slice(&piece);
+    }
+    Some(frame.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+
+    #[tokio::test]
+    async fn small_pieces_are_sent_together_and_nothing_is_lost() {
+        let large = Bytes::from(vec![b'x'; FRAME + 1]);
+        let small = (0..50_000).map(|number: usize| Bytes::from(number.to_string()));
+        let pieces: Vec<Bytes> = small.chain([large]).collect();
+        let (expected, length) = (
+            pieces.concat(),
+            pieces.iter().map(Bytes::len).sum::<usize>(),
+        );
+        let mut body = Body::pieces(pieces);
+        let (mut sent, mut frames) = (Vec::new(), 0);
+        while let Some(frame) = body.frame().await {
+            sent.extend_from_slice(&frame.unwrap().into_data().unwrap());
+            frames += 1;
+        }
+        assert_eq!(sent, expected);
+        assert!(frames <= length / FRAME + 2, "{frames} frames");
     }
 }

@@ -2,6 +2,8 @@
 
 mod answer;
 mod body;
+mod certificate;
+mod metrics;
 mod negotiate;
 mod overload;
 mod request;
@@ -10,6 +12,7 @@ mod stall;
 
 pub(crate) use answer::Answer;
 pub use body::{Body, BodyError};
+pub(crate) use metrics::Counts;
 pub(crate) use negotiate::{
     Encoding, Expected, Shape, Wanted, decode_object, decode_yaml, media_type,
 };
@@ -19,14 +22,16 @@ pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use crate::auth::{Action, Identity, ResourceAction, selected_name};
+use metrics::Counted;
+
+use crate::auth::{Action, Presented, ResourceAction, selected_name};
+use crate::patch::PatchKind;
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
 use crate::{discovery, openapi, verbs};
@@ -37,11 +42,11 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl ApiServer {
-    /// Answers one request. `connection` is who the connection belongs to, known from its certificate.
+    /// Answers one request, from a client who presented itself like this.
     pub(crate) async fn handle<B>(
         &self,
         request: Request<B>,
-        connection: Option<&Arc<Identity>>,
+        presented: &Presented,
     ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
@@ -53,11 +58,15 @@ impl ApiServer {
             .as_ref()
             .map_or(Encoding::Json, |wanted| wanted.encoding);
         let only_head = request.method() == Method::HEAD;
-        let response = self
-            .answer(request, connection, wanted)
-            .await
+        let mut counted = None;
+        let answer = self.answer(request, presented, wanted, &mut counted).await;
+        let mut response = answer
             .unwrap_or_else(|error| Answer::error(&error))
             .into_response(told_in);
+        if let Some(counted) = counted {
+            counted.answered(response.status());
+            response.body_mut().count(&counted);
+        }
         if only_head {
             return response.map(|_| Body::pieces([]));
         }
@@ -67,8 +76,9 @@ impl ApiServer {
     async fn answer<B>(
         &self,
         request: Request<B>,
-        connection: Option<&Arc<Identity>>,
+        presented: &Presented,
         wanted: Option<Wanted>,
+        counted: &mut Option<Counted>,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
@@ -78,7 +88,7 @@ impl ApiServer {
             crate::restore::run(self);
         }
         let (parts, body) = request.into_parts();
-        let identity = self.authenticate(&parts.headers, connection)?;
+        let identity = self.authenticate(&parts.headers, presented)?;
         let Some(path) = percent_decode(parts.uri.path(), false) else {
             return Ok(Answer::text(StatusCode::BAD_REQUEST, "400 Bad Request"));
         };
@@ -95,6 +105,12 @@ impl ApiServer {
                 Err(ApiError::method_not_allowed())
             };
         };
+        let known = self.registry().known();
+        let found = known.find(&asked);
+        *counted = found.as_deref().map(|resource| {
+            let applies = PatchKind::is_apply(media_type(&parts.headers));
+            Counts::begin(&asked, resource, !query.all("dryRun").is_empty(), applies)
+        });
         let selected = selected_name(&asked, &query);
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
         let identity = self.impersonate(identity, &parts.headers, &action)?;
@@ -109,8 +125,7 @@ impl ApiServer {
             self.after(&identity, &asked, outcome).await;
             return Err(refusal);
         }
-        let known = self.registry().known();
-        let Some(resource) = known.find(&asked) else {
+        let Some(resource) = found else {
             return if crate::registry::Known::is_path(&asked.group) {
                 Err(ApiError::resource_not_found())
             } else {
@@ -185,6 +200,10 @@ impl ApiServer {
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
             ["version"] => Ok(Answer::value(discovery::version())),
+            ["metrics"] => Ok(Answer::bytes(
+                metrics::MEDIA_TYPE,
+                self.metrics_text().into(),
+            )),
             ["api"] => Ok(discovery::core_versions(&known, headers)),
             ["apis"] => Ok(discovery::groups(&known, headers)),
             ["api", version] => discovery::resources(&known, "", version),
@@ -205,6 +224,9 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
     let read = Limited::new(body, BODY_LIMIT).collect();
     let Ok(read) = tokio::time::timeout(BODY_TIMEOUT, read).await else {
         return Err(ApiError::timeout(

@@ -19,19 +19,34 @@ const LONG_RUNNING: &[&str] = &["attach", "exec", "log", "portforward", "proxy"]
 pub(crate) struct Room {
     reading: Semaphore,
     writing: Semaphore,
+    /// How many there are room for.
+    most: (usize, usize),
 }
 
 impl Room {
     pub(crate) fn new(max_reading: usize, max_writing: usize) -> Self {
         // None at all means no limit.
         let permits = |max: usize| match max {
-            0 => Semaphore::new(Semaphore::MAX_PERMITS),
-            max => Semaphore::new(max),
+            0 => Semaphore::MAX_PERMITS,
+            max => max,
         };
+        let most = (permits(max_reading), permits(max_writing));
         Self {
-            reading: permits(max_reading),
-            writing: permits(max_writing),
+            reading: Semaphore::new(most.0),
+            writing: Semaphore::new(most.1),
+            most,
         }
+    }
+}
+
+impl Room {
+    /// How many requests that read, and how many that write, are served at this moment.
+    pub(super) fn taken(&self) -> (usize, usize) {
+        let taken = |most: usize, room: &Semaphore| most.saturating_sub(room.available_permits());
+        (
+            taken(self.most.0, &self.reading),
+            taken(self.most.1, &self.writing),
+        )
     }
 }
 

@@ -12,18 +12,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustix::process::{Resource, getrlimit};
-use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::certificate::ClientCertificates;
 use super::stall::{Stalling, UnderWay};
-use crate::auth;
 use crate::pki::KeyedCertificate;
 use crate::server::ApiServer;
 
@@ -76,7 +74,9 @@ impl ApiServer {
     /// Serves on `listener` until [`Serving::stop`].
     pub fn serve(&self, listener: TcpListener, tls: &TlsConfig) -> io::Result<Serving> {
         let address = listener.local_addr()?;
-        let acceptor = TlsAcceptor::from(Arc::new(rustls_config(tls)?));
+        let certificates = Arc::new(ClientCertificates::signed_by(&tls.client_ca)?);
+        let config = rustls_config(tls, certificates.clone())?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let room = Arc::new(Semaphore::new(
             self.max_connections().unwrap_or_else(connections_possible),
@@ -96,8 +96,13 @@ impl ApiServer {
                 };
                 match accepted {
                     Ok(((stream, _), place)) => {
-                        let connection =
-                            connection(server.clone(), acceptor.clone(), stream, stopped.clone());
+                        let connection = connection(
+                            server.clone(),
+                            acceptor.clone(),
+                            certificates.clone(),
+                            stream,
+                            stopped.clone(),
+                        );
                         tracker.spawn(async move {
                             connection.await;
                             drop(place);
@@ -131,6 +136,7 @@ fn connections_possible() -> usize {
 async fn connection(
     server: ApiServer,
     acceptor: TlsAcceptor,
+    certificates: Arc<ClientCertificates>,
     stream: TcpStream,
     stop: CancellationToken,
 ) {
@@ -145,21 +151,15 @@ async fn connection(
     let Ok(Ok(stream)) = shaken else {
         return;
     };
-    let certificate = stream
-        .get_ref()
-        .1
-        .peer_certificates()
-        .and_then(|chain| chain.first());
-    let identity = certificate.and_then(|certificate| auth::identity_of(certificate));
-    let identity = identity.map(Arc::new);
+    let presented = Arc::new(certificates.judge(stream.get_ref().1.peer_certificates()));
     // Above TLS, which reads ahead: there the end comes after the request.
     let under_way = UnderWay::default();
     let stream = Stalling::new(stream, STALL_LIMIT, under_way.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (server, identity) = (server.clone(), identity.clone());
+        let (server, presented) = (server.clone(), presented.clone());
         let counted = under_way.count();
         async move {
-            let answer = server.handle(request, identity.as_ref()).await;
+            let answer = server.handle(request, &presented).await;
             drop(counted);
             Ok::<_, Infallible>(answer)
         }
@@ -187,22 +187,14 @@ async fn connection(
     }
 }
 
-fn rustls_config(tls: &TlsConfig) -> io::Result<rustls::ServerConfig> {
+fn rustls_config(
+    tls: &TlsConfig,
+    certificates: Arc<ClientCertificates>,
+) -> io::Result<rustls::ServerConfig> {
     let invalid = |what: &str, error: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("{what}: {error}"))
     };
-    let mut clients = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(tls.client_ca.as_bytes()) {
-        let certificate = certificate.map_err(|error| invalid("client CA", &error))?;
-        clients
-            .add(certificate)
-            .map_err(|error| invalid("client CA", &error))?;
-    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(clients), provider.clone())
-        .allow_unauthenticated()
-        .build()
-        .map_err(|error| invalid("client CA", &error))?;
     let chain = CertificateDer::pem_slice_iter(tls.serving.certificate.as_bytes())
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| invalid("serving certificate", &error))?;
@@ -211,7 +203,7 @@ fn rustls_config(tls: &TlsConfig) -> io::Result<rustls::ServerConfig> {
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| invalid("TLS", &error))?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(certificates)
         .with_single_cert(chain, key)
         .map_err(|error| invalid("serving certificate", &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

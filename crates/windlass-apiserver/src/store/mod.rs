@@ -18,6 +18,8 @@ mod changes;
 mod compaction;
 mod durable;
 mod journal;
+mod key;
+mod labels;
 mod object;
 mod pending;
 #[cfg(test)]
@@ -35,7 +37,9 @@ use tokio::sync::Notify;
 
 pub(crate) use changes::{Change, ChangeKind};
 pub use journal::StorageError;
-pub(crate) use object::{Draft, Key, Layout, Stored, field_text};
+pub(crate) use key::Key;
+pub(crate) use labels::{Labelled, Labels};
+pub(crate) use object::{Draft, Layout, Stored, field_text};
 
 /// How many changes a table remembers. A watch or a page that needs older ones is told to start over.
 const CHANGES_KEPT: usize = 8_192;
@@ -319,11 +323,12 @@ impl Store {
         Ok(object)
     }
 
-    /// The changes of a table after `revision`, oldest first.
+    /// The changes of a table after `revision`, oldest first, `most` of them at most.
     pub(crate) fn changes_after(
         &self,
         table: &TableName,
         revision: u64,
+        most: usize,
     ) -> Result<Vec<Arc<Change>>, RevisionError> {
         let inner = self.lock();
         match inner.tables.get(table) {
@@ -335,9 +340,19 @@ impl Store {
                 .changes
                 .after(revision)
                 .map_err(RevisionError::Compacted)?
+                .take(most)
                 .cloned()
                 .collect()),
         }
+    }
+
+    /// How many objects each table has, by the tables' names.
+    pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
+        let inner = self.lock();
+        let tables = inner.tables.iter();
+        tables
+            .map(|(name, table)| (name.as_str().to_owned(), table.objects.len()))
+            .collect()
     }
 
     /// Starts a table, if there is none: nothing is remembered of the time before.

@@ -1,46 +1,13 @@
 //! One stored object: its encoded JSON, and the few parts of it that are looked at without parsing.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fmt;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-/// Namespace and name; the namespace is empty for cluster-scoped objects.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key {
-    namespace: Box<str>,
-    name: Box<str>,
-}
-
-impl Key {
-    pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-
-    pub(crate) fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}/{}", self.namespace, self.name)
-        }
-    }
-}
+use super::{Key, Labels};
 
 /// An object as it is kept.
 #[derive(Debug)]
@@ -48,7 +15,9 @@ pub(crate) struct Stored {
     pub(crate) key: Key,
     pub(crate) uid: Box<str>,
     pub(crate) revision: u64,
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: Labels,
+    /// Whether it is on its way out.
+    pub(crate) terminating: bool,
     /// Values of the fields that selectors may name, in the order the resource lists them.
     pub(crate) fields: Fields,
     /// The whole object, `resourceVersion` included; kind and apiVersion come first.
@@ -73,7 +42,8 @@ pub(crate) struct Layout {
 #[derive(Debug)]
 pub(crate) struct Draft {
     uid: Box<str>,
-    labels: BTreeMap<String, String>,
+    labels: Labels,
+    terminating: bool,
     fields: Fields,
     json: Vec<u8>,
     layout: Layout,
@@ -87,7 +57,7 @@ impl Draft {
         let (json, layout) = encode(&mut value)?;
         let labels = value["metadata"]["labels"]
             .as_object()
-            .map(labels_of)
+            .map(Labels::of)
             .unwrap_or_default();
         let fields = selectable
             .iter()
@@ -96,6 +66,7 @@ impl Draft {
         Ok(Self {
             uid: value["metadata"]["uid"].as_str().unwrap_or_default().into(),
             labels,
+            terminating: value["metadata"]["deletionTimestamp"].is_string(),
             fields,
             json,
             layout,
@@ -109,6 +80,7 @@ impl Draft {
             uid: self.uid,
             revision,
             labels: self.labels,
+            terminating: self.terminating,
             fields: self.fields,
             json: with_revision(&self.json, self.layout, 0, revision),
             layout: self.layout,
@@ -136,7 +108,8 @@ impl Stored {
             key: Key::new(&metadata.namespace, &metadata.name),
             uid: metadata.uid.into(),
             revision,
-            labels: labels_of(&metadata.labels.unwrap_or_default()),
+            labels: Labels::of(&metadata.labels.unwrap_or_default()),
+            terminating: metadata.deletion_timestamp.is_some(),
             fields,
             json,
             layout,
@@ -182,6 +155,8 @@ struct Metadata<'a> {
     #[serde(borrow, default)]
     uid: Cow<'a, str>,
     labels: Option<Map<String, Value>>,
+    #[serde(rename = "deletionTimestamp")]
+    deletion_timestamp: Option<IgnoredAny>,
 }
 
 /// `json` with `revision` in the place of the `digits` bytes that stand there.
@@ -261,13 +236,6 @@ fn push_member(json: &mut Vec<u8>, field: &str, value: &Value) -> Result<(), ser
     serde_json::to_writer(&mut *json, field)?;
     json.push(b':');
     serde_json::to_writer(json, value)
-}
-
-fn labels_of(labels: &Map<String, Value>) -> BTreeMap<String, String> {
-    labels
-        .iter()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
 }
 
 /// The value of a dotted field as selectors compare it: text as it is, absent as empty.

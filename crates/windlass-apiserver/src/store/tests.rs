@@ -93,8 +93,14 @@ fn changes_older_than_what_is_kept_are_compacted() {
             .revision;
     }
     assert_eq!(
-        store.changes_after(&table(), 1).err(),
+        store.changes_after(&table(), 1, usize::MAX).err(),
         Some(RevisionError::Compacted(2))
     );
-    assert_eq!(store.changes_after(&table(), last - 1).unwrap().len(), 1);
+    assert_eq!(
+        store
+            .changes_after(&table(), last - 1, usize::MAX)
+            .unwrap()
+            .len(),
+        1
+    );
 }

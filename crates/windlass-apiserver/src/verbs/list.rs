@@ -198,7 +198,9 @@ impl Call<'_> {
                 }
                 At::Now | At::NotOlderThan(_) => None,
             };
-            let listing = store.list(&self.resource.table, namespace, None, revision);
+            let listing = store
+                .published()
+                .list(&self.resource.table, namespace, None, revision);
             return listing.map_err(|error| match error {
                 RevisionError::Future => too_large(revision.unwrap_or_default(), store.revision()),
                 RevisionError::Compacted(_) => {
@@ -216,7 +218,7 @@ impl Call<'_> {
             ));
         }
         let token = Continue::decode(token)?;
-        let listing = store.list(
+        let listing = store.published().list(
             &self.resource.table,
             namespace,
             Some(&token.after),

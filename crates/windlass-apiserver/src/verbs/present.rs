@@ -17,9 +17,7 @@ use crate::table;
 impl Call<'_> {
     pub(super) async fn present(&self, stored: &Stored) -> Result<Answer> {
         Ok(match self.wanted.shape {
-            Shape::Object if is_stored_form(&self.resource) => {
-                Answer::json(vec![stored.json.clone()])
-            }
+            Shape::Object if is_stored_form(&self.resource) => Answer::stored(stored.json.clone()),
             _ => self.present_value(self.to_requested(stored.value()).await?),
         })
     }

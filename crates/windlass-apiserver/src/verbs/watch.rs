@@ -4,13 +4,14 @@
 //! after that revision and sends them; one that falls behind what is kept is told to start over.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Sleep, sleep};
 
 use super::Call;
 use super::list::too_large;
@@ -56,8 +57,8 @@ impl Call<'_> {
         let changed = store.changed(&self.resource.table);
         let mut cursor = Cursor {
             server: self.server.clone(),
-            who: self.who.clone(),
-            request: self.request.clone(),
+            who: Arc::new(self.who.clone()),
+            request: Arc::new(self.request.clone()),
             resource: self.resource.clone(),
             selector,
             wanted: self.wanted,
@@ -66,8 +67,8 @@ impl Call<'_> {
             seen: version.unwrap_or_default(),
             ready: VecDeque::new(),
             changed,
-            ends: Instant::now() + Duration::from_secs(seconds),
-            bookmark: bookmarks.then(|| Instant::now() + BOOKMARK_INTERVAL),
+            ends: Box::pin(sleep(Duration::from_secs(seconds))),
+            bookmark: bookmarks.then(|| Box::pin(sleep(BOOKMARK_INTERVAL))),
             over: false,
         };
         let initial = send_initial
@@ -115,8 +116,8 @@ impl Call<'_> {
 /// A watch under way.
 struct Cursor {
     server: ApiServer,
-    who: Identity,
-    request: ResourceRequest,
+    who: Arc<Identity>,
+    request: Arc<ResourceRequest>,
     resource: Arc<Resource>,
     selector: Selector,
     wanted: Wanted,
@@ -127,9 +128,10 @@ struct Cursor {
     seen: u64,
     ready: VecDeque<Bytes>,
     changed: Arc<Notify>,
-    ends: Instant,
+    /// Kept, so that no event has to ask the timer anew.
+    ends: Pin<Box<Sleep>>,
     /// When the next bookmark is due, if any were asked for.
-    bookmark: Option<Instant>,
+    bookmark: Option<Pin<Box<Sleep>>>,
     over: bool,
 }
 
@@ -171,14 +173,19 @@ impl Cursor {
             if self.is_superseded() {
                 return None;
             }
-            let bookmark = self.bookmark.unwrap_or(self.ends);
+            let bookmark = async {
+                match &mut self.bookmark {
+                    Some(due) => due.as_mut().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = woken => {}
                 () = &mut breaks => return None,
-                () = sleep_until(self.ends) => self.over = true,
-                () = sleep_until(bookmark), if self.bookmark.is_some() => {
-                    self.bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);
+                () = self.ends.as_mut() => self.over = true,
+                () = bookmark => {
+                    self.bookmark = Some(Box::pin(sleep(BOOKMARK_INTERVAL)));
                     let revision = self.seen.max(self.server.store().revision());
                     self.push("BOOKMARK", &self.bookmark_object(revision, false));
                 }
@@ -198,7 +205,7 @@ impl Cursor {
     }
 
     fn has_changes(&self) -> bool {
-        !matches!(self.server.store().changes_after(&self.resource.table, self.seen), Ok(changes) if changes.is_empty())
+        !matches!(self.server.store().changes_after(&self.resource.table, self.seen, 1), Ok(changes) if changes.is_empty())
     }
 
     /// The objects there are now, as ADDED.
@@ -233,7 +240,7 @@ impl Cursor {
         match self
             .server
             .store()
-            .changes_after(&self.resource.table, self.seen)
+            .changes_after(&self.resource.table, self.seen, CHANGES_AT_ONCE)
         {
             Err(RevisionError::Compacted(oldest)) => {
                 let error = ApiError::expired(format!(
@@ -245,7 +252,7 @@ impl Cursor {
             // A version that is still to come is waited for.
             Err(RevisionError::Future) => {}
             Ok(changes) => {
-                for change in changes.into_iter().take(CHANGES_AT_ONCE) {
+                for change in changes {
                     self.seen = change.revision;
                     self.send_change(&change).await;
                 }

@@ -11,7 +11,7 @@ use crate::apply::Managers;
 use crate::auth::rbac::{self, escalation};
 use crate::decode::{self, FieldValidation};
 use crate::http::Answer;
-use crate::object::{self, meta, set_meta};
+use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
@@ -369,7 +369,7 @@ impl Call<'_> {
                 let mut error = ApiError::already_exists(self.resource.subject(), name);
                 let key = Key::new(self.namespace(), name);
                 let found = self.server.store().get(&self.resource.table, &key);
-                if found.is_some_and(|found| object::is_terminating(&found.value())) {
+                if found.is_some_and(|found| found.terminating) {
                     error.message = format!("object is being deleted: {}", error.message);
                 }
                 error

@@ -185,6 +185,8 @@ pub(crate) enum Identity {
     Admin,
     /// No credentials at all.
     Anonymous,
+    /// Who has a certificate of another cluster's administrator.
+    Stranger,
 }
 
 /// How much of a watch to read: up to `events`, or what comes until the server ends it (ask it to

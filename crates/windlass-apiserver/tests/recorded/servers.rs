@@ -26,6 +26,7 @@ use crate::hooks::{self, Scripted};
 pub(crate) struct Servers {
     admin: Client,
     anonymous: Client,
+    stranger: Client,
     /// Where the case's webhook is, its port, and its CA: `{hooks}`, `{port}` and `{ca}`.
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) hooks: Arc<Scripted>,
@@ -45,11 +46,14 @@ impl Servers {
         config.default_retry = false;
         let mut anonymous = config.clone();
         anonymous.auth_info = AuthInfo::default();
+        let mut stranger = anonymous.clone();
+        stranger.auth_info = of_another_cluster();
         let client =
             |config| Client::try_from(config).expect("the kubeconfig's certificates can be used");
         Self {
             admin: client(config),
             anonymous: client(anonymous),
+            stranger: client(stranger),
             variables: variables(url, ca),
             hooks,
             _serving: Arc::default(),
@@ -85,6 +89,7 @@ impl Servers {
         Self {
             admin: Client::new(server.in_process(admin), "default"),
             anonymous: Client::new(server.in_process_unauthenticated(), "default"),
+            stranger: Client::new(server.in_process_as_stranger(), "default"),
             variables: variables(url, ca),
             hooks,
             _serving: Arc::new(Some(serving)),
@@ -100,6 +105,7 @@ impl Servers {
         match identity {
             Identity::Admin => self.admin.send(request).await,
             Identity::Anonymous => self.anonymous.send(request).await,
+            Identity::Stranger => self.stranger.send(request).await,
         }
     }
 }
@@ -110,4 +116,17 @@ fn variables(url: String, ca: String) -> BTreeMap<String, String> {
     all.into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// The credentials of an administrator, but of another authority's.
+fn of_another_cluster() -> AuthInfo {
+    let authority = Authority::create().expect("a CA");
+    let keyed = authority
+        .client("kubernetes-admin", "system:masters")
+        .expect("a certificate");
+    AuthInfo {
+        client_certificate_data: Some(STANDARD.encode(keyed.certificate)),
+        client_key_data: Some(STANDARD.encode(keyed.key).into()),
+        ..AuthInfo::default()
+    }
 }

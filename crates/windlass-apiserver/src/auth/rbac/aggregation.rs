@@ -23,7 +23,7 @@ fn gathered(policy: &Policy, name: &str, selectors: &[Selector]) -> Vec<Rule> {
         let others = policy
             .labels
             .iter()
-            .filter(|(other, labels)| *other != name && selector.matches_labels(labels));
+            .filter(|(other, labels)| *other != name && selector.matches_labels(*labels));
         for (other, _) in others {
             let found = policy.roles.get(&Key::new("", other));
             for rule in found.into_iter().flat_map(|rules| rules.iter()) {
@@ -42,7 +42,7 @@ fn due(policy: &Policy) -> Vec<(Key, Vec<Rule>)> {
     for (name, selectors) in &policy.aggregations {
         let key = Key::new("", name);
         let rules = gathered(policy, name, selectors);
-        if policy.roles.get(&key).is_none_or(|has| **has != *rules) {
+        if policy.roles.get(&key).is_none_or(|has| ***has != *rules) {
             due.push((key, rules));
         }
     }

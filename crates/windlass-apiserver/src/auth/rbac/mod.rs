@@ -12,6 +12,7 @@
 mod aggregation;
 pub(crate) mod escalation;
 mod rule;
+mod rules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 pub(crate) use aggregation::aggregated;
 pub(crate) use rule::Rule;
+use rules::Rules;
 
 use super::{Action, Identity};
 use crate::object::meta;
@@ -112,7 +114,7 @@ enum Holder {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
     /// Rules by role; the namespace of a `ClusterRole` is empty.
-    roles: HashMap<Key, Arc<[Rule]>>,
+    roles: HashMap<Key, Arc<Rules>>,
     users: HashMap<String, Grants>,
     groups: HashMap<String, Grants>,
     /// Whom each binding is for, to take it off them.
@@ -179,7 +181,7 @@ impl Rbac {
         let mut missing = BTreeSet::new();
         for grant in policy.grants_of(who, action.namespace()) {
             match policy.rules_of(grant) {
-                Some(rules) if rules.iter().any(|rule| rule.allows(action)) => {
+                Some(rules) if rules.allow(action) => {
                     return Judgement::Allowed(grant.clone());
                 }
                 Some(_) => {}
@@ -206,13 +208,14 @@ impl Rbac {
         let policy = self.read();
         let mut rules = Vec::new();
         for grant in policy.grants_of(who, namespace) {
-            rules.extend(policy.rules_of(grant).into_iter().flatten().cloned());
+            let of_grant = policy.rules_of(grant);
+            rules.extend(of_grant.into_iter().flat_map(|rules| rules.iter()).cloned());
         }
         rules
     }
 
     /// The rules of a role; `None` when there is no such role.
-    fn rules_of_role(&self, role: &Key) -> Option<Arc<[Rule]>> {
+    fn rules_of_role(&self, role: &Key) -> Option<Arc<Rules>> {
         self.read().roles.get(role).cloned()
     }
 
@@ -258,7 +261,7 @@ impl Policy {
             .flat_map(move |grants| grants.in_namespace(namespace))
     }
 
-    fn rules_of(&self, grant: &Grant) -> Option<&[Rule]> {
+    fn rules_of(&self, grant: &Grant) -> Option<&Rules> {
         self.roles.get(&grant.role).map(|rules| &**rules)
     }
 
@@ -286,7 +289,8 @@ impl Policy {
             self.roles.remove(key);
             return;
         };
-        self.roles.insert(key.clone(), Rule::all_of(role).into());
+        let rules = Rules::new(Rule::all_of(role));
+        self.roles.insert(key.clone(), Arc::new(rules));
         if !of_cluster {
             return;
         }

@@ -11,10 +11,24 @@ fn nobody_sees_a_write_before_it_is_durable() {
     assert!(scene.found((0, 0)).is_some(), "other writes know of it");
     assert_eq!(scene.objects().len(), 0);
     assert_eq!(scene.store.revision(), 0);
-    assert_eq!(scene.store.changes_after(&table(0), 0).unwrap().len(), 0);
+    assert_eq!(
+        scene
+            .store
+            .changes_after(&table(0), 0, usize::MAX)
+            .unwrap()
+            .len(),
+        0
+    );
     scene.write();
     assert_eq!(scene.objects(), scene.expected(u64::MAX));
-    assert_eq!(scene.store.changes_after(&table(0), 0).unwrap().len(), 2);
+    assert_eq!(
+        scene
+            .store
+            .changes_after(&table(0), 0, usize::MAX)
+            .unwrap()
+            .len(),
+        2
+    );
 
     let before = scene.objects();
     scene.make(op(ChangeKind::Modified, 0, 0)).unwrap();
@@ -47,7 +61,7 @@ fn watches_go_on_after_a_restart() {
     let mut scene = Scene::open(&Forgetful::default()).unwrap();
     let mut told = Vec::new();
     let changes = |scene: &Scene, after| {
-        let changes = scene.store.changes_after(&table(0), after)?;
+        let changes = scene.store.changes_after(&table(0), after, usize::MAX)?;
         let told = changes.iter().map(|change| {
             let previous = change
                 .previous
@@ -82,7 +96,7 @@ fn watches_go_on_after_a_restart() {
             let gone = RevisionError::Compacted(since);
             assert_eq!(changes(&after, since - 1), Err(gone));
             // Nor is it known what a table had that has nothing now.
-            let other = after.store.changes_after(&table(1), since - 1);
+            let other = after.store.changes_after(&table(1), since - 1, usize::MAX);
             assert_eq!(other.err(), Some(RevisionError::Compacted(since)));
         } else {
             assert_eq!(known.len(), told.len());

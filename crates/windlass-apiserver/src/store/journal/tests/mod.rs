@@ -4,6 +4,7 @@ mod crash;
 mod failure;
 mod life;
 mod refusal;
+mod seen;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,7 +122,7 @@ impl Scene {
                 .list(&table(number), None, None, None);
             for object in listing.expect("the present can be listed").objects {
                 let name = object.key.name()[1..].parse().expect("names are numbered");
-                assert_eq!(object.labels.get("a").map(String::as_str), Some("b"));
+                assert_eq!(object.labels.get("a"), Some("b"));
                 assert_eq!(&*object.fields[0].0, "spec.x");
                 objects.insert((number, name), object.value());
             }
