@@ -185,6 +185,19 @@ impl ImageTable {
         self.programs.insert(split(image).0, program);
     }
 
+    /// The table for pods that have a network of their own: additions that tell a program the
+    /// pod's address are left out, so that it listens where it would in a container.
+    #[must_use]
+    pub fn without_addresses(mut self) -> Self {
+        for program in self.programs.values_mut() {
+            let address = |arg: &String| arg.contains("$(POD_IP)");
+            program
+                .additions
+                .retain(|addition| !addition.args.iter().any(address));
+        }
+        self
+    }
+
     /// The program of an image.
     pub fn get(&self, image: &str) -> Option<&Program> {
         self.programs.get(&split(image).0)

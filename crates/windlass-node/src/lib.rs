@@ -19,14 +19,21 @@
 
 mod agent;
 pub mod backoff;
+pub mod dns;
 pub mod env;
 pub mod image;
 pub mod log;
+pub mod network;
 pub mod pod;
 pub mod probe;
 pub mod process;
+mod program;
+mod quantity;
 mod registration;
 mod runtime;
 #[cfg(test)]
 mod scratch;
+pub mod sandbox;
+pub mod shim;
 pub mod simulated;
+mod terminal;
