@@ -185,6 +185,15 @@ impl ImageTable {
         self.programs.insert(split(image).0, program);
     }
 
+    /// This table with another's entries, which win.
+    #[must_use]
+    pub fn extended(mut self, other: Self) -> Self {
+        for (image, program) in other.programs {
+            self.insert(&image, program);
+        }
+        self
+    }
+
     /// The table for pods that have a network of their own: additions that tell a program the
     /// pod's address are left out, so that it listens where it would in a container.
     #[must_use]

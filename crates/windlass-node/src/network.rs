@@ -16,9 +16,11 @@ mod picture;
 pub mod proxy;
 mod range;
 mod route;
+mod task;
 
 pub use bridge::{Bridge, connect_inside};
-pub use picture::{Picture, grants, watch};
+pub use picture::Picture;
 pub(crate) use picture::service_of;
 pub use range::Range;
 pub use route::{Endpoint, Protocol, Route, routes};
+pub use task::{listening, translating};

@@ -21,11 +21,18 @@ mod store;
 
 use std::ffi::OsString;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass::Operator;
 
 use crate::image::ImageTable;
-use crate::network::Bridge;
-pub(crate) use runtime::SandboxRuntime;
+use crate::network::{self, Bridge};
+use crate::node::{self, NodeConfig};
+use crate::process::NodeError;
+use crate::server::Tls;
+use runtime::SandboxRuntime;
 use store::Store;
 
 /// The programs that stand for an OCI runtime, the preferred one first.
@@ -40,9 +47,13 @@ const TOOLS: [(&str, &str); 4] = [
 /// Where programs are looked for, whatever the user's `PATH`.
 const FOLDERS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What sandboxes are made from.
+/// What a node of sandboxes is made from.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
+    /// Its name; also the value of `spec.nodeName` of its pods.
+    pub name: String,
+    /// What its HTTPS server needs.
+    pub tls: Option<Tls>,
     /// Where the node keeps logs and what it must remember.
     pub state_dir: PathBuf,
     /// A folder that pods must not see: it holds the cluster's keys.
@@ -55,6 +66,28 @@ pub struct SandboxConfig {
     pub shim: Vec<OsString>,
     /// Host and port of the API server as pods should use them.
     pub api_server: (String, u16),
+}
+
+/// The node as an operator: a controller of its pods, the tasks that route Services and answer for
+/// names, and the one that makes it known.
+pub fn operator(config: SandboxConfig) -> Result<Operator, NodeError> {
+    let (bridge, state_dir) = (config.bridge.clone(), config.state_dir.clone());
+    let (name, tls) = (config.name.clone(), config.tls.clone());
+    let runtime = SandboxRuntime::new(config).map_err(|source| NodeError::State {
+        path: state_dir.clone(),
+        source,
+    })?;
+    let node = NodeConfig {
+        name,
+        host_ip: bridge.gateway().into(),
+        state_dir,
+        listen: SocketAddr::from((bridge.gateway(), 0)),
+        tls,
+        runtime: runtime.version(),
+        faults: crate::fault::Faults::default(),
+    };
+    let operator = node::operator(node, Arc::new(runtime))?;
+    Ok(network::translating(operator, &bridge))
 }
 
 /// What this machine lacks for sandboxes, as a clause of a sentence; `None` when it has everything.

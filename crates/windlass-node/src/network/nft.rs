@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
 use std::process::Stdio;
 
@@ -39,11 +39,14 @@ pub struct Parts {
 pub async fn keep(bridge: &Bridge, mut pictures: watch::Receiver<Picture>) -> io::Result<()> {
     let mut before = Parts::default();
     let mut applied: Option<Vec<Route>> = None;
-    remove(&bridge.name).await?;
     loop {
         let wanted = routes(&pictures.borrow_and_update());
         if applied.as_ref() != Some(&wanted) {
-            let (script, parts) = ruleset(bridge, &wanted, &before);
+            let (mut script, parts) = ruleset(bridge, &wanted, &before);
+            if applied.is_none() {
+                // What a former life of the node left goes in the same transaction.
+                script = without(&bridge.name) + &script;
+            }
             feed(Command::new("nft").args(["-f", "-"]), &script).await?;
             before = parts;
             applied = Some(wanted);
@@ -56,9 +59,12 @@ pub async fn keep(bridge: &Bridge, mut pictures: watch::Receiver<Picture>) -> io
 
 /// Takes the table away.
 pub async fn remove(table: &str) -> io::Result<()> {
+    feed(Command::new("nft").args(["-f", "-"]), &without(table)).await
+}
+
+fn without(table: &str) -> String {
     // Added first, so that one that is not there is no error.
-    let script = format!("add table ip {table}\ndelete table ip {table}\n");
-    feed(Command::new("nft").args(["-f", "-"]), &script).await
+    format!("add table ip {table}\ndelete table ip {table}\n")
 }
 
 /// The transaction that makes the table hold these routes, and what it has then.

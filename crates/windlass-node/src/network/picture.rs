@@ -29,7 +29,7 @@ pub struct Picture {
 }
 
 /// What watching needs to be allowed.
-pub fn grants() -> [Grant; 2] {
+pub(super) fn grants() -> [Grant; 2] {
     let verbs = [Verb::Get, Verb::List, Verb::Watch];
     [
         Grant::of::<Service>(verbs.clone()),
@@ -44,7 +44,7 @@ pub(crate) fn service_of(slice: &EndpointSlice) -> Option<(&str, &str)> {
 }
 
 /// Keeps `pictures` up to date for as long as the future is polled.
-pub async fn watch(client: Client, pictures: watch::Sender<Picture>) {
+pub(super) async fn watch(client: Client, pictures: &watch::Sender<Picture>) {
     let (changed, mut changes) = watch::channel(());
     let (services, watching_services) = follow::<Service>(client.clone(), changed.clone());
     let (slices, watching_slices) = follow::<EndpointSlice>(client, changed);

@@ -29,6 +29,8 @@ pub struct Trouble {
     pub namespace: String,
     /// Its name.
     pub service: String,
+    /// Its uid.
+    pub uid: Option<String>,
     /// One word.
     pub reason: &'static str,
     /// A sentence.
@@ -110,6 +112,7 @@ fn not_bound(route: &Route, address: SocketAddr, error: &io::Error) -> Trouble {
     Trouble {
         namespace: route.namespace.clone(),
         service: route.service.clone(),
+        uid: route.uid.clone(),
         reason: "PortNotBound",
         message: format!("cannot listen on {address} for this Service: {error}{hint}"),
     }
@@ -119,6 +122,7 @@ fn not_passed_on(route: &Route) -> Trouble {
     Trouble {
         namespace: route.namespace.clone(),
         service: route.service.clone(),
+        uid: route.uid.clone(),
         reason: "ProtocolNotSupported",
         message: format!(
             "port {} is UDP, which the process runtime does not pass on; reach the pods directly, \

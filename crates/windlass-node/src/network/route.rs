@@ -53,6 +53,8 @@ pub struct Route {
     pub namespace: String,
     /// Its name.
     pub service: String,
+    /// Its uid.
+    pub uid: Option<String>,
     /// Its address.
     pub address: Ipv4Addr,
     /// The protocol of the port.
@@ -108,6 +110,7 @@ fn of_service(service: &Service, picture: &Picture) -> Vec<Route> {
         Some(Route {
             namespace: namespace.clone(),
             service: name.clone(),
+            uid: service.metadata.uid.clone(),
             address,
             protocol,
             port: u16::try_from(port.port).ok()?,

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::mount::{MountFlags, UnmountFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
-use tokio::io::unix::AsyncFd;
 use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::protocol::{Config, Held, Start};
@@ -172,14 +172,10 @@ impl Target {
 
 /// Waits for a child that is not of our own making, but was given to us when its parent ended.
 async fn exit_code(pid: Pid) -> i32 {
-    let descriptor = pidfd_open(pid, PidfdFlags::empty())
-        .map_err(io::Error::from)
-        .and_then(AsyncFd::new);
-    if let Ok(descriptor) = descriptor {
-        let _ = descriptor.readable().await;
-    }
+    // Asked for before the first look, so that no end is missed.
+    let mut ends = signal(SignalKind::child()).ok();
     loop {
-        match waitpid(Some(pid), WaitOptions::empty()) {
+        match waitpid(Some(pid), WaitOptions::NOHANG) {
             Ok(Some((_, status))) => {
                 let status = std::process::ExitStatus::from_raw(status.as_raw());
                 return status
@@ -187,8 +183,14 @@ async fn exit_code(pid: Pid) -> i32 {
                     .or_else(|| status.signal().map(|signal| 128 + signal))
                     .unwrap_or(255);
             }
+            Ok(None) => match &mut ends {
+                Some(ends) => {
+                    ends.recv().await;
+                }
+                None => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
             Err(rustix::io::Errno::INTR) => {}
-            Ok(None) | Err(_) => return 255,
+            Err(_) => return 255,
         }
     }
 }

@@ -20,6 +20,7 @@ fn route(affinity: Option<u32>, endpoints: &[[u8; 4]]) -> Route {
     Route {
         namespace: "shop".to_owned(),
         service: "web".to_owned(),
+        uid: None,
         address: Ipv4Addr::new(10, 96, 0, 7),
         protocol: Protocol::Tcp,
         port: 80,
