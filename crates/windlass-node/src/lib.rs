@@ -19,14 +19,23 @@
 
 mod agent;
 pub mod backoff;
+mod downward;
 pub mod env;
+pub mod fault;
+mod handler;
+mod hook;
 pub mod image;
 pub mod log;
+mod machine;
+mod node;
 pub mod pod;
 pub mod probe;
 pub mod process;
+mod quantity;
 mod registration;
 mod runtime;
 #[cfg(test)]
 mod scratch;
+mod server;
 pub mod simulated;
+mod volume;

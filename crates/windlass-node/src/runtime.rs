@@ -207,6 +207,12 @@ pub(crate) enum Report {
         refusal: Refusal,
         message: String,
     },
+    /// What was to be done right after its start has been done, or has failed.
+    Hooked {
+        container: String,
+        run: i32,
+        outcome: Result<(), String>,
+    },
     /// Its probes say something new.
     Probed {
         container: String,

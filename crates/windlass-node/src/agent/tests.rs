@@ -40,13 +40,19 @@ impl Stage {
         let server = Server::new(pod);
         let node = SimulatedNode::new(Delays::default());
         let (reports, inbox) = Reports::new(environment.activity.clone());
-        let identity = Identity {
-            name: "node".into(),
-            host_ip: "10.0.0.1".into(),
+        let agency = Agency {
+            identity: Identity {
+                name: "node".into(),
+                host_ip: "10.0.0.1".into(),
+            },
+            capacity: Capacity::default(),
+            directory: Directory::default(),
+            volumes: None,
+            faults: node.faults(),
         };
         let worker = Worker::new(
             node.runtime_in(&environment),
-            identity,
+            agency,
             server.client(),
             environment.clone(),
             server.pod(),
