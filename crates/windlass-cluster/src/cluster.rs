@@ -13,6 +13,7 @@ use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};
 use windlass_apiserver::{ApiServer, NodeClient, StorageError};
+use windlass_node::fault::Faults;
 use windlass_node::process::{self, ProcessNodeConfig};
 use windlass_workloads::WorkloadsConfig;
 
@@ -81,6 +82,7 @@ pub struct Cluster {
     authority: Authority,
     webhooks: LocalWebhooks,
     admin: Kubeconfig,
+    faults: Faults,
     /// In the order they were started; stopped the other way round.
     running: Vec<Running>,
     /// Given up last.
@@ -159,6 +161,7 @@ impl Cluster {
             authority,
             webhooks,
             admin,
+            faults: Faults::default(),
             running: Vec::new(),
             _lock: lock,
         };
@@ -183,6 +186,7 @@ impl Cluster {
                 key: serving.key,
                 client_ca: node_clients.pem().certificate.clone(),
             });
+            node.faults = cluster.faults.clone();
             node.api_server = Some((address.ip().to_string(), address.port()));
             cluster.run_node(&process::operator(node)?, &user).await?;
         }
@@ -258,6 +262,11 @@ impl Cluster {
     /// Where the API server is.
     pub fn address(&self) -> String {
         format!("https://{}", self.serving.address)
+    }
+
+    /// What a test can do to the node.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// The administrator's kubeconfig.

@@ -11,8 +11,8 @@ use windlass::{Activity, Clock, Environment, Random};
 
 use self::api::Server;
 use super::worker::Worker;
-use super::{Identity, Mail, Reports};
-use crate::env::Sources;
+use super::{Agency, Directory, Identity, Mail, Reports};
+use crate::env::{Capacity, Sources};
 use crate::simulated::{Delays, SimulatedNode};
 
 struct Stage {

@@ -68,7 +68,6 @@ impl<R: Runtime> Worker<R> {
             container,
             run,
             environment,
-            address,
             mounts,
             user,
         })

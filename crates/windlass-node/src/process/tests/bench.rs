@@ -99,7 +99,6 @@ impl Bench {
             container,
             run,
             environment,
-            address,
             mounts: Vec::new(),
             user: User::default(),
         };
