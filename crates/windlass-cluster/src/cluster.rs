@@ -14,9 +14,9 @@ use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};
 use windlass_apiserver::{ApiServer, NodeClient, StorageError};
+use windlass_node::fault::Faults;
 use windlass_node::image::ImageTable;
-use windlass_node::process::NodeError;
-use windlass_node::server::Tls;
+use windlass_node::process::{NodeError, Tls};
 use windlass_workloads::WorkloadsConfig;
 
 use crate::credentials::{self, CredentialsError};
@@ -122,6 +122,7 @@ pub struct Cluster {
     for_pods: Option<Serving>,
     /// What the node stands on; without a node, none.
     ground: Option<Ground>,
+    faults: Faults,
     /// In the order they were started; stopped the other way round.
     running: Vec<Running>,
     /// Given up last.
@@ -225,6 +226,7 @@ impl Cluster {
             admin,
             for_pods,
             ground,
+            faults: Faults::default(),
             running: Vec::new(),
             _lock: lock,
         };
@@ -266,6 +268,7 @@ impl Cluster {
             },
             images: settings.images,
             shim: settings.shim,
+            faults: self.faults.clone(),
             api_server: reachable(self.serving.address),
         })?;
         let advertised = self.for_pods.as_ref().unwrap_or(&self.serving).address;
@@ -361,6 +364,11 @@ impl Cluster {
     /// Where the API server is.
     pub fn address(&self) -> String {
         format!("https://{}", reachable(self.serving.address))
+    }
+
+    /// What a test can do to the node.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// The administrator's kubeconfig.

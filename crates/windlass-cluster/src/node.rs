@@ -12,11 +12,11 @@ use kube::{Api, Client};
 use tokio::net::TcpListener;
 use windlass::Operator;
 use windlass_apiserver::ServiceRange;
+use windlass_node::fault::Faults;
 use windlass_node::image::ImageTable;
 use windlass_node::network::{self, Bridge};
-use windlass_node::process::{self, NodeError, ProcessNodeConfig};
+use windlass_node::process::{self, NodeError, ProcessNodeConfig, Tls};
 use windlass_node::sandbox::{self, SandboxConfig};
-use windlass_node::server::Tls;
 
 use crate::runtime::{Choice, Runtime};
 
@@ -103,12 +103,14 @@ impl Ground {
                 images: node.images,
                 bridge: bridge.clone(),
                 shim: node.shim,
+                faults: node.faults,
                 api_server: (bridge.services.at(1).to_string(), 443),
             }),
             None => {
                 let mut config = ProcessNodeConfig::new(node.name, state_dir);
                 config.tls = Some(node.tls);
                 config.images = node.images;
+                config.faults = node.faults;
                 config.api_server = Some((node.api_server.ip().to_string(), node.api_server.port()));
                 Ok(network::listening(process::operator(config)?))
             }
@@ -132,6 +134,7 @@ pub(crate) struct NodeParts {
     pub(crate) tls: Tls,
     pub(crate) images: ImageTable,
     pub(crate) shim: Vec<OsString>,
+    pub(crate) faults: Faults,
     pub(crate) api_server: SocketAddr,
 }
 

@@ -105,7 +105,6 @@ pub(crate) struct Launch {
     /// The number of the run, from zero.
     pub(crate) run: i32,
     pub(crate) environment: Environment,
-    pub(crate) address: IpAddr,
     /// What is to be seen at which path, prepared; parents before what lies below them.
     pub(crate) mounts: Vec<Mount>,
     /// Whom it runs as.
@@ -206,6 +205,12 @@ pub(crate) enum Report {
         container: String,
         refusal: Refusal,
         message: String,
+    },
+    /// What was to be done right after its start has been done, or has failed.
+    Hooked {
+        container: String,
+        run: i32,
+        outcome: Result<(), String>,
     },
     /// Its probes say something new.
     Probed {

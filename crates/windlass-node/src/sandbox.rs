@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use windlass::Operator;
 
+use crate::fault::Faults;
 use crate::image::ImageTable;
 use crate::network::{self, Bridge};
 use crate::node::{self, NodeConfig};
@@ -64,6 +65,8 @@ pub struct SandboxConfig {
     pub bridge: Bridge,
     /// How this program is called to become a shim; the subcommand is appended.
     pub shim: Vec<OsString>,
+    /// What tests do to it.
+    pub faults: Faults,
     /// Host and port of the API server as pods should use them.
     pub api_server: (String, u16),
 }
@@ -73,6 +76,7 @@ pub struct SandboxConfig {
 pub fn operator(config: SandboxConfig) -> Result<Operator, NodeError> {
     let (bridge, state_dir) = (config.bridge.clone(), config.state_dir.clone());
     let (name, tls) = (config.name.clone(), config.tls.clone());
+    let faults = config.faults.clone();
     let runtime = SandboxRuntime::new(config).map_err(|source| NodeError::State {
         path: state_dir.clone(),
         source,
@@ -84,7 +88,7 @@ pub fn operator(config: SandboxConfig) -> Result<Operator, NodeError> {
         listen: SocketAddr::from((bridge.gateway(), 0)),
         tls,
         runtime: runtime.version(),
-        faults: crate::fault::Faults::default(),
+        faults,
     };
     let operator = node::operator(node, Arc::new(runtime))?;
     Ok(network::translating(operator, &bridge))

@@ -14,9 +14,12 @@ use std::time::Duration;
 
 use windlass::{Operator, TaskContext};
 
-use crate::agent::{self, Identity};
+use crate::agent::{self, Agency, Directory, Identity};
+use crate::env::Capacity;
 use crate::registration::{self, Facts, System};
 pub use handle::{NotRunning, SimulatedNode};
+#[cfg(test)]
+pub(crate) use runtime::SimulatedRuntime;
 
 /// How a simulated node behaves.
 #[derive(Debug, Clone)]
@@ -66,18 +69,26 @@ pub fn operator(config: SimulatedNodeConfig) -> (Operator, SimulatedNode) {
         name: config.name.clone(),
         host_ip: "10.0.0.1".to_owned(),
     };
+    let (cpus, memory_kib) = (64, 256 * 1024 * 1024);
     let facts = Facts {
         name: config.name,
         host_ip: identity.host_ip.clone(),
         port: None,
         runtime: concat!("simulated://", env!("CARGO_PKG_VERSION")).to_owned(),
-        cpus: 64,
-        memory_kib: 256 * 1024 * 1024,
+        cpus,
+        memory_kib,
         pods: 1000,
         system: System::default(),
     };
+    let agency = Agency {
+        identity,
+        capacity: Capacity { cpus, memory_kib },
+        directory: Directory::default(),
+        volumes: None,
+        faults: node.faults(),
+    };
     let operator = Operator::new("windlass-node")
-        .controller(agent::controller(identity, node.runtime()))
+        .controller(agent::controller(agency, node.runtime()))
         .task("node", registration::grants(), move |task: TaskContext| {
             let facts = facts.clone();
             async move {

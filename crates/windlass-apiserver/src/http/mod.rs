@@ -27,6 +27,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use crate::auth::{Action, Identity, ResourceAction, selected_name};
+use crate::node::Upgrade;
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
 use crate::{discovery, openapi, verbs};
@@ -66,7 +67,7 @@ impl ApiServer {
 
     async fn answer<B>(
         &self,
-        request: Request<B>,
+        mut request: Request<B>,
         connection: Option<&Arc<Identity>>,
         wanted: Option<Wanted>,
     ) -> Result<Answer>
@@ -77,6 +78,7 @@ impl ApiServer {
         if self.store().was_taken_back() {
             crate::restore::run(self);
         }
+        let upgrade = Upgrade::of(&mut request);
         let (parts, body) = request.into_parts();
         let identity = self.authenticate(&parts.headers, connection)?;
         let Some(path) = percent_decode(parts.uri.path(), false) else {
@@ -138,6 +140,7 @@ impl ApiServer {
             &parts.headers,
             body,
             wanted,
+            upgrade,
         )?;
         let result = if asked.verb.writes() {
             let written = self.store().durably(call.run()).await;

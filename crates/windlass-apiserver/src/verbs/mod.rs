@@ -30,6 +30,7 @@ use crate::http::{
     Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
 };
 use crate::json::Document;
+use crate::node::{self, Upgrade};
 use crate::patch::PatchKind;
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -48,6 +49,8 @@ pub(crate) struct Call<'a> {
     headers: &'a HeaderMap,
     body: Bytes,
     pub(crate) wanted: Wanted,
+    /// The connection, when it is to become something else.
+    pub(crate) upgrade: Upgrade,
     dry_run: bool,
     field_validation: FieldValidation,
     /// What the client is told besides, whatever comes of the request.
@@ -65,6 +68,7 @@ impl<'a> Call<'a> {
         headers: &'a HeaderMap,
         body: Bytes,
         wanted: Wanted,
+        upgrade: Upgrade,
     ) -> Result<Self> {
         let options = Options::read(&query, request.verb, media_type(headers))?;
         Ok(Self {
@@ -76,6 +80,7 @@ impl<'a> Call<'a> {
             headers,
             body,
             wanted,
+            upgrade,
             dry_run: options.dry_run,
             field_validation: options.field_validation,
             warnings: Warnings::default(),
@@ -172,7 +177,10 @@ impl<'a> Call<'a> {
             });
         }
         match (name, self.request.verb) {
-            ("log", Verb::Get) => crate::node::logs(self).await,
+            ("log", Verb::Get) => node::logs(self).await,
+            ("exec" | "attach" | "portforward", Verb::Get | Verb::Create) => {
+                node::connect(self, name).await
+            }
             ("binding", Verb::Create) => self.bind().await,
             ("eviction", Verb::Create) => self.evict().await,
             ("token", Verb::Create) => account::create_token(self),
@@ -201,6 +209,11 @@ impl<'a> Call<'a> {
         self.present(&found).await
     }
 
+    /// The headers of the request.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.headers
+    }
+
     /// The name in the path.
     pub(crate) fn name(&self) -> &str {
         self.request.name.as_deref().unwrap_or_default()
@@ -215,7 +228,7 @@ impl<'a> Call<'a> {
     }
 
     /// Who makes an object by another verb must be allowed to create it, too.
-    fn authorize_create(&self) -> Result<()> {
+    pub(crate) fn authorize_create(&self) -> Result<()> {
         let asked = ResourceRequest {
             verb: Verb::Create,
             ..self.request.clone()

@@ -122,6 +122,7 @@ cases!(
     names,
     old_versions,
     patch_rules,
+    pod_streams,
     pod_subresources,
     protobuf,
     roles,

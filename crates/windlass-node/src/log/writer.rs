@@ -5,14 +5,26 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use windlass::Clock;
 
 use super::format::{Line, Stream, encode};
 
 /// A longer line is written in parts.
 const LONGEST: usize = 16 * 1024;
+/// How many pieces may wait for somebody who listens.
+const UNHEARD: usize = 1024;
+
+/// A piece of what a container writes, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// Where it was written to.
+    pub stream: Stream,
+    /// What was written.
+    pub bytes: Bytes,
+}
 
 /// How far a log has come; followers wait for it to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +40,7 @@ pub struct Progress {
 pub struct Writer {
     file: Arc<Mutex<File>>,
     progress: watch::Sender<Progress>,
+    voice: broadcast::Sender<Heard>,
     clock: Clock,
 }
 
@@ -38,6 +51,7 @@ impl Writer {
         Ok(Self {
             file: Arc::new(Mutex::new(file)),
             progress: watch::Sender::default(),
+            voice: broadcast::Sender::new(UNHEARD),
             clock,
         })
     }
@@ -47,6 +61,11 @@ impl Writer {
         self.progress.subscribe()
     }
 
+    /// Where to listen to the container while it writes.
+    pub fn voice(&self) -> &broadcast::Sender<Heard> {
+        &self.voice
+    }
+
     /// Writes everything that comes from a pipe, until its last writer closes it.
     pub async fn drain(&self, stream: Stream, mut pipe: impl AsyncRead + Unpin) -> io::Result<()> {
         let mut pending = Vec::new();
@@ -54,6 +73,10 @@ impl Writer {
             let length = pending.len();
             pending.reserve(LONGEST);
             let open = pipe.read_buf(&mut pending).await? > 0;
+            if self.voice.receiver_count() > 0 && open {
+                let bytes = Bytes::copy_from_slice(&pending[length..]);
+                let _ = self.voice.send(Heard { stream, bytes });
+            }
             let mut from = 0;
             let mut searched = length;
             while let Some(end) = find_newline(&pending, searched) {

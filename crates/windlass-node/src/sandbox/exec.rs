@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::runtime::{Execution, Session};
 use crate::shim::attach::{Wish, read_frame};
 use crate::shim::Shim;
-use crate::terminal::Terminal;
+use crate::process::Terminal;
 
 /// How much of what is said may wait for a slow listener.
 const PIPE: usize = 64 * 1024;

@@ -67,7 +67,7 @@ impl Player {
                         let run = self.record.starting(&name, &self.image(&name));
                         let id = format!("test://{name}/{run}");
                         self.record
-                            .started(&name, id, "image".into(), Health::good(), self.now);
+                            .started(&name, id, "image".into(), Health::good(), false, self.now);
                         self.starts.push(name);
                     }
                     Action::Stop {
