@@ -83,8 +83,8 @@ pub(super) fn exec(place: &Place, execution: &Execution) -> io::Result<Session> 
     drop(command);
     let pid = child.id();
     Ok(Session {
-        stdin: Some(Box::new(terminal.clone())),
-        stdout: Some(Box::new(terminal.clone())),
+        stdin: Some(terminal.input()?),
+        stdout: Some(terminal.output()?),
         stderr: None,
         resize: Some(resizing(terminal, pid)),
         ended: running(child).ended().boxed(),
