@@ -39,6 +39,14 @@ pub(crate) struct Ground {
 impl Ground {
     /// Makes the network, if the runtime has one.
     pub(crate) async fn prepare(choice: Choice, data_dir: &Path) -> io::Result<Self> {
+        if Runtime::kept(data_dir).is_some_and(|before| before != choice.runtime) {
+            // Its pods cannot be gone on with.
+            clean_up(data_dir).await?;
+            std::fs::remove_dir_all(data_dir.join(FOLDER)).or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+        }
         let bridge = match choice.runtime {
             Runtime::Sandbox => Some(Bridge::make(data_dir).await?),
             Runtime::Process => None,
@@ -92,14 +100,17 @@ impl Ground {
     }
 
     /// The node as an operator.
-    pub(crate) fn operator(&self, node: NodeParts) -> Result<Operator, NodeError> {
+    pub(crate) fn operator(&self, mut node: NodeParts) -> Result<Operator, NodeError> {
+        // What is mounted is named by others, who are elsewhere.
+        node.data_dir = std::path::absolute(&node.data_dir).unwrap_or(node.data_dir);
         let state_dir = node.data_dir.join(FOLDER);
         match &self.bridge {
             Some(bridge) => sandbox::operator(SandboxConfig {
                 name: node.name,
+                image_dir: node.data_dir.join("images"),
                 tls: Some(node.tls),
                 state_dir,
-                hidden: std::path::absolute(&node.data_dir).unwrap_or(node.data_dir),
+                hidden: node.data_dir,
                 images: node.images,
                 bridge: bridge.clone(),
                 shim: node.shim,

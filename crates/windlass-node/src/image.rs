@@ -26,6 +26,9 @@ pub struct Program {
     /// What is appended to its arguments unless the container says so itself.
     #[serde(default)]
     pub additions: Vec<Addition>,
+    /// Whom it runs as in a sandbox unless the container says so: what `USER` is to an image.
+    #[serde(default)]
+    pub user: Option<u32>,
     /// Variables it gets unless the container defines them.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -119,6 +122,7 @@ impl Default for ImageTable {
                 program: name.to_owned(),
                 args: Vec::new(),
                 additions,
+                user: None,
                 env: BTreeMap::new(),
                 version_args: vec![version.to_owned()],
                 exact: false,

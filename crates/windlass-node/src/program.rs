@@ -17,6 +17,8 @@ pub(crate) struct Program {
     pub(crate) argv: Vec<String>,
     pub(crate) environment: Environment,
     pub(crate) image_id: String,
+    /// Whom the image says it runs as.
+    pub(crate) user: Option<u32>,
 }
 
 /// What kept a program from being executed.
@@ -24,6 +26,8 @@ pub(crate) struct Program {
 pub(crate) enum Obstacle {
     /// No program stands for the image: an `ErrImagePull`.
     Image(ImageError),
+    /// The container must not be run as it is: a `CreateContainerConfigError`.
+    Configuration(String),
     /// The container's own command cannot be run.
     Execution(String),
 }
@@ -102,6 +106,7 @@ impl Programs {
             argv,
             environment,
             image_id,
+            user: invocation.program.and_then(|program| program.user),
         };
         Ok((program, note))
     }

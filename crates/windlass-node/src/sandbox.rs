@@ -16,6 +16,7 @@ mod container;
 mod exec;
 mod files;
 mod follow;
+mod image;
 mod runtime;
 mod store;
 
@@ -61,6 +62,8 @@ pub struct SandboxConfig {
     pub hidden: PathBuf,
     /// Which programs stand for which images.
     pub images: ImageTable,
+    /// The folder with real images: OCI layouts and archives.
+    pub image_dir: PathBuf,
     /// The network the pods are on.
     pub bridge: Bridge,
     /// How this program is called to become a shim; the subcommand is appended.

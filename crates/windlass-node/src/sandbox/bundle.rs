@@ -34,7 +34,7 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
     let read_only = context.and_then(|context| context.read_only_root_filesystem);
     let capabilities = capability::of(container);
     // Whoever is not root has no capabilities but may gain them; root has them.
-    let user = launch.user.uid.unwrap_or_default();
+    let user = launch.user.uid.or(program.user).unwrap_or_default();
     let effective = if user == 0 { capabilities.clone() } else { Vec::new() };
     let own = container.working_dir.as_deref().filter(|dir| !dir.is_empty());
     let environment: Vec<String> = program
@@ -48,7 +48,7 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
             "terminal": container.tty == Some(true),
             "user": {
                 "uid": user,
-                "gid": launch.user.gid.unwrap_or_default(),
+                "gid": launch.user.gid.unwrap_or(if launch.user.uid.is_none() { user } else { 0 }),
                 "additionalGids": launch.user.groups,
             },
             "args": program.argv,

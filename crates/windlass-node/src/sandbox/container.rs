@@ -28,6 +28,11 @@ pub(super) async fn run(shared: Arc<Shared>, launch: Launch, reports: Reports) {
             refusal: Refusal::Image,
             message: error.to_string(),
         }),
+        Err(Obstacle::Configuration(message)) => reports.report(Report::Refused {
+            container: name,
+            refusal: Refusal::Configuration,
+            message,
+        }),
         Err(Obstacle::Execution(message)) => reports.report(Report::Exited {
             container: name,
             run: launch.run,
@@ -59,8 +64,12 @@ async fn start(
         .shim(uid)
         .ok_or_else(|| Obstacle::Execution("the pod's sandbox is gone".to_owned()))?;
     let (program, note, lower, working_dir) = shared.program(launch).await?;
-    if let Some(note) = note {
+    if let Some(note) = note.filter(|_| launch.run == 0) {
         reports.report(Report::Note(note));
+    }
+    if launch.user.uid.or(program.user).unwrap_or_default() == 0 && must_not_be_root(launch) {
+        let why = "container has runAsNonRoot and image will run as root".to_owned();
+        return Err(Obstacle::Configuration(why));
     }
     let store = &shared.store;
     let bundle = store.bundle(uid, name, launch.run);
@@ -202,4 +211,14 @@ impl Attendance {
         });
         let _ = self.ended.send(true);
     }
+}
+
+/// Whether the container, or its pod for it, refuses to run as root.
+fn must_not_be_root(launch: &Launch) -> bool {
+    let own = launch.container.security_context.as_ref();
+    let spec = launch.pod.spec.as_ref();
+    let shared = spec.and_then(|spec| spec.security_context.as_ref());
+    own.and_then(|context| context.run_as_non_root)
+        .or_else(|| shared?.run_as_non_root)
+        .unwrap_or_default()
 }

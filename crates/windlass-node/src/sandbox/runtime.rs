@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use windlass::{Clock, Environment as Surroundings};
 
 use super::container::{self, Attendance};
+use super::image::{Image, Images};
 use super::store::{PodNote, Store};
 use super::{FOLDERS, SandboxConfig, exec, files, follow, oci_runtime};
 use crate::env::Environment;
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) bridge: Bridge,
     pub(super) hidden: PathBuf,
     programs: Programs,
+    images: Images,
     oci: PathBuf,
     shim: Vec<OsString>,
     api_server: (String, u16),
@@ -75,6 +77,7 @@ impl SandboxRuntime {
             bridge: config.bridge,
             hidden: config.hidden,
             programs: Programs::new(config.images.without_addresses(), true),
+            images: Images::new(config.image_dir, config.state_dir.join("images")),
             oci,
             shim: config.shim,
             api_server: config.api_server,
@@ -137,6 +140,18 @@ impl Shared {
         &self,
         launch: &Launch,
     ) -> Result<(Program, Option<Note>, String, String), Obstacle> {
+        let name = launch.container.image.as_deref().unwrap_or_default();
+        let image = self.images.find(name).await;
+        let image = image.map_err(|error| {
+            let message = format!("image \"{name}\" cannot be unpacked: {error}");
+            Obstacle::Configuration(message)
+        })?;
+        if let Some(image) = image {
+            let dir = Some(image.config.working_dir.clone()).filter(|dir| !dir.is_empty());
+            let lower = image.root.to_string_lossy().into_owned();
+            let program = of_image(launch, &image);
+            return Ok((program, None, lower, dir.unwrap_or_else(|| "/".to_owned())));
+        }
         let (program, note) = self.programs.find(launch).await?;
         Ok((program, note, "/".to_owned(), "/".to_owned()))
     }
@@ -380,8 +395,10 @@ impl Runtime for SandboxRuntime {
         let entry = self.shared.lock().remove(uid);
         match entry.and_then(|entry| entry.shim) {
             Some(shim) => shim.end().await,
-            None => shim::end_by_force(&self.shared.store.pod(uid)).await,
+            // Of a former life, perhaps, and not looked for yet.
+            None => end_former(&self.shared.store, uid).await,
         }
+        delete_containers(&self.shared.oci, &self.shared.store, |id| id.starts_with(uid)).await;
         self.shared.bridge.disconnect(uid).await;
         if let Err(error) = self.shared.store.forget(uid) {
             tracing::warn!(%error, uid, "cannot remove the folder of a pod");
@@ -469,13 +486,9 @@ impl Runtime for SandboxRuntime {
 
 /// Ends every pod that a killed node left behind.
 pub(super) async fn clean_up(store: &Store, bridge: Option<&Bridge>) -> io::Result<()> {
-    for (uid, _) in store.pods()? {
-        let folder = store.pod(&uid);
-        match shim::find(&folder).await {
-            Some((shim, _)) => shim.end().await,
-            None => shim::end_by_force(&folder).await,
-        }
-    }
+    let known = store.pods()?;
+    let ending = known.iter().map(|(uid, _)| end_former(store, uid));
+    futures::future::join_all(ending).await;
     if let Some(oci) = oci_runtime() {
         delete_containers(&oci, store, |_| true).await;
     }
@@ -483,6 +496,15 @@ pub(super) async fn clean_up(store: &Store, bridge: Option<&Bridge>) -> io::Resu
         remove_cgroups(&bridge.name);
     }
     Ok(())
+}
+
+/// Ends the shim that a former life of the node left for a pod.
+async fn end_former(store: &Store, uid: &str) {
+    let folder = store.pod(uid);
+    match shim::find(&folder).await {
+        Some((shim, _)) => shim.end().await,
+        None => shim::end_by_force(&folder).await,
+    }
 }
 
 /// Has the OCI runtime end and forget the containers whose names are meant.
@@ -520,5 +542,37 @@ fn remove_cgroups(name: &str) {
             let _ = std::fs::remove_dir(child.path());
         }
         let _ = std::fs::remove_dir(group);
+    }
+}
+
+/// What a container runs of an image: its own command and arguments, or the image's.
+fn of_image(launch: &Launch, image: &Image) -> Program {
+    let container = &launch.container;
+    let mut environment = launch.environment.clone();
+    for variable in image.config.env.iter().flatten() {
+        let Some((name, value)) = variable.split_once('=') else {
+            continue;
+        };
+        // The node's own path is good for the machine's root alone.
+        let ours = name == "PATH" && environment.get(name) == Some(FOLDERS);
+        if ours || environment.get(name).is_none() {
+            environment.set(name, value);
+        }
+    }
+    let said = |list: &Option<Vec<String>>| list.clone().filter(|list| !list.is_empty());
+    let (command, args) = (said(&container.command), said(&container.args));
+    let rest = match (&command, args) {
+        (_, Some(args)) => args,
+        // A command of the container's own replaces the image's arguments, too.
+        (Some(_), None) => Vec::new(),
+        (None, None) => image.config.cmd.clone().unwrap_or_default(),
+    };
+    let first = command.or_else(|| image.config.entrypoint.clone());
+    let argv = first.unwrap_or_default().into_iter().chain(rest);
+    Program {
+        argv: argv.map(|arg| environment.expand(&arg)).collect(),
+        environment,
+        image_id: format!("{}@{}", container.image.as_deref().unwrap_or_default(), image.digest),
+        user: image.user(),
     }
 }
