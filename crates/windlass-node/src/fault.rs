@@ -186,11 +186,7 @@ impl std::fmt::Debug for Faults {
     }
 }
 
-fn failed(
-    verb: &'static str,
-    namespace: &str,
-    pod: &str,
-) -> impl FnOnce(io::Error) -> FaultError {
+fn failed(verb: &'static str, namespace: &str, pod: &str) -> impl FnOnce(io::Error) -> FaultError {
     let object = format!("pod {namespace}/{pod}");
     move |source| FaultError::Runtime {
         verb,

@@ -237,8 +237,11 @@ impl<R: Runtime> Worker<R> {
         let known = health.is_some();
         let health = health.unwrap_or_else(|| probe::at_start(container));
         self.record.started(name, id, image_id, health, hook, at);
-        self.tell(&Note::normal("Started", format!("Started container {name}")))
-            .await;
+        self.tell(&Note::normal(
+            "Started",
+            format!("Started container {name}"),
+        ))
+        .await;
         let run = self.record.container(name).restarts;
         if !known && self.record.container(name).is_alive() {
             self.attend(name, run, false);
