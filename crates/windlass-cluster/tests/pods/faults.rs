@@ -99,10 +99,8 @@ async fn a_node_that_does_not_answer_keeps_its_pods_running() {
     faults.stop_answering();
     let before = renewed().await;
     stage.pod("two", spec).await;
-    let log = tokio::time::timeout(
-        Duration::from_secs(1),
-        stage.pods().logs("one", &kube::api::LogParams::default()),
-    );
+    let (pods, params) = (stage.pods(), kube::api::LogParams::default());
+    let log = tokio::time::timeout(Duration::from_secs(1), pods.logs("one", &params));
     assert!(log.await.is_err(), "the node answered");
     let folder = stage.folder.to_string_lossy().into_owned();
     assert_eq!(
