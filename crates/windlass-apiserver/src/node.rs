@@ -26,6 +26,9 @@ use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, TableName};
 use crate::verbs::Call;
 
+/// Where a node listens that does not say.
+const KUBELET_PORT: u16 = 10250;
+
 /// How the API server reaches nodes: with a certificate of its own, trusting the cluster's CA.
 #[derive(Clone)]
 pub struct NodeClient {
@@ -161,31 +164,39 @@ fn address_of(call: &Call<'_>, name: &str) -> Result<Address> {
         .store()
         .get(&table, &Key::new("", name))
         .ok_or_else(|| {
-            ApiError::not_found(
-                Subject {
-                    group: "",
-                    kind: "nodes",
-                },
-                name,
-            )
+            // It is the pod's request, so Kubernetes says that a pod is missing.
+            let subject = Subject {
+                group: "",
+                kind: "pods",
+            };
+            ApiError::not_found(subject, name)
         })?
         .value();
-    let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
-    let host = addresses
+    let addresses = node["status"]["addresses"].as_array();
+    let mut known = addresses.into_iter().flatten();
+    let host = known
+        .clone()
         .filter(|address| address["type"] == "InternalIP")
         .find_map(|address| address["address"].as_str());
     let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
         .as_u64()
-        .and_then(|port| u16::try_from(port).ok());
-    match (host, port) {
-        (Some(host), Some(port)) if port > 0 => Ok(Address {
-            host: host.to_owned(),
-            port,
-        }),
-        _ => Err(ApiError::internal(format!(
-            "node \"{name}\" has told no address to reach it at"
-        ))),
-    }
+        .and_then(|port| u16::try_from(port).ok())
+        .filter(|port| *port > 0)
+        .unwrap_or(KUBELET_PORT);
+    let Some(host) = host else {
+        let mut shown = String::new();
+        for address in known.by_ref() {
+            let part = |name: &str| address[name].as_str().unwrap_or_default();
+            shown.push_str(&format!("{{{} {}}}", part("type"), part("address")));
+        }
+        return Err(ApiError::without_reason(format!(
+            "no preferred addresses found; known addresses: [{shown}]"
+        )));
+    };
+    Ok(Address {
+        host: host.to_owned(),
+        port,
+    })
 }
 
 /// Percent-encodes a query value.

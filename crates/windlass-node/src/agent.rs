@@ -184,7 +184,10 @@ impl<R: Runtime> Agent<R> {
             let Some(claim) = real.claims.get(ctx, &name).await? else {
                 continue;
             };
-            let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.clone());
+            let volume = claim
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.volume_name.clone());
             if let Some(volume) = volume {
                 let volumes: Api<PersistentVolume> = Api::all(self.raw.client(ctx));
                 if let Some(volume) = volumes.get_opt(&volume).await? {

@@ -114,7 +114,10 @@ pub(crate) fn resource(
 
 fn find<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
     let spec = pod.spec.as_ref()?;
-    let mut all = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let mut all = spec
+        .containers
+        .iter()
+        .chain(spec.init_containers.iter().flatten());
     all.find(|container| container.name == name)
 }
 

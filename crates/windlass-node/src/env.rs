@@ -17,8 +17,8 @@ use k8s_openapi::api::core::v1::{
     Volume,
 };
 
-pub use crate::downward::{Capacity, DownwardError, Facts};
 use crate::downward;
+pub use crate::downward::{Capacity, DownwardError, Facts};
 
 /// Variables in the order in which they were defined; a later one of the same name wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -211,7 +211,10 @@ pub fn references(pod: &Pod) -> (Vec<String>, Vec<String>) {
     for volume in spec.volumes.iter().flatten() {
         config_maps.extend(volume.config_map.iter().map(|source| source.name.clone()));
         secrets.extend(volume.secret.iter().filter_map(|s| s.secret_name.clone()));
-        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
+        let projected = volume
+            .projected
+            .iter()
+            .flat_map(|p| p.sources.iter().flatten());
         for source in projected {
             config_maps.extend(source.config_map.iter().map(|source| source.name.clone()));
             secrets.extend(source.secret.iter().map(|source| source.name.clone()));
@@ -226,7 +229,10 @@ pub fn references(pod: &Pod) -> (Vec<String>, Vec<String>) {
 
 /// The names of the claims a pod's volumes are made from.
 pub fn claims(pod: &Pod) -> Vec<String> {
-    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let volumes = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volumes.iter().flatten());
     volumes.filter_map(|volume| claim_of(pod, volume)).collect()
 }
 

@@ -101,6 +101,12 @@ impl Faults {
         *self.0.silent.borrow()
     }
 
+    /// Waits until the node may not answer.
+    pub(crate) async fn silenced(&self) {
+        let mut silent = self.0.silent.subscribe();
+        let _ = silent.wait_for(|silent| *silent).await;
+    }
+
     /// Waits until the node may answer.
     pub(crate) async fn answering(&self) {
         let mut silent = self.0.silent.subscribe();
@@ -186,11 +192,7 @@ impl std::fmt::Debug for Faults {
     }
 }
 
-fn failed(
-    verb: &'static str,
-    namespace: &str,
-    pod: &str,
-) -> impl FnOnce(io::Error) -> FaultError {
+fn failed(verb: &'static str, namespace: &str, pod: &str) -> impl FnOnce(io::Error) -> FaultError {
     let object = format!("pod {namespace}/{pod}");
     move |source| FaultError::Runtime {
         verb,

@@ -63,7 +63,10 @@ impl<'a> RestartPolicy<'a> {
     fn of(pod: &Pod, container: &'a Container) -> Self {
         let own = container.restart_policy.as_deref();
         Self {
-            rules: container.restart_policy_rules.as_deref().unwrap_or_default(),
+            rules: container
+                .restart_policy_rules
+                .as_deref()
+                .unwrap_or_default(),
             otherwise: own.map_or_else(|| Restart::of(pod), |own| Restart::named(Some(own))),
         }
     }
@@ -74,7 +77,10 @@ impl<'a> RestartPolicy<'a> {
         let own = container.restart_policy.as_deref();
         let wanted = own.map_or_else(|| Restart::of(pod), |own| Restart::named(Some(own)));
         Self {
-            rules: container.restart_policy_rules.as_deref().unwrap_or_default(),
+            rules: container
+                .restart_policy_rules
+                .as_deref()
+                .unwrap_or_default(),
             otherwise: match wanted {
                 _ if is_sidecar(container) => Restart::Always,
                 Restart::Never => Restart::Never,

@@ -103,10 +103,7 @@ async fn attend<R: Runtime>(stream: TcpStream, acceptor: TlsAcceptor, server: Ar
     }
 }
 
-async fn answer<R: Runtime>(
-    request: Request<Incoming>,
-    server: &Arc<Server<R>>,
-) -> Response<Body> {
+async fn answer<R: Runtime>(request: Request<Incoming>, server: &Arc<Server<R>>) -> Response<Body> {
     server.faults.answering().await;
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();

@@ -12,10 +12,12 @@ mod runtime;
 
 use std::time::Duration;
 
-use windlass::{Operator, TaskContext};
+use k8s_openapi::api::coordination::v1::Lease;
+use windlass::{Grant, Operator, Result, TaskContext, Verb};
 
 use crate::agent::{self, Agency, Directory, Identity};
 use crate::env::Capacity;
+use crate::fault::Faults;
 use crate::registration::{self, Facts, System};
 pub use handle::{NotRunning, SimulatedNode};
 #[cfg(test)]
@@ -87,15 +89,41 @@ pub fn operator(config: SimulatedNodeConfig) -> (Operator, SimulatedNode) {
         volumes: None,
         faults: node.faults(),
     };
+    let (faults, mut grants) = (node.faults(), registration::grants());
+    grants.push(Grant::of::<Lease>([Verb::Delete]));
     let operator = Operator::new("windlass-node")
         .controller(agent::controller(agency, node.runtime()))
-        .task("node", registration::grants(), move |task: TaskContext| {
-            let facts = facts.clone();
-            async move {
-                let _busy = task.environment.activity.busy("node: registration");
-                registration::register(&task.client, &facts, &task.environment).await?;
-                Ok(())
-            }
+        .task("node", grants, move |task: TaskContext| {
+            let (facts, faults) = (facts.clone(), faults.clone());
+            async move { live(&task, &facts, &faults).await }
         });
     (operator, node)
+}
+
+/// Makes the node known. It renews nothing, or a settled cluster would never be: without a Lease it
+/// is taken at its word. Only when it is to fall silent does it leave one, which nobody renews.
+async fn live(task: &TaskContext, facts: &Facts, faults: &Faults) -> Result<()> {
+    let busy = || task.environment.activity.busy("node: registration");
+    let alive = async {
+        {
+            let _busy = busy();
+            registration::register(&task.client, facts, &task.environment).await?;
+        }
+        loop {
+            faults.silenced().await;
+            {
+                let _busy = busy();
+                registration::renew(&task.client, &facts.name, &task.environment.clock).await?;
+            }
+            faults.answering().await;
+            let _busy = busy();
+            registration::withdraw(&task.client, &facts.name).await?;
+            registration::register(&task.client, facts, &task.environment).await?;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = task.stopping.cancelled() => Ok(()),
+        failed = alive => failed,
+    }
 }

@@ -27,8 +27,8 @@ pub(crate) enum Content {
     /// What is neither JSON nor text.
     Bytes(&'static str, Bytes),
     Text(&'static str),
-    /// Nothing: the connection becomes something else, which these headers say.
-    Switch(Vec<(HeaderName, HeaderValue)>),
+    /// Nothing but these headers: the connection becomes something else, or there is nothing to say.
+    None(Vec<(HeaderName, HeaderValue)>),
     /// An endless body.
     Stream {
         content_type: &'static str,
@@ -89,9 +89,14 @@ impl Answer {
         }
     }
 
+    /// An answer of nothing at all.
+    pub(crate) fn empty(code: StatusCode) -> Self {
+        Self::new(code, Content::None(Vec::new()))
+    }
+
     /// From here on the connection is no longer HTTP.
     pub(crate) fn switching(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
-        Self::new(StatusCode::SWITCHING_PROTOCOLS, Content::Switch(headers))
+        Self::new(StatusCode::SWITCHING_PROTOCOLS, Content::None(headers))
     }
 
     pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
@@ -109,7 +114,7 @@ impl Answer {
 
     pub(crate) fn into_response(self, encoding: Encoding) -> Response<Body> {
         let retry_after = self.retry_after();
-        if let Content::Switch(headers) = self.content {
+        if let Content::None(headers) = self.content {
             let mut response = Response::new(Body::pieces([]));
             *response.status_mut() = self.code;
             response.headers_mut().extend(headers);
@@ -134,7 +139,7 @@ impl Answer {
                 (media_type, Body::whole(encode(&value, Encoding::Json)))
             }
             Content::Bytes(media_type, bytes) => (media_type, Body::whole(bytes)),
-            Content::Switch(_) => ("", Body::pieces([])),
+            Content::None(_) => ("", Body::pieces([])),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
             Content::Stream { content_type, body } => (content_type, body),
         };

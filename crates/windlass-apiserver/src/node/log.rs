@@ -6,8 +6,8 @@ use http_body_util::BodyExt;
 
 use super::{address_of, client, container_of, encode};
 use crate::http::{Answer, Body, BodyError};
-use crate::status::{ApiError, Result};
-use crate::verbs::Call;
+use crate::status::{ApiError, Result, Subject, field};
+use crate::verbs::{Call, parse_int};
 
 /// Query parameters of a log request that the node understands.
 const PARAMETERS: &[&str] = &[
@@ -22,12 +22,13 @@ const PARAMETERS: &[&str] = &[
 
 /// Answers with a log.
 pub(crate) async fn logs(call: &Call<'_>) -> Result<Answer> {
+    check(call)?;
     let pod = call.find()?.value();
     let container = container_of(&pod, call)?;
     let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if node.is_empty() {
         // Nothing has run yet, so nothing was logged.
-        return Ok(Answer::text(StatusCode::OK, ""));
+        return Ok(Answer::empty(StatusCode::NO_CONTENT));
     }
     let address = address_of(call, node)?;
     let client = client(call, node)?;
@@ -42,14 +43,17 @@ pub(crate) async fn logs(call: &Call<'_>) -> Result<Answer> {
         parameters.join("&")
     );
     let unreachable = |error: String| {
-        ApiError::internal(format!(
+        ApiError::without_reason(format!(
             "Get \"https://{}:{}{}\": {error}",
             address.host,
             address.port,
             path.strip_suffix('?').unwrap_or(&path)
         ))
     };
-    let response = client.send(&address, &path, &[]).await.map_err(unreachable)?;
+    let response = client
+        .send(&address, &path, &[])
+        .await
+        .map_err(unreachable)?;
     if !response.status().is_success() {
         let code = response.status();
         let said = response
@@ -76,3 +80,36 @@ pub(crate) async fn logs(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::stream("text/plain", Body::stream(chunks)))
 }
 
+/// Refuses what makes no sense, before anybody is asked.
+fn check(call: &Call<'_>) -> Result<()> {
+    let number = |name: &str| call.query.get(name).map(parse_int).transpose();
+    let mut causes = Vec::new();
+    let tail = number("tailLines")?;
+    let limit = number("limitBytes")?;
+    let seconds = number("sinceSeconds")?;
+    let invalid = |name: &str, value: i64, why: &str| field::invalid(name, &value.into(), why);
+    if let Some(tail) = tail.filter(|tail| *tail < 0) {
+        causes.push(invalid(
+            "tailLines",
+            tail,
+            "must be greater than or equal to 0",
+        ));
+    }
+    if let Some(limit) = limit.filter(|limit| *limit < 1) {
+        causes.push(invalid("limitBytes", limit, "must be greater than 0"));
+    }
+    if seconds.is_some() && call.query.get("sinceTime").is_some() {
+        let why = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+        causes.push(field::forbidden("[]", why));
+    } else if let Some(seconds) = seconds.filter(|seconds| *seconds < 1) {
+        causes.push(invalid("sinceSeconds", seconds, "must be greater than 0"));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let subject = Subject {
+        group: "",
+        kind: "PodLogOptions",
+    };
+    Err(ApiError::invalid(subject, call.name(), &causes))
+}

@@ -17,7 +17,7 @@ use crate::status::{ApiError, Result};
 use crate::verbs::Call;
 
 /// The headers with which both ends of a WebSocket agree.
-const WEBSOCKET: [HeaderName; 5] = [
+static WEBSOCKET: [HeaderName; 5] = [
     HeaderName::from_static("sec-websocket-key"),
     HeaderName::from_static("sec-websocket-version"),
     HeaderName::from_static("sec-websocket-protocol"),
@@ -45,7 +45,13 @@ impl Upgrade {
 /// `…/pods/<name>/exec`, `attach` and `portforward`.
 pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     // Whoever may do it by one verb must be allowed the other, too.
-    call.authorize_create()?;
+    if call.authorize_create().is_err() {
+        return Err(ApiError::forbidden(
+            call.resource.subject(),
+            call.name(),
+            "",
+        ));
+    }
     let pod = call.find()?.value();
     let path = match what {
         "portforward" => format!("/portForward/{}/{}", call.namespace(), call.name()),
@@ -75,9 +81,8 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     }
     let headers: Vec<(HeaderName, HeaderValue)> = agreement(call.headers());
     let dialled = client(call, node)?.send(&address, &path, &headers).await;
-    let dialled = dialled.map_err(|error| {
-        ApiError::internal(format!("error dialing backend: {error}"))
-    })?;
+    let dialled = dialled
+        .map_err(|error| ApiError::without_reason(format!("error dialing backend: {error}")))?;
     if dialled.status() != StatusCode::SWITCHING_PROTOCOLS {
         let code = dialled.status();
         let said = dialled.into_body().collect().await;

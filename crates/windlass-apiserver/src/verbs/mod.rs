@@ -302,7 +302,7 @@ impl<'a> Call<'a> {
 }
 
 /// A whole number of the query, with Go's words when it is none.
-fn parse_int(text: &str) -> Result<i64> {
+pub(crate) fn parse_int(text: &str) -> Result<i64> {
     text.parse().map_err(|_| {
         ApiError::bad_request(format!(
             "strconv.ParseInt: parsing {text:?}: invalid syntax"

@@ -22,9 +22,14 @@ async fn a_pod_that_does_not_listen_dies_with_all_its_children() {
     stage.delete("one", &DeleteParams::default()).await;
     stage.gone("one").await;
     let took = begun.elapsed();
-    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(20), "{took:?}");
+    assert!(
+        took >= Duration::from_secs(2) && took < Duration::from_secs(20),
+        "{took:?}"
+    );
     assert_eq!(marked(&folder), [] as [i32; 0]);
-    let table = std::process::Command::new("ps").args(["-eo", "args"]).output();
+    let table = std::process::Command::new("ps")
+        .args(["-eo", "args"])
+        .output();
     let table = String::from_utf8_lossy(&table.expect("a table").stdout).into_owned();
     assert!(!table.contains("sleep 7654321"), "a child was left");
     assert!(!stage.folder.join("node/volumes").join(uid(&pod)).exists());
@@ -40,7 +45,9 @@ async fn a_pod_in_a_hurry_does_not_wait_for_its_grace_period() {
     stage.pod("one", spec).await;
     stage.line("one", "main", "up").await;
     stage.delete("one", &DeleteParams::default()).await;
-    stage.delete("one", &DeleteParams::default().grace_period(1)).await;
+    stage
+        .delete("one", &DeleteParams::default().grace_period(1))
+        .await;
     stage.gone("one").await;
     stage.stop().await;
 }
@@ -66,7 +73,11 @@ async fn exit_codes_and_signals_as_kubernetes_reports_them() {
         let state = status(&pod, "main").and_then(|s| s.state.clone()?.terminated);
         let state = state.expect("an end");
         assert!(state.started_at.is_some() && state.finished_at.is_some());
-        assert!(state.container_id.is_some_and(|id| id.starts_with("process://")));
+        assert!(
+            state
+                .container_id
+                .is_some_and(|id| id.starts_with("process://"))
+        );
     }
     stage.stop().await;
 }
@@ -86,7 +97,11 @@ async fn last_messages_from_a_file_and_from_the_log() {
         with("log", "echo spoken >&2; exit 1", "FallbackToLogsOnError"),
         with("both", file, "FallbackToLogsOnError"),
         with("well", "echo spoken", "FallbackToLogsOnError"),
-        with("long", "yes 0123456789 | head -c 9000 > $WINDLASS_TERMINATION_MESSAGE_PATH", "File"),
+        with(
+            "long",
+            "yes 0123456789 | head -c 9000 > $WINDLASS_TERMINATION_MESSAGE_PATH",
+            "File",
+        ),
     ];
     let spec = json!({"restartPolicy": "Never", "containers": containers});
     stage.pod("one", spec).await;
@@ -107,7 +122,9 @@ async fn sidecars_end_after_the_others_and_the_last_first() {
     let file = stage.folder.join("order");
     let last = |name: &str| {
         let file = file.display();
-        let text = format!("trap 'sleep 0.2; echo {name} >> {file}; exit 0' TERM; echo up; while :; do sleep 0.05; done");
+        let text = format!(
+            "trap 'sleep 0.2; echo {name} >> {file}; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+        );
         let mut container = script(name, &text);
         if name != "main" {
             container["restartPolicy"] = json!("Always");

@@ -73,7 +73,10 @@ async fn a_failing_init_container_keeps_the_others_waiting() {
 async fn a_crashing_container_backs_off() {
     let stage = Stage::new("crash").await;
     stage
-        .pod("one", json!({"containers": [script("main", "echo up; exit 7")]}))
+        .pod(
+            "one",
+            json!({"containers": [script("main", "echo up; exit 7")]}),
+        )
         .await;
     // The first restart is immediate, the next waits.
     let pod = stage
@@ -83,16 +86,24 @@ async fn a_crashing_container_backs_off() {
         })
         .await;
     let state = status(&pod, "main").and_then(|s| s.state.clone()?.waiting);
-    let message = state.and_then(|waiting| waiting.message).unwrap_or_default();
+    let message = state
+        .and_then(|waiting| waiting.message)
+        .unwrap_or_default();
     assert!(
         message.starts_with("back-off 10s restarting failed container=main pod=one_default("),
         "{message}"
     );
     assert_eq!(phase(&pod), "Running");
     assert_eq!(condition(&pod, "Ready"), "False");
-    assert_eq!(end(&pod, "main").map(|end| (end.0, end.1)), Some((7, "Error".into())));
+    assert_eq!(
+        end(&pod, "main").map(|end| (end.0, end.1)),
+        Some((7, "Error".into()))
+    );
     let told = stage.told("one", "BackOff").await;
-    assert!(told.starts_with("Back-off restarting failed container main"), "{told}");
+    assert!(
+        told.starts_with("Back-off restarting failed container main"),
+        "{told}"
+    );
     let previous = kube::api::LogParams {
         previous: true,
         ..kube::api::LogParams::default()
@@ -124,7 +135,10 @@ async fn policies_decide_whether_an_end_is_final() {
         assert_eq!(condition(&pod, "Ready"), "False");
     }
     // A container may say for itself which ends are none.
-    let mut ruled = script("main", "test -e $WINDLASS_VOLUME_DATA/second && exit 0; touch $WINDLASS_VOLUME_DATA/second; exit 42");
+    let mut ruled = script(
+        "main",
+        "test -e $WINDLASS_VOLUME_DATA/second && exit 0; touch $WINDLASS_VOLUME_DATA/second; exit 42",
+    );
     ruled["restartPolicy"] = json!("Never");
     ruled["restartPolicyRules"] =
         json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
@@ -174,8 +188,16 @@ async fn another_image_restarts_that_container_alone() {
         .await;
     assert_eq!(id(&before, "b"), id(&after, "b"));
     assert_ne!(id(&before, "a"), id(&after, "a"));
-    let image = |pod, name| status(pod, name).map(|s| s.image_id.clone()).unwrap_or_default();
-    assert!(image(&before, "a").contains("memcached@1."), "{}", image(&before, "a"));
+    let image = |pod, name| {
+        status(pod, name)
+            .map(|s| s.image_id.clone())
+            .unwrap_or_default()
+    };
+    assert!(
+        image(&before, "a").contains("memcached@1."),
+        "{}",
+        image(&before, "a")
+    );
     assert_ne!(image(&before, "a"), image(&after, "a"));
     let told = stage.told("one", "Killing").await;
     assert!(told.contains("another image"), "{told}");
@@ -186,7 +208,10 @@ async fn another_image_restarts_that_container_alone() {
 async fn an_image_that_nobody_knows_is_an_error_that_says_what_to_do() {
     let stage = Stage::new("pull").await;
     stage
-        .pod("one", json!({"containers": [{"name": "main", "image": "example.com/none:1"}]}))
+        .pod(
+            "one",
+            json!({"containers": [{"name": "main", "image": "example.com/none:1"}]}),
+        )
         .await;
     let pod = stage
         .when("one", "refused", |pod| waits(pod, "main") == "ErrImagePull")
@@ -195,7 +220,9 @@ async fn an_image_that_nobody_knows_is_an_error_that_says_what_to_do() {
     let told = stage.told("one", "Failed").await;
     assert!(told.contains("add the image to the image table"), "{told}");
     stage
-        .when("one", "backing off", |pod| waits(pod, "main") == "ImagePullBackOff")
+        .when("one", "backing off", |pod| {
+            waits(pod, "main") == "ImagePullBackOff"
+        })
         .await;
     stage.delete("one", &DeleteParams::default()).await;
     stage.gone("one").await;
@@ -230,16 +257,29 @@ async fn a_pod_says_where_and_as_what_it_is() {
     let status = pod.status.as_ref().expect("a status");
     let address = status.pod_ip.clone().expect("an address");
     let number: std::net::Ipv4Addr = address.parse().expect("an address");
-    assert!(number.octets()[0] == 127 && number.octets()[1] & 0xC0 == 64, "{address}");
+    assert!(
+        number.octets()[0] == 127 && number.octets()[1] & 0xC0 == 64,
+        "{address}"
+    );
     assert_eq!(status.host_ip.as_deref(), Some("127.0.0.1"));
-    let conditions: Vec<&str> = ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", "PodScheduled"]
-        .into_iter()
-        .filter(|type_| condition(&pod, type_) == "True")
-        .collect();
+    let conditions: Vec<&str> = [
+        "PodReadyToStartContainers",
+        "Initialized",
+        "ContainersReady",
+        "Ready",
+        "PodScheduled",
+    ]
+    .into_iter()
+    .filter(|type_| condition(&pod, type_) == "True")
+    .collect();
     assert_eq!(conditions.len(), 5, "{:#?}", status.conditions);
     let generation = created.metadata.generation;
     assert_eq!(status.observed_generation, generation);
-    let ready = status.conditions.iter().flatten().find(|c| c.type_ == "Ready");
+    let ready = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|c| c.type_ == "Ready");
     assert_eq!(ready.and_then(|c| c.observed_generation), generation);
     stage.stop().await;
 }

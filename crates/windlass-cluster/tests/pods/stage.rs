@@ -127,7 +127,7 @@ impl Stage {
             let mut stream = stream.boxed();
             let left = PATIENCE.saturating_sub(begun.elapsed());
             while let Ok(Ok(Some(event))) = tokio::time::timeout(left, stream.try_next()).await {
-                let kube::api::WatchEvent::Added(pod) | kube::api::WatchEvent::Modified(pod) =
+                let (kube::api::WatchEvent::Added(pod) | kube::api::WatchEvent::Modified(pod)) =
                     event
                 else {
                     continue;
@@ -143,7 +143,8 @@ impl Stage {
     }
 
     pub(crate) async fn running(&self, name: &str) -> Pod {
-        self.when(name, "running", |pod| phase(pod) == "Running").await
+        self.when(name, "running", |pod| phase(pod) == "Running")
+            .await
     }
 
     pub(crate) async fn ready(&self, name: &str) -> Pod {
@@ -218,7 +219,10 @@ impl Stage {
             let regarding = event.regarding.unwrap_or_default();
             if regarding.name.as_deref() == Some(pod) {
                 let note = event.note.unwrap_or_default();
-                notes.entry(event.reason.unwrap_or_default()).or_default().push(note);
+                notes
+                    .entry(event.reason.unwrap_or_default())
+                    .or_default()
+                    .push(note);
             }
         }
         notes
@@ -289,14 +293,19 @@ pub(crate) fn status<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerS
 pub(crate) fn waits(pod: &Pod, container: &str) -> String {
     let state = status(pod, container).and_then(|status| status.state.clone());
     let waiting = state.and_then(|state| state.waiting);
-    waiting.and_then(|waiting| waiting.reason).unwrap_or_default()
+    waiting
+        .and_then(|waiting| waiting.reason)
+        .unwrap_or_default()
 }
 
 /// How the present or the last run of a container ended: code, reason and message.
 pub(crate) fn end(pod: &Pod, container: &str) -> Option<(i32, String, String)> {
     let status = status(pod, container)?;
     let states = [status.state.as_ref(), status.last_state.as_ref()];
-    let ended = states.into_iter().flatten().find_map(|s| s.terminated.as_ref());
+    let ended = states
+        .into_iter()
+        .flatten()
+        .find_map(|s| s.terminated.as_ref());
     ended.map(|ended| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         (ended.exit_code, text(&ended.reason), text(&ended.message))

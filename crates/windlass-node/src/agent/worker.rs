@@ -60,6 +60,8 @@ enum Wait {
     News,
     /// For a time at which a settled cluster would still do something.
     Due(Instant, &'static str),
+    /// Until the node answers again: its containers go on, but nobody decides anything.
+    Silence,
     /// For a time at which something is tried that may well fail again, for ever.
     Retry(Instant),
 }
@@ -130,6 +132,11 @@ impl<R: Runtime> Worker<R> {
                     next(&mut inbox, at).await
                 }
                 Wait::Retry(at) => next(&mut inbox, at).await,
+                Wait::Silence => tokio::select! {
+                    biased;
+                    mail = inbox.recv() => mail,
+                    () = self.agency.faults.answering() => None,
+                },
             };
         }
     }
@@ -237,8 +244,11 @@ impl<R: Runtime> Worker<R> {
         let known = health.is_some();
         let health = health.unwrap_or_else(|| probe::at_start(container));
         self.record.started(name, id, image_id, health, hook, at);
-        self.tell(&Note::normal("Started", format!("Started container {name}")))
-            .await;
+        self.tell(&Note::normal(
+            "Started",
+            format!("Started container {name}"),
+        ))
+        .await;
         let run = self.record.container(name).restarts;
         if !known && self.record.container(name).is_alive() {
             self.attend(name, run, false);
@@ -317,9 +327,8 @@ impl<R: Runtime> Worker<R> {
         if self.deleted || self.runtime.is_draining() {
             return Wait::News;
         }
-        // Behind a node that does not answer the containers go on, but nobody decides anything.
         if self.agency.faults.is_silent() {
-            self.agency.faults.answering().await;
+            return Wait::Silence;
         }
         self.refresh_tokens().await;
         let plan = self.act().await;
@@ -483,6 +492,9 @@ impl<R: Runtime> Worker<R> {
 
     /// Tells people; best effort.
     async fn tell(&self, note: &Note) {
+        if self.agency.faults.is_silent() {
+            return;
+        }
         let event = event(&self.pod, &self.agency.identity, note, &self.environment);
         if let Err(error) = self.events.create(&PostParams::default(), &event).await {
             tracing::debug!(%error, pod = self.name(), reason = note.reason, "cannot write an event");

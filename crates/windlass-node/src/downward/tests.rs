@@ -33,7 +33,11 @@ fn facts(pod: &Pod) -> Facts<'_> {
     }
 }
 
-fn ask(container: Option<&str>, name: &str, divisor: Option<&str>) -> Result<String, DownwardError> {
+fn ask(
+    container: Option<&str>,
+    name: &str,
+    divisor: Option<&str>,
+) -> Result<String, DownwardError> {
     let pod = pod();
     let selector = ResourceFieldSelector {
         container_name: container.map(str::to_owned),

@@ -41,7 +41,9 @@ pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), St
     // A call that fails at once has its trailers as headers.
     let said = |name: &str| {
         let value = trailers.get(name).or_else(|| headers.get(name));
-        value.and_then(|value| value.to_str().ok()).map(str::to_owned)
+        value
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
     };
     match said("grpc-status").as_deref() {
         Some("0") | None => {}
@@ -54,7 +56,9 @@ pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), St
         }
         Some(code) => {
             let message = said("grpc-message").unwrap_or_default();
-            return Err(format!("error: health rpc probe failed: code {code}: {message}"));
+            return Err(format!(
+                "error: health rpc probe failed: code {code}: {message}"
+            ));
         }
     }
     match status(&answer) {
@@ -65,9 +69,7 @@ pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), St
                 3 => "SERVICE_UNKNOWN",
                 _ => "UNKNOWN",
             };
-            Err(format!(
-                "service unhealthy (responded with \"{name}\")"
-            ))
+            Err(format!("service unhealthy (responded with \"{name}\")"))
         }
         None => Err("the answer is not one of the grpc health protocol".to_owned()),
     }

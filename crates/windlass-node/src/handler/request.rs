@@ -48,7 +48,11 @@ fn request(
     let mut request = http::Request::get(path);
     let headers = get.http_headers.as_deref().unwrap_or_default();
     let has = |name: &str| headers.iter().any(|h| h.name.eq_ignore_ascii_case(name));
-    let defaults = [("Host", authority), ("User-Agent", agent), ("Accept", "*/*")];
+    let defaults = [
+        ("Host", authority),
+        ("User-Agent", agent),
+        ("Accept", "*/*"),
+    ];
     for (name, value) in defaults {
         if !has(name) {
             request = request.header(name, value);

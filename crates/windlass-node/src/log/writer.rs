@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,7 +48,9 @@ pub struct Writer {
 impl Writer {
     /// Creates the file.
     pub fn create(path: &Path, clock: Clock) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(path)?;
+        // A log holds whatever a program prints, so it is nobody else's to read.
+        let mut options = File::options();
+        let file = options.create(true).append(true).mode(0o600).open(path)?;
         Ok(Self {
             file: Arc::new(Mutex::new(file)),
             progress: watch::Sender::default(),

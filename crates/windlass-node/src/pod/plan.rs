@@ -207,7 +207,13 @@ impl Plan {
         }
     }
 
-    fn stop_one(&mut self, container: &Container, record: &Record, grace: Duration, now: Timestamp) {
+    fn stop_one(
+        &mut self,
+        container: &Container,
+        record: &Record,
+        grace: Duration,
+        now: Timestamp,
+    ) {
         let killed_at = now.checked_add(grace).unwrap_or(Timestamp::MAX);
         if let State::Running(run) = &record.container(&container.name).state
             && run.killed_at.is_none_or(|granted| granted > killed_at)

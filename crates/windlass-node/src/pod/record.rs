@@ -160,10 +160,8 @@ impl Record {
         let container = self.entry(&adopted.container);
         container.restarts = adopted.run;
         container.last = last;
-        container.image = before.map_or_else(
-            || image.unwrap_or_default(),
-            |status| status.image.clone(),
-        );
+        container.image =
+            before.map_or_else(|| image.unwrap_or_default(), |status| status.image.clone());
         container.image_id = adopted.image_id;
         container.id = Some(adopted.id);
         container.state = State::Running(Run {

@@ -1,6 +1,7 @@
 //! One run of a container as a child process, from its start to its end.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -79,6 +80,10 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
     let folder = shared.store.container(uid, name);
     let work = folder.join("work");
     std::fs::create_dir_all(&work)?;
+    if let Some(uid) = launch.user.uid.filter(|_| shared.as_root) {
+        rustix::fs::chown(&work, Some(rustix::fs::Uid::from_raw(uid)), None)
+            .map_err(io::Error::from)?;
+    }
     let mut program = find_program(shared, launch, reports).await?;
     let mark = Shared::mark(uid, name);
     program.environment.set(CONTAINER_MARK, mark.as_str());
@@ -86,15 +91,16 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
     shared.store.prune_logs(uid, name, launch.run);
     let log = Writer::create(&shared.store.log(uid, name, launch.run), shared.clock())?;
 
+    // Nobody but root can become somebody else.
+    let user = if shared.as_root {
+        launch.user.clone()
+    } else {
+        User::default()
+    };
     let place = Place {
-        folder: folder_of(launch, &work, reports),
+        folder: folder_of(launch, &work, &user, reports),
         environment: program.environment,
-        // Nobody but root can become somebody else.
-        user: if shared.as_root {
-            launch.user.clone()
-        } else {
-            User::default()
-        },
+        user,
     };
     let container = &launch.container;
     let (tty, stdin) = (container.tty == Some(true), container.stdin == Some(true));
@@ -234,23 +240,34 @@ pub(super) fn exit_code(status: ExitStatus) -> i32 {
 
 /// The folder a container works in: the one it asks for where the machine has it, or one of its
 /// own.
-fn folder_of(launch: &Launch, work: &Path, reports: &Reports) -> PathBuf {
-    let Some(wanted) = launch.container.working_dir.as_deref() else {
-        return work.to_owned();
-    };
-    if Path::new(wanted).is_dir() {
-        return PathBuf::from(wanted);
-    }
-    if launch.run == 0 {
+fn folder_of(launch: &Launch, work: &Path, user: &User, reports: &Reports) -> PathBuf {
+    let wanted = launch.container.working_dir.as_deref().map(Path::new);
+    let reached = |path: &Path| path.is_dir() && user.uid.is_none_or(|uid| reaches(uid, path));
+    let folder = [wanted.unwrap_or(work), work, Path::new("/")]
+        .into_iter()
+        .find(|path| reached(path))
+        .unwrap_or(work);
+    if launch.run == 0 && folder != wanted.unwrap_or(work) {
         let message = format!(
-            "container {} works in {} instead of {wanted}: this machine has no such folder, and \
-             the process runtime gives containers no file system of their own",
+            "container {} works in {} instead of {}: its user cannot enter that folder of this \
+             machine, and the process runtime gives containers no file system of their own",
             launch.container.name,
-            work.display()
+            folder.display(),
+            wanted.unwrap_or(work).display()
         );
         reports.report(Report::Note(Note::warning("OtherWorkingDir", message)));
     }
-    work.to_owned()
+    folder.to_owned()
+}
+
+/// Whether a user who is not root can enter a folder.
+fn reaches(uid: u32, path: &Path) -> bool {
+    uid == 0
+        || path.ancestors().all(|folder| {
+            std::fs::metadata(folder).is_ok_and(|found| {
+                found.mode() & 0o001 != 0 || (found.uid() == uid && found.mode() & 0o100 != 0)
+            })
+        })
 }
 
 /// Finds the program of a container on this machine.

@@ -44,11 +44,7 @@ impl Place {
             return self.spawn_at_terminal(program, args, stdin);
         }
         let mut command = self.command(program);
-        let given = if stdin {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        };
+        let given = if stdin { Stdio::piped() } else { Stdio::null() };
         command
             .args(args)
             .stdin(given)

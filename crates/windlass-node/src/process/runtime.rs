@@ -301,12 +301,7 @@ impl Runtime for ProcessRuntime {
         self.shared.draining.load(Ordering::SeqCst)
     }
 
-    async fn exec(
-        &self,
-        uid: &str,
-        container: &str,
-        execution: Execution,
-    ) -> io::Result<Session> {
+    async fn exec(&self, uid: &str, container: &str, execution: Execution) -> io::Result<Session> {
         let live = self.running(uid, container)?;
         session::exec(&live.place, &execution)
     }

@@ -185,7 +185,8 @@ impl<R: Runtime> Client<R> {
                     data,
                     outgoing: self.outgoing.clone(),
                 };
-                self.connections.spawn(tunnel.run(self.runtime.clone(), bytes));
+                self.connections
+                    .spawn(tunnel.run(self.runtime.clone(), bytes));
             }
         }
         // Those that have ended are forgotten.
@@ -233,10 +234,7 @@ impl Tunnel {
 
     /// A client that is gone does not mind; its connections end with it.
     async fn say(&self, stream: u32, bytes: &[u8], last: bool) {
-        let _ = self
-            .outgoing
-            .send(Encoder::data(stream, bytes, last))
-            .await;
+        let _ = self.outgoing.send(Encoder::data(stream, bytes, last)).await;
     }
 }
 

@@ -76,7 +76,12 @@ pub(super) async fn exec<R: Runtime>(
     {
         return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
     }
-    talk(request, session, wanted(query), "error executing command in container")
+    talk(
+        request,
+        session,
+        wanted(query),
+        "error executing command in container",
+    )
 }
 
 /// `GET /attach/<namespace>/<pod>/<container>`.
@@ -95,7 +100,12 @@ pub(super) async fn attach<R: Runtime>(
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let stdin = query::flag(query, "input");
     match server.runtime.attach(&uid, container, stdin).await {
-        Ok(session) => talk(request, Ok(session), wanted(query), "error attaching to container"),
+        Ok(session) => talk(
+            request,
+            Ok(session),
+            wanted(query),
+            "error attaching to container",
+        ),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }
 }

@@ -148,9 +148,9 @@ impl Decoder {
         while !compressed.is_empty() && plain.len() < MOST_HEADERS {
             plain.reserve(4096);
             let before = self.inflate.total_in();
-            let done =
-                self.inflate
-                    .decompress_vec(compressed, &mut plain, FlushDecompress::Sync);
+            let done = self
+                .inflate
+                .decompress_vec(compressed, &mut plain, FlushDecompress::Sync);
             let used = usize::try_from(self.inflate.total_in() - before);
             compressed = &compressed[used.unwrap_or_default()..];
             match done {

@@ -57,8 +57,7 @@ where
                     .max_message_size(Some(LONGEST))
                     .max_frame_size(Some(LONGEST));
                 let io = TokioIo::new(upgraded);
-                let socket =
-                    WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+                let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
                 converse(socket, protocol).await;
             }
             Err(error) => tracing::debug!(%error, "a connection was not upgraded"),

@@ -14,9 +14,7 @@ use super::Delays;
 use super::container::{self, Command};
 use crate::env::Environment;
 use crate::pod::Refusal;
-use crate::runtime::{
-    Connection, Execution, Launch, LogFile, Report, Reports, Runtime, Session,
-};
+use crate::runtime::{Connection, Execution, Launch, LogFile, Report, Reports, Runtime, Session};
 
 /// Where the addresses of simulated pods begin.
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 1);
@@ -145,12 +143,7 @@ impl Runtime for SimulatedRuntime {
         false
     }
 
-    async fn exec(
-        &self,
-        _uid: &str,
-        _container: &str,
-        _command: Execution,
-    ) -> io::Result<Session> {
+    async fn exec(&self, _uid: &str, _container: &str, _command: Execution) -> io::Result<Session> {
         Err(nothing_runs())
     }
 
@@ -182,7 +175,8 @@ impl Runtime for SimulatedRuntime {
         for commands in pod.iter().flat_map(|pod| pod.containers.values()) {
             let _ = commands.send(Command::Cut(cut));
         }
-        pod.map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        pod.map(|_| ())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

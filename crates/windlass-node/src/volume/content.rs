@@ -180,7 +180,11 @@ impl Files {
         let file = File {
             bytes: bytes.to_vec(),
             // Whoever shares the volume's group may read it.
-            mode: if self.group.is_some() { mode | 0o440 } else { mode },
+            mode: if self.group.is_some() {
+                mode | 0o440
+            } else {
+                mode
+            },
             owner: None,
         };
         self.files.insert(path.to_owned(), file);
@@ -314,7 +318,10 @@ impl Files {
 /// The user of every container of the pod, if it is the same.
 fn only_user(pod: &Pod) -> Option<u32> {
     let spec = pod.spec.as_ref()?;
-    let all = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let all = spec
+        .containers
+        .iter()
+        .chain(spec.init_containers.iter().flatten());
     let mut users = all.map(|container| crate::agent::user(pod, container).uid);
     let first = users.next()??;
     users.all(|user| user == Some(first)).then_some(first)

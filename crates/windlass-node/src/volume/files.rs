@@ -122,7 +122,12 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
     // Nobody reads it before its mode is set.
     let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(bytes)
 }
 

@@ -100,7 +100,10 @@ fn a_config_map_is_files_that_change_all_at_once() {
     assert_eq!(stage.refused(), "config: configmap \"settings\" not found");
     stage.config_map("settings", &json!({"a": "1", "b": "2"}));
     stage.prepare();
-    assert_eq!((stage.read("config/a"), stage.read("config/b")), ("1".into(), "2".into()));
+    assert_eq!(
+        (stage.read("config/a"), stage.read("config/b")),
+        ("1".into(), "2".into())
+    );
     assert_eq!(stage.mode("config/a"), 0o644);
     let before = fs::read_link(stage.path("config/..data")).expect("a link");
     stage.volumes.refresh(&stage.given());
@@ -112,9 +115,15 @@ fn a_config_map_is_files_that_change_all_at_once() {
     let open = fs::File::open(old.join("a")).expect("a file");
     stage.config_map("settings", &json!({"a": "one", "c": "3"}));
     stage.volumes.refresh(&stage.given());
-    assert_eq!((stage.read("config/a"), stage.read("config/c")), ("one".into(), "3".into()));
+    assert_eq!(
+        (stage.read("config/a"), stage.read("config/c")),
+        ("one".into(), "3".into())
+    );
     assert!(!stage.path("config/b").exists());
-    assert!(fs::symlink_metadata(stage.path("config/b")).is_err(), "no dangling link");
+    assert!(
+        fs::symlink_metadata(stage.path("config/b")).is_err(),
+        "no dangling link"
+    );
     assert_eq!(io::read_to_string(open).expect("the old file"), "1");
     assert!(!old.exists(), "the old files are removed");
     // Nobody takes away what a container already has.
@@ -173,7 +182,11 @@ fn the_pod_itself_and_everything_in_one_folder() {
     );
     stage.config_map("settings", &json!({"a": "1"}));
     stage.secret("keys", &json!({"here": "eWVz"}));
-    assert!(stage.refused().contains("failed to fetch token"), "{}", stage.refused());
+    assert!(
+        stage.refused().contains("failed to fetch token"),
+        "{}",
+        stage.refused()
+    );
     let wish = wishes(&stage.pod).into_keys().next().expect("a wish");
     let token = |value: &str| Token {
         value: value.to_owned(),
@@ -202,9 +215,7 @@ fn a_folder_of_the_machine_must_be_what_it_is_said_to_be() {
     let scratch = Scratch::new("host");
     let file = scratch.path().join("file");
     fs::write(&file, "here").expect("a file");
-    let volume = |path: &Path, kind: &str| {
-        json!({"containers": [], "volumes": [{"name": "host", "hostPath": {"path": path, "type": kind}}]})
-    };
+    let volume = |path: &Path, kind: &str| json!({"containers": [], "volumes": [{"name": "host", "hostPath": {"path": path, "type": kind}}]});
     for (path, kind, fits) in [
         (scratch.path().to_owned(), "Directory", true),
         (file.clone(), "Directory", false),
@@ -219,10 +230,19 @@ fn a_folder_of_the_machine_must_be_what_it_is_said_to_be() {
     ] {
         let stage = Stage::new("host-type", &volume(&path, kind));
         let ready = stage.volumes.prepare(&stage.given());
-        assert_eq!(ready.is_ok(), fits, "{} as {kind}: {ready:?}", path.display());
+        assert_eq!(
+            ready.is_ok(),
+            fits,
+            "{} as {kind}: {ready:?}",
+            path.display()
+        );
     }
     let stage = Stage::new("host-type", &volume(&file, "Directory"));
-    assert!(stage.refused().contains("hostPath type check failed"), "{}", stage.refused());
+    assert!(
+        stage.refused().contains("hostPath type check failed"),
+        "{}",
+        stage.refused()
+    );
 }
 
 #[test]
@@ -234,13 +254,19 @@ fn a_claim_needs_its_volume() {
             {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
         ]}),
     );
-    assert_eq!(stage.refused(), "data: persistentvolumeclaim \"disk\" not found");
+    assert_eq!(
+        stage.refused(),
+        "data: persistentvolumeclaim \"disk\" not found"
+    );
     let claim = |phase: &str| {
         serde_json::from_value(json!({"spec": {"volumeName": "pv"}, "status": {"phase": phase}}))
             .expect("a claim")
     };
     stage.sources.claims.insert("disk".into(), claim("Pending"));
-    assert_eq!(stage.refused(), "data: persistentvolumeclaim \"disk\" is not bound");
+    assert_eq!(
+        stage.refused(),
+        "data: persistentvolumeclaim \"disk\" is not bound"
+    );
     let disk = stage.folder.path().join("disk");
     let volume = json!({
         "metadata": {"annotations": {"pv.kubernetes.io/provisioned-by": "local"}},
@@ -277,7 +303,10 @@ fn a_part_of_a_volume_may_not_lead_out_of_it() {
         ]))
         .expect("mounts");
     let data = fs::canonicalize(stage.path("data")).expect("a folder");
-    let sources: Vec<_> = mounts.iter().map(|m| (m.path.as_str(), m.source.clone())).collect();
+    let sources: Vec<_> = mounts
+        .iter()
+        .map(|m| (m.path.as_str(), m.source.clone()))
+        .collect();
     assert_eq!(
         sources,
         [
@@ -288,7 +317,12 @@ fn a_part_of_a_volume_may_not_lead_out_of_it() {
     );
     assert_eq!(stage.mode("data"), 0o777);
     assert_eq!(stage.mode("data/one/two"), 0o777);
-    let refused = |path: Value| stage.mounts(&json!([path])).expect_err("a refusal").to_string();
+    let refused = |path: Value| {
+        stage
+            .mounts(&json!([path]))
+            .expect_err("a refusal")
+            .to_string()
+    };
     std::os::unix::fs::symlink("/etc", data.join("escape")).expect("a link");
     assert_eq!(
         refused(json!({"name": "data", "mountPath": "/a", "subPath": "escape"})),

@@ -69,7 +69,9 @@ impl Wish {
             .create_token_request(name, &PostParams::default(), &request)
             .await?;
         let status = made.status;
-        let ends = status.as_ref().and_then(|s| s.expiration_timestamp.as_ref());
+        let ends = status
+            .as_ref()
+            .and_then(|s| s.expiration_timestamp.as_ref());
         let ends = ends.map(|time| time.0);
         let life = ends.map(|ends| ends.duration_since(now));
         let life = life.and_then(|life| Duration::try_from(life).ok());

@@ -112,7 +112,9 @@ impl<R: Runtime> Worker<R> {
 
     fn address(&self) -> String {
         let address = self.record.address;
-        address.map(|address| address.to_string()).unwrap_or_default()
+        address
+            .map(|address| address.to_string())
+            .unwrap_or_default()
     }
 
     /// Asks for the tokens that the pod's volumes need and does not have yet.
@@ -145,7 +147,11 @@ impl<R: Runtime> Worker<R> {
         let due = self.tokens.values().any(|token| token.refresh_at <= now);
         if due && self.record.is_alive() {
             if let Err(obstacle) = self.ask_tokens().await {
-                tracing::warn!(pod = self.name(), obstacle.message, "cannot refresh a token");
+                tracing::warn!(
+                    pod = self.name(),
+                    obstacle.message,
+                    "cannot refresh a token"
+                );
                 for token in self.tokens.values_mut() {
                     token.refresh_at = token.refresh_at.max(super::later(now, super::RETRY.1));
                 }

@@ -39,7 +39,9 @@ impl<R: Runtime> Worker<R> {
             tail_lines: Some(FROM_LOG.0),
             ..LogOptions::default()
         };
-        let mut reader = Reader::open(&log.path, &options, self.now(), None).await.ok()?;
+        let mut reader = Reader::open(&log.path, &options, self.now(), None)
+            .await
+            .ok()?;
         let mut all = Vec::new();
         while let Ok(Some(piece)) = reader.next().await {
             all.extend_from_slice(&piece);

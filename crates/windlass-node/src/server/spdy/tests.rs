@@ -58,7 +58,11 @@ fn the_dictionary_is_the_one_of_the_draft() {
 fn headers_of_one_direction_are_one_compressed_stream() {
     let mut client = Opening::new();
     let mut decoder = Decoder::new();
-    let pairs = [("streamtype", "error"), ("port", "8080"), ("requestid", "0")];
+    let pairs = [
+        ("streamtype", "error"),
+        ("port", "8080"),
+        ("requestid", "0"),
+    ];
     decoder.put(&client.open(1, &pairs, FIN));
     decoder.put(&client.open(3, &[("streamtype", "data")], 0));
     assert_eq!(
