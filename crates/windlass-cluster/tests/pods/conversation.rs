@@ -403,7 +403,7 @@ async fn logs_as_they_are_asked_for() {
     let wait = format!("until test -e {}; do sleep 0.05; done", file.display());
     let main = script(
         "main",
-        &format!("echo one; echo two >&2; echo three; {wait}; echo four"),
+        &format!("echo one; echo two; echo three; {wait}; echo four"),
     );
     stage
         .pod(

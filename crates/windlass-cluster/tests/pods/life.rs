@@ -165,7 +165,7 @@ async fn another_image_restarts_that_container_alone() {
         .pod(
             "one",
             json!({"containers": [
-                {"name": "a", "image": "memcached:1.6", "command": ["memcached", "-U", "0"]},
+                {"name": "a", "image": "memcached:1.6", "command": ["memcached", "-u", "nobody", "-l", "$(POD_IP)"]},
                 script("b", "exec sleep 1000"),
             ]}),
         )

@@ -63,8 +63,11 @@ async fn files_follow_their_config_map_and_secret() {
         told,
         "MountVolume.SetUp failed for volume \"config\" : configmap \"settings\" not found"
     );
-    let waiting = stage.pods().get("one").await.expect("a pod");
-    assert_eq!(waits(&waiting, "main"), "ContainerCreating");
+    let waiting = stage
+        .when("one", "waiting", |pod| {
+            waits(pod, "main") == "ContainerCreating"
+        })
+        .await;
     assert_eq!(phase(&waiting), "Pending");
     assert_eq!(condition(&waiting, "PodReadyToStartContainers"), "False");
     stage

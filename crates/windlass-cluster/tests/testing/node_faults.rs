@@ -29,7 +29,9 @@ fn is_ready(pod: &Pod) -> bool {
 fn restarts(pod: &Pod) -> i32 {
     let status = pod.status.as_ref();
     let statuses = status.and_then(|s| s.container_statuses.as_deref());
-    statuses.and_then(|s| s.first()).map_or(-1, |s| s.restart_count)
+    statuses
+        .and_then(|s| s.first())
+        .map_or(-1, |s| s.restart_count)
 }
 
 #[windlass_cluster::test]
@@ -64,7 +66,10 @@ async fn a_pod_without_a_network_is_not_ready(cluster: TestCluster) {
     }
     cluster.settle().await;
     assert!(!is_ready(&cluster.get("probed").await));
-    assert!(is_ready(&cluster.get("unprobed").await), "nobody asks over the network");
+    assert!(
+        is_ready(&cluster.get("unprobed").await),
+        "nobody asks over the network"
+    );
     node.restore_network("default", "probed").unwrap();
     cluster.settle().await;
     let pod: Pod = cluster.get("probed").await;
@@ -79,10 +84,17 @@ async fn a_silent_node_reports_nothing_until_it_answers(cluster: TestCluster) {
     assert!(leases.get_opt("simulated").await.unwrap().is_none());
     cluster.node().stop_answering();
     cluster.create(pod("during", &container())).await;
-    cluster.node().kill_container("default", "before", "main").unwrap();
+    cluster
+        .node()
+        .kill_container("default", "before", "main")
+        .unwrap();
     cluster.advance(seconds(30)).await;
     let before: Pod = cluster.get("before").await;
-    assert_eq!(restarts(&before), 0, "its pods are as they were last heard of");
+    assert_eq!(
+        restarts(&before),
+        0,
+        "its pods are as they were last heard of"
+    );
     let during: Pod = cluster.get("during").await;
     assert!(!is_ready(&during));
     // What a controller needs to notice it: a Lease that nobody renews.

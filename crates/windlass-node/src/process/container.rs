@@ -327,6 +327,10 @@ async fn find_program(
             reports.report(Report::Note(Note::warning("OtherVersion", message)));
         }
     }
+    // Another image is another container, also when the same program stands for both.
+    if !image.is_empty() {
+        image_id = format!("{image_id}#{image}");
+    }
     Ok(Program {
         path,
         argv,

@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Mutex, mpsc};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::upgrade::{Socket, upgrade};
 use super::{Body, Server, find, query, text};
@@ -134,7 +136,12 @@ fn talk(
             let _ = send(&sink, ERROR, status.to_string().as_bytes()).await;
         }
         let mut sink = sink.lock().await;
-        let _ = sink.send(Message::Close(None)).await;
+        // Without a code clients take it for an accident.
+        let normal = CloseFrame {
+            code: CloseCode::Normal,
+            reason: "".into(),
+        };
+        let _ = sink.send(Message::Close(Some(normal))).await;
         let _ = sink.flush().await;
     })
 }

@@ -88,7 +88,12 @@ async fn grpc_server(listener: TcpListener, implements: bool) {
             async move |request: http::Request<hyper::body::Incoming>| {
                 assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
                 assert_eq!(request.headers()["content-type"], "application/grpc");
-                let asked = request.into_body().collect().await.expect("a question").to_bytes();
+                let asked = request
+                    .into_body()
+                    .collect()
+                    .await
+                    .expect("a question")
+                    .to_bytes();
                 let (code, answer): (&str, &[u8]) = match &asked[5..] {
                     _ if !implements => ("12", b""),
                     b"" | b"\x0a\x04shop" => ("0", b"\0\0\0\0\x02\x08\x01"),
@@ -136,7 +141,9 @@ async fn grpc_by_the_health_of_a_service() {
     let server = tokio::spawn(grpc_server(listener, false));
     let probe = probe(json!({"grpc": {"port": port}}));
     let outcome = check(&probe, &target(port), SECOND * 30).await;
-    assert!(matches!(outcome, Outcome::Failure(m) if m.contains("does not implement the grpc health protocol")));
+    assert!(
+        matches!(outcome, Outcome::Failure(m) if m.contains("does not implement the grpc health protocol"))
+    );
     server.abort();
 }
 

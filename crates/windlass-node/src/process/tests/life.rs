@@ -15,7 +15,7 @@ async fn output_and_exit_code() {
     bench.start(&pod, 0).await;
     let image_id = bench.started().await;
     assert!(
-        image_id.starts_with("host:///") && image_id.ends_with("/sh"),
+        image_id.starts_with("host:///") && image_id.ends_with("/sh#busybox"),
         "{image_id}"
     );
     let end = bench.exited().await;
