@@ -124,8 +124,8 @@ fn cgroups(folder: &Path) -> BTreeSet<String> {
     groups.filter(|group| Path::new(group).exists()).collect()
 }
 
-/// Processes whose command line names the folder (shims, the cluster), and those that see a root of
-/// its own (containers).
+/// Processes that are in the folder (the cluster), name it (shims), or see a root of its own
+/// (containers).
 fn processes(folder: &Path) -> BTreeSet<String> {
     let folder = folder.to_string_lossy();
     let mut found = BTreeSet::new();
@@ -139,7 +139,8 @@ fn processes(folder: &Path) -> BTreeSet<String> {
         // The writable layer of a container's root is named in its first mount.
         let root = mounts.lines().find(|line| line.split_whitespace().nth(4) == Some("/"));
         let inside = root.is_some_and(|root| root.contains(&*folder));
-        if is_process && (line.contains(&*folder) || inside) {
+        let there = fs::read_link(format!("{path}/cwd")).is_ok_and(|cwd| cwd.starts_with(&*folder));
+        if is_process && (line.contains(&*folder) || inside || there) {
             found.insert(format!("{path} {line}"));
         }
     }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -314,7 +313,6 @@ fn containers_of_a_pod_share_what_it_says_and_nothing_of_the_machine() {
     assert_eq!(hidden.trim(), "0", "the cluster's keys are in sight");
     let links = one("cat /proc/net/dev | grep -c :");
     assert_eq!(links.trim(), "2", "{links}");
-    let _ = std::io::stderr().flush();
     // One of them ignores SIGTERM; the pod goes all the same.
     folder.kubectl(&["delete", "pod", "shared", "--timeout=30s"]);
     assert!(processes(&folder).is_empty());
