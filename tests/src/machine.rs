@@ -53,7 +53,9 @@ fn make() -> Holder {
     let namespace = fs::File::open(path).expect("a namespace");
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
         .expect("root may enter it");
-    let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+    let up = Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status();
     assert!(up.expect("ip runs").success());
     Holder(child)
 }
@@ -120,7 +122,9 @@ fn cgroups(folder: &Path) -> BTreeSet<String> {
         return BTreeSet::new();
     };
     let hierarchies = entries("/sys/fs/cgroup");
-    let groups = hierarchies.iter().map(|hierarchy| format!("{hierarchy}/{name}"));
+    let groups = hierarchies
+        .iter()
+        .map(|hierarchy| format!("{hierarchy}/{name}"));
     groups.filter(|group| Path::new(group).exists()).collect()
 }
 
@@ -137,7 +141,9 @@ fn processes(folder: &Path) -> BTreeSet<String> {
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         let mounts = fs::read_to_string(format!("{path}/mountinfo")).unwrap_or_default();
         // The writable layer of a container's root is named in its first mount.
-        let root = mounts.lines().find(|line| line.split_whitespace().nth(4) == Some("/"));
+        let root = mounts
+            .lines()
+            .find(|line| line.split_whitespace().nth(4) == Some("/"));
         let inside = root.is_some_and(|root| root.contains(&*folder));
         let there = fs::read_link(format!("{path}/cwd")).is_ok_and(|cwd| cwd.starts_with(&*folder));
         if is_process && (line.contains(&*folder) || inside || there) {

@@ -22,9 +22,20 @@ fn text(path: &str) -> String {
 /// Seconds of a processor that a process used, and those of the children it has waited for.
 fn processor_seconds(pid: i64) -> (f64, f64) {
     let stat = text(&format!("/proc/{pid}/stat"));
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let at = |place: usize| fields.get(place).and_then(|field| field.parse().ok()).unwrap_or(0.0);
-    let (user, system, child_user, child_system): (f64, f64, f64, f64) = (at(11), at(12), at(13), at(14));
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let at = |place: usize| {
+        fields
+            .get(place)
+            .and_then(|field| field.parse().ok())
+            .unwrap_or(0.0)
+    };
+    let (user, system, child_user, child_system): (f64, f64, f64, f64) =
+        (at(11), at(12), at(13), at(14));
     ((user + system) / TICKS, (child_user + child_system) / TICKS)
 }
 
@@ -45,8 +56,11 @@ fn shims(folder: &Folder) -> (f64, usize) {
         let line = text(&format!("/proc/{pid}/cmdline"));
         if line.contains("pod-shim") && line.contains(&*folder.path().to_string_lossy()) {
             let rollup = text(&format!("/proc/{pid}/smaps_rollup"));
-            let private = rollup.lines().filter_map(|line| line.strip_prefix("Private_Dirty:"));
-            let private = private.filter_map(|value| value.split_whitespace().next()?.parse::<f64>().ok());
+            let private = rollup
+                .lines()
+                .filter_map(|line| line.strip_prefix("Private_Dirty:"));
+            let private =
+                private.filter_map(|value| value.split_whitespace().next()?.parse::<f64>().ok());
             found.0 += private.sum::<f64>() / 1024.0;
             found.1 += 1;
         }
@@ -98,7 +112,10 @@ spec:
         if count >= PODS {
             break count;
         }
-        assert!(started.elapsed() < LIMIT, "only {count} pods were ready within {LIMIT:?}");
+        assert!(
+            started.elapsed() < LIMIT,
+            "only {count} pods were ready within {LIMIT:?}"
+        );
         std::thread::sleep(Duration::from_secs(1));
     };
     let (after, of_children) = processor_seconds(pid);
@@ -115,15 +132,30 @@ spec:
     );
     let (private, count) = shims(&folder);
     if count > 0 {
-        println!("shims:             {count}, {:.2} MB each of their own", private / f64::from(u32::try_from(count).unwrap_or(1)));
+        println!(
+            "shims:             {count}, {:.2} MB each of their own",
+            private / f64::from(u32::try_from(count).unwrap_or(1))
+        );
     }
     let (before, _) = processor_seconds(pid);
     std::thread::sleep(IDLE);
     let (after, _) = processor_seconds(pid);
-    println!("running, no change: {:.2} % of a core", (after - before) / IDLE.as_secs_f64() * 100.0);
+    println!(
+        "running, no change: {:.2} % of a core",
+        (after - before) / IDLE.as_secs_f64() * 100.0
+    );
     let stopped = Instant::now();
     folder.windlass_ok(&["down"]);
-    println!("down:              {:.1} s", stopped.elapsed().as_secs_f64());
-    let left = Command::new("ip").args(["-brief", "link"]).output().expect("ip runs");
-    assert!(!String::from_utf8_lossy(&left.stdout).contains("wl"), "{left:?}");
+    println!(
+        "down:              {:.1} s",
+        stopped.elapsed().as_secs_f64()
+    );
+    let left = Command::new("ip")
+        .args(["-brief", "link"])
+        .output()
+        .expect("ip runs");
+    assert!(
+        !String::from_utf8_lossy(&left.stdout).contains("wl"),
+        "{left:?}"
+    );
 }

@@ -30,13 +30,23 @@ fn deploys(folder: &Folder, runtime: &str) {
     let data = folder.path().join(".windlass");
     fs::create_dir_all(&data).expect("a folder can be made");
     // Until it has an image, the image's name stands for the built program.
-    let table = format!("controller: {{program: {}, user: 65532}}\n", binary.display());
+    let table = format!(
+        "memcached-operator: {{program: {}, user: 65532}}\n",
+        binary.display()
+    );
     fs::write(data.join("images.yaml"), table).expect("a file can be written");
     folder.windlass_ok(&["up", "--runtime", runtime, "--detach"]);
     let manifests = operators().join("memcached/dist/install.yaml");
     let manifests = manifests.to_str().expect("a path");
     folder.kubectl(&["apply", "--server-side", "-f", manifests]);
-    folder.kubectl(&["wait", "--for=condition=Available", "--timeout=60s", "-n", "memcached-operator-system", "deployment/memcached-operator"]);
+    folder.kubectl(&[
+        "wait",
+        "--for=condition=Available",
+        "--timeout=60s",
+        "-n",
+        "memcached-operator-system",
+        "deployment/memcached-operator",
+    ]);
     fs::write(folder.path().join("sample.yaml"), SAMPLE).expect("a file can be written");
     folder.kubectl(&["apply", "-f", "sample.yaml"]);
     let pods = folder.until("the servers' readiness", |status| {
@@ -52,9 +62,19 @@ fn deploys(folder: &Folder, runtime: &str) {
         let nodes = resource["status"]["nodes"].as_array().map_or(0, Vec::len);
         (nodes == 2 && resource["metadata"]["name"] == "deployed").then_some(())
     });
-    let logs = folder.kubectl(&["logs", "-n", "memcached-operator-system", "deployment/memcached-operator"]);
+    let logs = folder.kubectl(&[
+        "logs",
+        "-n",
+        "memcached-operator-system",
+        "deployment/memcached-operator",
+    ]);
     assert!(!logs.contains("forbidden"), "{logs}");
-    let user = folder.kubectl(&["auth", "can-i", "--list", "--as=system:serviceaccount:memcached-operator-system:memcached-operator"]);
+    let user = folder.kubectl(&[
+        "auth",
+        "can-i",
+        "--list",
+        "--as=system:serviceaccount:memcached-operator-system:memcached-operator",
+    ]);
     assert!(!user.contains("*.*"), "it may do everything: {user}");
     let restarts = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
     let status = folder.status();

@@ -12,7 +12,13 @@ use windlass_tests::{Folder, exists, memcached_pid, ready_pods, signal};
 
 /// Pods of processes, whose numbers are the machine's.
 const WITH_PROCESSES: &[&str] = &[
-    "up", "--runtime", "process", "--with", "memcached", "--sample", "--detach",
+    "up",
+    "--runtime",
+    "process",
+    "--with",
+    "memcached",
+    "--sample",
+    "--detach",
 ];
 
 fn pid_of(folder: &Folder) -> i32 {

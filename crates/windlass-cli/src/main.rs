@@ -3,8 +3,8 @@
 mod bundled;
 mod down;
 mod error;
-mod progress;
 mod images;
+mod progress;
 mod samples;
 mod shim;
 mod state;

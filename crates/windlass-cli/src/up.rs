@@ -119,7 +119,12 @@ impl Up {
 
     /// The operators asked for, each once.
     fn operators(&self) -> Vec<Bundled> {
-        let mut operators: Vec<Bundled> = self.with.iter().flat_map(|with| with.operators()).copied().collect();
+        let mut operators: Vec<Bundled> = self
+            .with
+            .iter()
+            .flat_map(|with| with.operators())
+            .copied()
+            .collect();
         operators.sort_unstable();
         operators.dedup();
         operators
@@ -157,7 +162,12 @@ impl Up {
             .iter()
             .map(|bundled| bundled.name().to_owned())
             .collect();
-        let state = State::of_this_process(cluster.address(), kubeconfig, operators, node_line(&cluster));
+        let state = State::of_this_process(
+            cluster.address(),
+            kubeconfig,
+            operators,
+            node_line(&cluster),
+        );
         state.write(&self.data_dir)?;
         let shown = self.show(&state).await;
         if shown.is_ok() {
@@ -239,7 +249,9 @@ impl Up {
             command.arg("--in-memory");
         }
         if let Some(runtime) = self.runtime {
-            command.arg("--runtime").arg(Runtime::from(runtime).to_string());
+            command
+                .arg("--runtime")
+                .arg(Runtime::from(runtime).to_string());
         }
         for bundled in self.operators() {
             command.arg("--with").arg(bundled.name());

@@ -171,7 +171,10 @@ impl Cluster {
         let mut addresses = vec![IpAddr::from(Ipv4Addr::LOCALHOST), address.ip()];
         addresses.extend(ground.iter().flat_map(Ground::addresses));
         let second = match &ground {
-            Some(ground) => ground.listen(address).await.map_err(ClusterError::Network)?,
+            Some(ground) => ground
+                .listen(address)
+                .await
+                .map_err(ClusterError::Network)?,
             None => None,
         };
         let serving = authority
@@ -237,7 +240,9 @@ impl Cluster {
         cluster.run_as(&workloads, &account).await?;
         if let Some(settings) = config.node {
             let client_ca = node_clients.pem().certificate.clone();
-            cluster.start_node(settings, config.data_dir, client_ca).await?;
+            cluster
+                .start_node(settings, config.data_dir, client_ca)
+                .await?;
         }
         Ok(cluster)
     }

@@ -122,7 +122,8 @@ impl Ground {
                 config.tls = Some(node.tls);
                 config.images = node.images;
                 config.faults = node.faults;
-                config.api_server = Some((node.api_server.ip().to_string(), node.api_server.port()));
+                config.api_server =
+                    Some((node.api_server.ip().to_string(), node.api_server.port()));
                 Ok(network::listening(process::operator(config)?))
             }
         }
@@ -217,8 +218,12 @@ pub(crate) async fn publish(client: &Client, server: SocketAddr) -> kube::Result
         }]),
     };
     let lists: Api<Endpoints> = Api::namespaced(client.clone(), "default");
-    lists.patch("kubernetes", &params, &Patch::Apply(&endpoints)).await?;
+    lists
+        .patch("kubernetes", &params, &Patch::Apply(&endpoints))
+        .await?;
     let slices: Api<discovery::EndpointSlice> = Api::namespaced(client.clone(), "default");
-    slices.patch("kubernetes", &params, &Patch::Apply(&slice)).await?;
+    slices
+        .patch("kubernetes", &params, &Patch::Apply(&slice))
+        .await?;
     Ok(())
 }

@@ -107,9 +107,7 @@ fn decide(
             None => choice(Runtime::Sandbox, asked),
             Some(what) => Err(RuntimeError::Lacking(what)),
         },
-        (None, Some(Runtime::Process)) => {
-            choice(Runtime::Process, "as the last time".to_owned())
-        }
+        (None, Some(Runtime::Process)) => choice(Runtime::Process, "as the last time".to_owned()),
         (None, kept) => match (missing(), kept) {
             (None, _) => choice(
                 Runtime::Sandbox,
@@ -135,10 +133,19 @@ mod tests {
         };
         assert_eq!(runtime(None, None, || None), Ok(Runtime::Sandbox));
         assert_eq!(runtime(None, None, poor), Ok(Runtime::Process));
-        assert_eq!(runtime(None, Some(Runtime::Process), || None), Ok(Runtime::Process));
+        assert_eq!(
+            runtime(None, Some(Runtime::Process), || None),
+            Ok(Runtime::Process)
+        );
         let lacking = RuntimeError::Lacking("it needs root".to_owned());
-        assert_eq!(runtime(Some(Runtime::Sandbox), None, poor), Err(lacking.clone()));
+        assert_eq!(
+            runtime(Some(Runtime::Sandbox), None, poor),
+            Err(lacking.clone())
+        );
         assert_eq!(runtime(None, Some(Runtime::Sandbox), poor), Err(lacking));
-        assert_eq!(runtime(Some(Runtime::Process), None, poor), Ok(Runtime::Process));
+        assert_eq!(
+            runtime(Some(Runtime::Process), None, poor),
+            Ok(Runtime::Process)
+        );
     }
 }

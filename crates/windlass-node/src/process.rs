@@ -32,9 +32,9 @@ use crate::image::ImageTable;
 use crate::node::{self, NodeConfig};
 use crate::runtime::Runtime;
 pub use crate::server::{Tls, TlsError};
-pub(crate) use terminal::Terminal;
 use runtime::ProcessRuntime;
 use store::Store;
+pub(crate) use terminal::Terminal;
 
 /// The address of the machine, as its pods see it.
 pub(crate) const HOST_IP: Ipv4Addr = Ipv4Addr::LOCALHOST;

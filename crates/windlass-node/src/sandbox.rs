@@ -111,7 +111,9 @@ pub fn missing() -> Option<String> {
     }
     // Containers without namespaces of a new kind: try what every pod needs.
     let tried = std::process::Command::new("unshare")
-        .args(["--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--", "true"])
+        .args([
+            "--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--", "true",
+        ])
         .output();
     match tried {
         Ok(output) if output.status.success() => None,

@@ -329,10 +329,16 @@ fn node() -> NodeSettings {
         // Shims are the built program, beside the tests that run it.
         let tests = std::env::current_exe().expect("a test knows where it is");
         let folder = tests.parent().and_then(std::path::Path::parent);
-        let program = folder.expect("tests are in target/<profile>/deps").join("windlass");
+        let program = folder
+            .expect("tests are in target/<profile>/deps")
+            .join("windlass");
         assert!(program.exists(), "{} is not built", program.display());
         node.shim = vec![program.into()];
     }
-    node.runtime = Some(if sandbox { Runtime::Sandbox } else { Runtime::Process });
+    node.runtime = Some(if sandbox {
+        Runtime::Sandbox
+    } else {
+        Runtime::Process
+    });
     node
 }

@@ -154,7 +154,9 @@ fn record(name: &Name, data: RData) -> Record {
 }
 
 fn addresses(name: &Name, list: &[Ipv4Addr]) -> Vec<Record> {
-    list.iter().map(|ip| record(name, RData::A(A(*ip)))).collect()
+    list.iter()
+        .map(|ip| record(name, RData::A(A(*ip))))
+        .collect()
 }
 
 /// The address of `9.0.244.10`, which is written from its end.

@@ -132,7 +132,10 @@ fn ports(
     let number = |port: i32| u16::try_from(port).ok();
     let mut found = Vec::new();
     if address.is_some() {
-        let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+        let ports = service
+            .spec
+            .iter()
+            .flat_map(|spec| spec.ports.iter().flatten());
         let ports = ports.filter(|port| is_it(port.name.as_deref(), port.protocol.as_deref()));
         let ports = ports.filter_map(|port| number(port.port));
         found.extend(ports.map(|port| (port, full_name(service))));
@@ -169,7 +172,12 @@ fn endpoints<'a>(
         let ready = |endpoint: &&Endpoint| {
             endpoint.conditions.as_ref().and_then(|c| c.ready) != Some(false)
         };
-        slice.endpoints.iter().flatten().filter(ready).map(move |endpoint| (endpoint, slice))
+        slice
+            .endpoints
+            .iter()
+            .flatten()
+            .filter(ready)
+            .map(move |endpoint| (endpoint, slice))
     })
 }
 

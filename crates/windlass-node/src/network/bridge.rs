@@ -249,7 +249,9 @@ mod tests {
         let mut taken = BTreeSet::new();
         for number in 0..300 {
             let name = format!("pod-{number}");
-            let address = bridge.address_for("default", &name, &taken).expect("an address");
+            let address = bridge
+                .address_for("default", &name, &taken)
+                .expect("an address");
             assert!(address > bridge.gateway() && address < pods.at(pods.size() - 1));
             assert!(taken.insert(address));
         }

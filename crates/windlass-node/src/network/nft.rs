@@ -101,23 +101,36 @@ pub fn ruleset(bridge: &Bridge, routes: &[Route], before: &Parts) -> (String, Pa
     for chain in before.chains.difference(&parts.chains) {
         let _ = writeln!(script, "delete chain ip {table} {chain}");
     }
-    for (name, _) in before.sets.iter().filter(|(name, _)| !parts.sets.contains_key(*name)) {
+    for (name, _) in before
+        .sets
+        .iter()
+        .filter(|(name, _)| !parts.sets.contains_key(*name))
+    {
         let _ = writeln!(script, "delete set ip {table} {name}");
     }
     let mut rule = |chain: &str, rule: &str| {
         let _ = writeln!(script, "add rule ip {table} {chain} {rule}");
     };
     // Pods have no business with the machine's loopback addresses; only node ports lead through it.
-    rule("guard", &format!("iifname {table} ip daddr 127.0.0.0/8 drop"));
+    rule(
+        "guard",
+        &format!("iifname {table} ip daddr 127.0.0.0/8 drop"),
+    );
     rule("prerouting", "jump services");
     rule("output", "jump services");
     if !addresses.is_empty() {
         let map = addresses.join(", ");
-        rule("services", &format!("ip daddr . meta l4proto . th dport vmap {{ {map} }}"));
+        rule(
+            "services",
+            &format!("ip daddr . meta l4proto . th dport vmap {{ {map} }}"),
+        );
     }
     if !node_ports.is_empty() {
         let map = node_ports.join(", ");
-        rule("services", &format!("fib daddr type local meta l4proto . th dport vmap {{ {map} }}"));
+        rule(
+            "services",
+            &format!("fib daddr type local meta l4proto . th dport vmap {{ {map} }}"),
+        );
     }
     // A pod that reaches itself through a Service must not see its own address as the sender's.
     let own: BTreeSet<String> = routes
@@ -127,9 +140,15 @@ pub fn ruleset(bridge: &Bridge, routes: &[Route], before: &Parts) -> (String, Pa
         .collect();
     if !own.is_empty() {
         let own: Vec<String> = own.into_iter().collect();
-        rule("postrouting", &format!("ip saddr . ip daddr {{ {} }} masquerade", own.join(", ")));
+        rule(
+            "postrouting",
+            &format!("ip saddr . ip daddr {{ {} }} masquerade", own.join(", ")),
+        );
     }
-    rule("postrouting", &format!("ip saddr 127.0.0.0/8 oifname {table} masquerade"));
+    rule(
+        "postrouting",
+        &format!("ip saddr 127.0.0.0/8 oifname {table} masquerade"),
+    );
     // What is left has no endpoint; saying so is better than silence.
     for chain in ["forward", "local"] {
         rule(chain, &format!("ip daddr {} reject", bridge.services));
@@ -150,7 +169,10 @@ fn service(parts: &mut Parts, rules: &mut String, table: &str, route: &Route) ->
         let mut remember = String::new();
         if let Some(seconds) = route.affinity {
             let set = format!("clients-{name}-{seconds}");
-            let _ = writeln!(rules, "add rule ip {table} {chain} ip saddr @{set} goto {target}");
+            let _ = writeln!(
+                rules,
+                "add rule ip {table} {chain} ip saddr @{set} goto {target}"
+            );
             remember = format!("update @{set} {{ ip saddr }} ");
             parts.sets.insert(set, seconds);
         }
@@ -199,9 +221,16 @@ pub(super) async fn feed(command: &mut Command, script: &str) -> io::Result<()> 
     if output.status.success() {
         return Ok(());
     }
-    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    let program = command
+        .as_std()
+        .get_program()
+        .to_string_lossy()
+        .into_owned();
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("{program} failed: {}", said.trim())))
+    Err(io::Error::other(format!(
+        "{program} failed: {}",
+        said.trim()
+    )))
 }
 
 #[cfg(test)]

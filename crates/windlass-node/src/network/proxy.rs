@@ -59,7 +59,10 @@ impl Drop for Listening {
 }
 
 /// Keeps listening for the Services as they are, as long as the future is polled.
-pub async fn keep(mut pictures: watch::Receiver<Picture>, troubles: mpsc::UnboundedSender<Trouble>) {
+pub async fn keep(
+    mut pictures: watch::Receiver<Picture>,
+    troubles: mpsc::UnboundedSender<Trouble>,
+) {
     let mut listening: BTreeMap<SocketAddr, Listening> = BTreeMap::new();
     let mut told = BTreeSet::new();
     loop {
@@ -75,7 +78,9 @@ pub async fn keep(mut pictures: watch::Receiver<Picture>, troubles: mpsc::Unboun
                 continue;
             }
             let own = SocketAddr::from((route.address, route.port));
-            let node = route.node_port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+            let node = route
+                .node_port
+                .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
             for address in std::iter::once(own).chain(node) {
                 match listen(&mut listening, address, route).await {
                     Ok(()) => {

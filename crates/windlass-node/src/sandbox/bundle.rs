@@ -35,8 +35,15 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
     let capabilities = capability::of(container);
     // Whoever is not root has no capabilities but may gain them; root has them.
     let user = launch.user.uid.or(program.user).unwrap_or_default();
-    let effective = if user == 0 { capabilities.clone() } else { Vec::new() };
-    let own = container.working_dir.as_deref().filter(|dir| !dir.is_empty());
+    let effective = if user == 0 {
+        capabilities.clone()
+    } else {
+        Vec::new()
+    };
+    let own = container
+        .working_dir
+        .as_deref()
+        .filter(|dir| !dir.is_empty());
     let environment: Vec<String> = program
         .environment
         .iter()
@@ -70,29 +77,52 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
     });
     if !privileged {
         description["linux"]["maskedPaths"] = json!([
-            "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_list", "/proc/timer_list",
-            "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
+            "/proc/acpi",
+            "/proc/kcore",
+            "/proc/keys",
+            "/proc/latency_list",
+            "/proc/timer_list",
+            "/proc/sched_debug",
+            "/proc/scsi",
+            "/sys/firmware",
         ]);
         description["linux"]["readonlyPaths"] = json!([
-            "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+            "/proc/bus",
+            "/proc/fs",
+            "/proc/irq",
+            "/proc/sys",
+            "/proc/sysrq-trigger",
         ]);
     }
     description
 }
 
 fn mounts(launch: &Launch, place: &Place<'_>) -> Vec<Value> {
-    let kernel = |path: &str, kind: &str, options: &[&str]| {
-        json!({"destination": path, "type": kind, "source": kind, "options": options})
-    };
+    let kernel = |path: &str, kind: &str, options: &[&str]| json!({"destination": path, "type": kind, "source": kind, "options": options});
     let mut mounts = vec![
         kernel("/proc", "proc", &[]),
-        kernel("/dev", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        kernel(
+            "/dev",
+            "tmpfs",
+            &["nosuid", "strictatime", "mode=755", "size=65536k"],
+        ),
         kernel(
             "/dev/pts",
             "devpts",
-            &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+            &[
+                "nosuid",
+                "noexec",
+                "newinstance",
+                "ptmxmode=0666",
+                "mode=0620",
+                "gid=5",
+            ],
         ),
-        kernel("/dev/shm", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
+        kernel(
+            "/dev/shm",
+            "tmpfs",
+            &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
+        ),
         kernel("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
         kernel("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
     ];

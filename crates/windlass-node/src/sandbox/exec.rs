@@ -12,10 +12,10 @@ use tokio::io::{AsyncWriteExt as _, duplex};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-use crate::runtime::{Execution, Session};
-use crate::shim::attach::{Wish, read_frame};
-use crate::shim::Shim;
 use crate::process::Terminal;
+use crate::runtime::{Execution, Session};
+use crate::shim::Shim;
+use crate::shim::attach::{Wish, read_frame};
 
 /// How much of what is said may wait for a slow listener.
 const PIPE: usize = 64 * 1024;
@@ -62,8 +62,15 @@ pub(super) fn exec(place: &Place, execution: &Execution) -> io::Result<Session> 
         files: [file("json"), file("pid")],
     };
     if !execution.tty {
-        let input = if execution.stdin { Stdio::piped() } else { Stdio::null() };
-        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let input = if execution.stdin {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn()?;
         return Ok(Session {
             stdin: child.stdin.take().map(|input| Box::new(input) as _),

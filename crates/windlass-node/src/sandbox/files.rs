@@ -17,7 +17,9 @@ pub(super) const NAMES: [&str; 3] = ["hosts", "hostname", "resolv.conf"];
 pub(super) fn hostname(pod: &Pod) -> String {
     let spec = pod.spec.as_ref();
     let own = spec.and_then(|spec| spec.hostname.clone());
-    let name = own.or_else(|| pod.metadata.name.clone()).unwrap_or_default();
+    let name = own
+        .or_else(|| pod.metadata.name.clone())
+        .unwrap_or_default();
     // The kernel takes no more, and a name does not end with these.
     let short: String = name.chars().take(63).collect();
     short.trim_end_matches(['-', '.']).to_owned()
@@ -141,10 +143,12 @@ mod tests {
 
     #[test]
     fn a_pods_own_options_win() {
-        let pod = pod(json!({"containers": [], "dnsPolicy": "ClusterFirst", "dnsConfig": {
-            "nameservers": ["1.2.3.4"], "searches": ["example.com"],
-            "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}]
-        }}));
+        let pod = pod(
+            json!({"containers": [], "dnsPolicy": "ClusterFirst", "dnsConfig": {
+                "nameservers": ["1.2.3.4"], "searches": ["example.com"],
+                "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}]
+            }}),
+        );
         assert_eq!(
             resolv_conf(&pod, Ipv4Addr::new(10, 244, 0, 1)),
             "nameserver 10.244.0.1\nnameserver 1.2.3.4\n\
@@ -155,10 +159,15 @@ mod tests {
 
     #[test]
     fn hosts_names_the_pod_and_its_aliases() {
-        let pod = pod(json!({"containers": [], "hostname": "db", "subdomain": "dbs",
-            "hostAliases": [{"ip": "10.0.0.9", "hostnames": ["a", "b"]}]}));
+        let pod = pod(
+            json!({"containers": [], "hostname": "db", "subdomain": "dbs",
+            "hostAliases": [{"ip": "10.0.0.9", "hostnames": ["a", "b"]}]}),
+        );
         let text = hosts(&pod, Ipv4Addr::new(10, 244, 0, 7));
-        assert!(text.contains("10.244.0.7\tdb.dbs.shop.svc.cluster.local\tdb\n"), "{text}");
+        assert!(
+            text.contains("10.244.0.7\tdb.dbs.shop.svc.cluster.local\tdb\n"),
+            "{text}"
+        );
         assert!(text.ends_with("10.0.0.9\ta\tb\n"), "{text}");
     }
 }

@@ -22,7 +22,9 @@ pub(super) fn progress(path: &Path, mut ended: watch::Receiver<bool>) -> watch::
                 _ = ended.wait_for(|ended| *ended) => true,
                 () = tokio::time::sleep(PERIOD) => false,
             };
-            let length = tokio::fs::metadata(&path).await.map_or(0, |file| file.len());
+            let length = tokio::fs::metadata(&path)
+                .await
+                .map_or(0, |file| file.len());
             sender.send_if_modified(|progress| {
                 let news = progress.records != length || over;
                 progress.records = length;

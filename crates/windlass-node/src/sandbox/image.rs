@@ -14,7 +14,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::process::Command;
 
-const NAMES: [&str; 2] = ["io.containerd.image.name", "org.opencontainers.image.ref.name"];
+const NAMES: [&str; 2] = [
+    "io.containerd.image.name",
+    "org.opencontainers.image.ref.name",
+];
 
 /// The images of a node.
 #[derive(Debug)]
@@ -119,8 +122,14 @@ impl Images {
         let changed = facts.modified()?.duration_since(std::time::UNIX_EPOCH);
         let stamp = changed.map(|since| since.as_nanos()).unwrap_or_default();
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
-        let name: String = name.chars().filter(|c| !matches!(c, ':' | ',' | '\\')).collect();
-        let target = self.unpacked.join("archives").join(format!("{name}-{stamp:x}"));
+        let name: String = name
+            .chars()
+            .filter(|c| !matches!(c, ':' | ',' | '\\'))
+            .collect();
+        let target = self
+            .unpacked
+            .join("archives")
+            .join(format!("{name}-{stamp:x}"));
         if !target.is_dir() {
             let draft = target.with_extension("draft");
             let _ = fs::remove_dir_all(&draft);
@@ -136,7 +145,9 @@ impl Images {
             return Ok(None);
         };
         let named = |descriptor: &&Descriptor| {
-            let known = NAMES.iter().filter_map(|key| descriptor.annotations.get(*key));
+            let known = NAMES
+                .iter()
+                .filter_map(|key| descriptor.annotations.get(*key));
             known.into_iter().any(|known| is_it(known, name))
         };
         let Some(found) = index.manifests.iter().find(named) else {
@@ -188,7 +199,9 @@ impl Image {
         }
         name.parse().ok().or_else(|| {
             let users = fs::read_to_string(self.root.join("etc/passwd")).ok()?;
-            let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+            let line = users
+                .lines()
+                .find(|line| line.split(':').next() == Some(name))?;
             line.split(':').nth(2)?.parse().ok()
         })
     }
@@ -199,7 +212,11 @@ impl Image {
 fn is_it(known: &str, name: &str) -> bool {
     let full = |name: &str| {
         let last = name.rsplit('/').next().unwrap_or_default();
-        let tagged = if last.contains(':') { name.to_owned() } else { format!("{name}:latest") };
+        let tagged = if last.contains(':') {
+            name.to_owned()
+        } else {
+            format!("{name}:latest")
+        };
         let short = tagged.strip_prefix("docker.io/").unwrap_or(&tagged);
         short.strip_prefix("library/").unwrap_or(short).to_owned()
     };
@@ -208,15 +225,24 @@ fn is_it(known: &str, name: &str) -> bool {
 
 /// Puts a layer on top of what is there: what it hides goes first.
 async fn lay(layer: &Path, root: &Path) -> io::Result<()> {
-    let listed = Command::new("tar").arg("-tf").arg(layer).stdin(Stdio::null()).output().await?;
+    let listed = Command::new("tar")
+        .arg("-tf")
+        .arg(layer)
+        .stdin(Stdio::null())
+        .output()
+        .await?;
     for path in String::from_utf8_lossy(&listed.stdout).lines() {
         let path = Path::new(path);
-        let (Some(name), folder) = (path.file_name().and_then(|n| n.to_str()), path.parent()) else {
+        let (Some(name), folder) = (path.file_name().and_then(|n| n.to_str()), path.parent())
+        else {
             continue;
         };
         let folder = folder.unwrap_or(Path::new(""));
         // A name must not lead out of the image.
-        if folder.components().any(|part| matches!(part, std::path::Component::ParentDir)) {
+        if folder
+            .components()
+            .any(|part| matches!(part, std::path::Component::ParentDir))
+        {
             continue;
         }
         let folder = root.join(folder.strip_prefix("/").unwrap_or(folder));
@@ -228,7 +254,12 @@ async fn lay(layer: &Path, root: &Path) -> io::Result<()> {
             remove(&folder.join(hidden));
         }
     }
-    tar(&["--exclude=.wh.*", "--numeric-owner", "-xpf"], layer, Some(root)).await
+    tar(
+        &["--exclude=.wh.*", "--numeric-owner", "-xpf"],
+        layer,
+        Some(root),
+    )
+    .await
 }
 
 fn remove(path: &Path) {
@@ -250,7 +281,11 @@ async fn tar(args: &[&str], archive: &Path, into: Option<&Path>) -> io::Result<(
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("cannot unpack {}: {}", archive.display(), said.trim())))
+    Err(io::Error::other(format!(
+        "cannot unpack {}: {}",
+        archive.display(),
+        said.trim()
+    )))
 }
 
 /// Where a layout keeps what has a digest.

@@ -70,8 +70,9 @@ pub(super) struct Live {
 
 impl SandboxRuntime {
     pub(crate) fn new(config: SandboxConfig) -> io::Result<Self> {
-        let oci = oci_runtime()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no OCI runtime is installed"))?;
+        let oci = oci_runtime().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, "no OCI runtime is installed")
+        })?;
         let shared = Shared {
             store: Store::open(&config.state_dir)?,
             bridge: config.bridge,
@@ -93,7 +94,11 @@ impl SandboxRuntime {
 
     /// What `kubectl get nodes -o wide` shows.
     pub(crate) fn version(&self) -> String {
-        format!("{}://windlass-{}", self.shared.oci_name(), env!("CARGO_PKG_VERSION"))
+        format!(
+            "{}://windlass-{}",
+            self.shared.oci_name(),
+            env!("CARGO_PKG_VERSION")
+        )
     }
 
     fn running(&self, uid: &str, container: &str) -> io::Result<(Arc<Shim>, Live)> {
@@ -169,7 +174,10 @@ impl Shared {
 
     pub(super) fn dead(&self, uid: &str, container: &str, run: i32) {
         if let Some(entry) = self.lock().get_mut(uid)
-            && entry.containers.get(container).is_some_and(|live| live.run == run)
+            && entry
+                .containers
+                .get(container)
+                .is_some_and(|live| live.run == run)
         {
             entry.containers.remove(container);
         }
@@ -182,7 +190,11 @@ impl Shared {
             let Some(entry) = pods.get_mut(uid) else {
                 return;
             };
-            if !entry.shim.as_ref().is_some_and(|known| Arc::ptr_eq(known, shim)) {
+            if !entry
+                .shim
+                .as_ref()
+                .is_some_and(|known| Arc::ptr_eq(known, shim))
+            {
                 return;
             }
             entry.shim = None;
@@ -199,7 +211,10 @@ impl Shared {
         let spec = pod.spec.as_ref();
         let config = shim::Config {
             hostname: if note.host_network {
-                rustix::system::uname().nodename().to_string_lossy().into_owned()
+                rustix::system::uname()
+                    .nodename()
+                    .to_string_lossy()
+                    .into_owned()
             } else {
                 files::hostname(pod)
             },
@@ -210,7 +225,10 @@ impl Shared {
         };
         let shim = shim::spawn(&folder, &self.shim, &config).await?;
         if !note.host_network
-            && let Err(error) = self.bridge.connect(uid, shim.process.pid, note.address).await
+            && let Err(error) = self
+                .bridge
+                .connect(uid, shim.process.pid, note.address)
+                .await
         {
             shim.end().await;
             return Err(error);
@@ -294,7 +312,10 @@ impl Runtime for SandboxRuntime {
             };
             kept.insert(uid, entry);
         }
-        let held = |id: &str| kept.iter().any(|(uid, entry)| entry.shim.is_some() && id.starts_with(uid));
+        let held = |id: &str| {
+            kept.iter()
+                .any(|(uid, entry)| entry.shim.is_some() && id.starts_with(uid))
+        };
         delete_containers(&shared.oci, &shared.store, |id| !held(id)).await;
         for (uid, entry) in &kept {
             if entry.shim.is_none() {
@@ -398,7 +419,10 @@ impl Runtime for SandboxRuntime {
             // Of a former life, perhaps, and not looked for yet.
             None => end_former(&self.shared.store, uid).await,
         }
-        delete_containers(&self.shared.oci, &self.shared.store, |id| id.starts_with(uid)).await;
+        delete_containers(&self.shared.oci, &self.shared.store, |id| {
+            id.starts_with(uid)
+        })
+        .await;
         self.shared.bridge.disconnect(uid).await;
         if let Err(error) = self.shared.store.forget(uid) {
             tracing::warn!(%error, uid, "cannot remove the folder of a pod");
@@ -450,9 +474,10 @@ impl Runtime for SandboxRuntime {
     }
 
     async fn connect(&self, uid: &str, port: u16) -> io::Result<Box<dyn Connection>> {
-        let shim = self.shared.shim(uid).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, "the pod's sandbox is gone")
-        })?;
+        let shim = self
+            .shared
+            .shim(uid)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the pod's sandbox is gone"))?;
         let stream = crate::network::connect_inside(shim.process.pid, port).await?;
         Ok(Box::new(stream))
     }
@@ -509,7 +534,10 @@ async fn end_former(store: &Store, uid: &str) {
 
 /// Has the OCI runtime end and forget the containers whose names are meant.
 async fn delete_containers(oci: &Path, store: &Store, of: impl Fn(&str) -> bool) {
-    let entries = std::fs::read_dir(store.oci()).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(store.oci())
+        .into_iter()
+        .flatten()
+        .flatten();
     for id in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
         if !of(&id) {
             continue;
@@ -534,7 +562,11 @@ fn remove_cgroups(name: &str) {
     let root = Path::new("/sys/fs/cgroup");
     let mut parents = vec![root.to_owned()];
     let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
-    parents.extend(entries.map(|entry| entry.path()).filter(|path| path.is_dir()));
+    parents.extend(
+        entries
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir()),
+    );
     for parent in parents {
         let group = parent.join(name);
         let inner = std::fs::read_dir(&group).into_iter().flatten().flatten();
@@ -572,7 +604,11 @@ fn of_image(launch: &Launch, image: &Image) -> Program {
     Program {
         argv: argv.map(|arg| environment.expand(&arg)).collect(),
         environment,
-        image_id: format!("{}@{}", container.image.as_deref().unwrap_or_default(), image.digest),
+        image_id: format!(
+            "{}@{}",
+            container.image.as_deref().unwrap_or_default(),
+            image.digest
+        ),
         user: image.user(),
     }
 }

@@ -101,7 +101,14 @@ impl Store {
         let entries = fs::read_dir(self.container(uid, container));
         let names = entries.into_iter().flatten().flatten();
         let mut runs: Vec<i32> = names
-            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".log")?.parse().ok())
+            .filter_map(|entry| {
+                entry
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".log")?
+                    .parse()
+                    .ok()
+            })
             .collect();
         runs.sort_unstable();
         runs

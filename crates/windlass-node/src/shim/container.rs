@@ -79,7 +79,13 @@ async fn launch(
         command.arg("--console-socket").arg(console.path());
     }
     command.arg(&start.id);
-    let piped = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
+    let piped = |wanted: bool| {
+        if wanted {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        }
+    };
     command
         .stdin(piped(start.stdin && !terminal))
         .stdout(piped(!terminal))
@@ -130,7 +136,10 @@ impl Running {
         if config.share_processes {
             kill_mates(self.mount_namespace.as_deref());
         }
-        if tokio::time::timeout(LAST_WORDS, self.copying).await.is_err() {
+        if tokio::time::timeout(LAST_WORDS, self.copying)
+            .await
+            .is_err()
+        {
             tracing::debug!(id = start.id, "the last output of a container is lost");
         }
         clean_up(config, start).await;

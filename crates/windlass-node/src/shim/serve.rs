@@ -135,7 +135,12 @@ impl Shim {
                 let of = |known: &&Known| {
                     known.held.container == wish.container && known.held.exit.is_none()
                 };
-                state.held.values().rev().find(of).and_then(|known| known.streams.clone())
+                state
+                    .held
+                    .values()
+                    .rev()
+                    .find(of)
+                    .and_then(|known| known.streams.clone())
             };
             if let Some(streams) = streams {
                 attach::serve(streams, lines, to, wish.stdin).await;
@@ -144,7 +149,11 @@ impl Shim {
         }
         {
             let mut state = self.lock();
-            let held = state.held.values().map(|known| known.held.clone()).collect();
+            let held = state
+                .held
+                .values()
+                .map(|known| known.held.clone())
+                .collect();
             let _ = sender.send(Event::Hello(held));
             state.listeners.push(sender);
         }
@@ -180,7 +189,11 @@ impl Shim {
                 Ok(Request::Forget { container, run }) => {
                     let mut state = self.lock();
                     let key = (container, run);
-                    if state.held.get(&key).is_some_and(|known| known.held.exit.is_some()) {
+                    if state
+                        .held
+                        .get(&key)
+                        .is_some_and(|known| known.held.exit.is_some())
+                    {
                         state.held.remove(&key);
                     }
                 }
@@ -253,7 +266,11 @@ impl Shim {
                 }
             }
         }
-        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
+        let _ = self
+            .running
+            .subscribe()
+            .wait_for(|running| *running == 0)
+            .await;
     }
 }
 
@@ -283,12 +300,18 @@ fn hold() -> io::Result<std::process::Child> {
 async fn first_child(pid: u32) -> io::Result<i32> {
     for _ in 0..500 {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-        if let Some(child) = children.split_whitespace().next().and_then(|n| n.parse().ok()) {
+        if let Some(child) = children
+            .split_whitespace()
+            .next()
+            .and_then(|n| n.parse().ok())
+        {
             return Ok(child);
         }
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
-    Err(io::Error::other("the shared PID namespace did not come about"))
+    Err(io::Error::other(
+        "the shared PID namespace did not come about",
+    ))
 }
 
 /// Becomes the first process of a PID namespace: collects what ends in it, until it is killed.
@@ -302,7 +325,9 @@ pub fn hold_processes() -> ExitCode {
             let mut ended = signal(SignalKind::child())?;
             let mut asked = signal(SignalKind::terminate())?;
             loop {
-                while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
+                while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG)
+                {
+                }
                 tokio::select! {
                     biased;
                     _ = asked.recv() => return Ok(()),
@@ -311,5 +336,9 @@ pub fn hold_processes() -> ExitCode {
             }
         })
     });
-    if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if outcome.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -19,9 +19,18 @@ fn picture() -> Picture {
     });
     Picture {
         services: vec![
-            service("web", json!({"clusterIP": "10.96.0.7", "ports": [{"name": "http", "port": 80}]})),
-            service("db", json!({"clusterIP": "None", "ports": [{"name": "sql", "port": 5432}]})),
-            service("far", json!({"type": "ExternalName", "externalName": "example.com"})),
+            service(
+                "web",
+                json!({"clusterIP": "10.96.0.7", "ports": [{"name": "http", "port": 80}]}),
+            ),
+            service(
+                "db",
+                json!({"clusterIP": "None", "ports": [{"name": "sql", "port": 5432}]}),
+            ),
+            service(
+                "far",
+                json!({"type": "ExternalName", "externalName": "example.com"}),
+            ),
         ],
         slices: vec![Arc::new(serde_json::from_value(slice).expect("a slice"))],
     }
@@ -37,12 +46,24 @@ fn what_names_stand_for() {
     let far = "far.shop.svc.cluster.local";
     let cases = [
         ("web.shop.svc.cluster.local", addresses(&[[10, 96, 0, 7]])),
-        ("db.shop.svc.cluster.local", addresses(&[[10, 244, 0, 8], [10, 244, 0, 9]])),
-        ("db-1.db.shop.svc.cluster.local", addresses(&[[10, 244, 0, 9]])),
-        ("10-244-0-8.db.shop.svc.cluster.local", addresses(&[[10, 244, 0, 8]])),
+        (
+            "db.shop.svc.cluster.local",
+            addresses(&[[10, 244, 0, 8], [10, 244, 0, 9]]),
+        ),
+        (
+            "db-1.db.shop.svc.cluster.local",
+            addresses(&[[10, 244, 0, 9]]),
+        ),
+        (
+            "10-244-0-8.db.shop.svc.cluster.local",
+            addresses(&[[10, 244, 0, 8]]),
+        ),
         // Not ready, and not published.
         ("db-0.db.shop.svc.cluster.local", Answer::Unknown),
-        ("10-244-0-77.shop.pod.cluster.local", addresses(&[[10, 244, 0, 77]])),
+        (
+            "10-244-0-77.shop.pod.cluster.local",
+            addresses(&[[10, 244, 0, 77]]),
+        ),
         (far, Answer::Alias("example.com".to_owned())),
         ("shop.svc.cluster.local", Answer::Nothing),
         ("cluster.local", Answer::Nothing),
@@ -70,7 +91,10 @@ fn where_ports_are() {
             (5432, "10-244-0-8.db.shop.svc.cluster.local".to_owned()),
         ])
     );
-    assert_eq!(answer(&picture, "_sql._udp.db.shop.svc.cluster.local"), Answer::Unknown);
+    assert_eq!(
+        answer(&picture, "_sql._udp.db.shop.svc.cluster.local"),
+        Answer::Unknown
+    );
 }
 
 #[test]

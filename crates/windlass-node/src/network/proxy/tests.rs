@@ -52,21 +52,35 @@ async fn a_connection_is_passed_on_and_follows_changes() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), refused).await.expect("a refusal");
+    tokio::time::timeout(Duration::from_secs(5), refused)
+        .await
+        .expect("a refusal");
     assert!(told.try_recv().is_err());
 }
 
 #[tokio::test]
 async fn a_port_that_cannot_be_had_is_told_once() {
-    let _taken = TcpListener::bind("127.128.77.1:18081").await.expect("a port");
+    let _taken = TcpListener::bind("127.128.77.1:18081")
+        .await
+        .expect("a port");
     let mut picture = local(1);
     let service = Arc::make_mut(&mut picture.services[0]);
-    service.spec.as_mut().expect("a spec").ports.as_mut().expect("ports")[0].port = 18_081;
+    service
+        .spec
+        .as_mut()
+        .expect("a spec")
+        .ports
+        .as_mut()
+        .expect("ports")[0]
+        .port = 18_081;
     let (pictures, news) = watch::channel(picture.clone());
     let (troubles, mut told) = mpsc::unbounded_channel();
     tokio::spawn(keep(news, troubles));
     let trouble = told.recv().await.expect("trouble");
-    assert_eq!((trouble.service.as_str(), trouble.reason), ("web", "PortNotBound"));
+    assert_eq!(
+        (trouble.service.as_str(), trouble.reason),
+        ("web", "PortNotBound")
+    );
     pictures.send_replace(picture);
     tokio::task::yield_now().await;
     assert!(told.try_recv().is_err());
@@ -87,5 +101,8 @@ fn a_client_sticks_to_its_endpoint_as_long_as_it_is_there() {
     let other = targets.choose(client, now).expect("an endpoint");
     assert_ne!(other, first);
     targets.endpoints = vec![endpoint(1), endpoint(2)];
-    assert_eq!(targets.choose(client, now + Duration::from_secs(9)), Some(other));
+    assert_eq!(
+        targets.choose(client, now + Duration::from_secs(9)),
+        Some(other)
+    );
 }

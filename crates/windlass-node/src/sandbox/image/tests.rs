@@ -31,8 +31,22 @@ fn layer(scratch: &Path, layout: &Path, digest: &str, files: &[(&str, &str)]) ->
 }
 
 fn layout(scratch: &Path, folder: &Path) {
-    let first = layer(scratch, folder, "aa", &[("bin/tool", "one"), ("etc/old", "x"), ("etc/passwd", "web:x:77:77::/:/\n")]);
-    let second = layer(scratch, folder, "bb", &[("bin/tool", "two"), ("etc/.wh.old", "")]);
+    let first = layer(
+        scratch,
+        folder,
+        "aa",
+        &[
+            ("bin/tool", "one"),
+            ("etc/old", "x"),
+            ("etc/passwd", "web:x:77:77::/:/\n"),
+        ],
+    );
+    let second = layer(
+        scratch,
+        folder,
+        "bb",
+        &[("bin/tool", "two"), ("etc/.wh.old", "")],
+    );
     let config = json!({"config": {"Entrypoint": ["/bin/tool"], "Env": ["A=b"], "User": "web"}});
     let config = put(folder, "cc", config.to_string().as_bytes());
     let manifest = json!({"config": {"digest": config}, "layers": [first, second]});
@@ -50,13 +64,25 @@ async fn later_layers_hide_and_replace_what_earlier_ones_have() {
     let folder = scratch.path().join("images");
     layout(scratch.path(), &folder.join("tool"));
     let images = Images::new(folder, scratch.path().join("unpacked"));
-    assert_eq!(images.find("example.com/other:1").await.expect("looked for"), None);
+    assert_eq!(
+        images
+            .find("example.com/other:1")
+            .await
+            .expect("looked for"),
+        None
+    );
     let found = images.find("example.com/tool:1").await.expect("looked for");
     let found = found.expect("an image");
-    assert_eq!(fs::read_to_string(found.root.join("bin/tool")).expect("a file"), "two");
+    assert_eq!(
+        fs::read_to_string(found.root.join("bin/tool")).expect("a file"),
+        "two"
+    );
     assert!(!found.root.join("etc/old").exists() && !found.root.join("etc/.wh.old").exists());
     assert_eq!(found.user(), Some(77));
-    assert_eq!(found.config.entrypoint.as_deref(), Some(&["/bin/tool".to_owned()][..]));
+    assert_eq!(
+        found.config.entrypoint.as_deref(),
+        Some(&["/bin/tool".to_owned()][..])
+    );
 }
 
 #[tokio::test]
@@ -66,7 +92,13 @@ async fn an_archive_is_a_layout_too() {
     layout(scratch.path(), &inside);
     fs::create_dir_all(&folder).expect("a folder");
     let archive = folder.join("tool.tar");
-    let done = std::process::Command::new("tar").arg("-cf").arg(&archive).arg("-C").arg(&inside).arg(".").status();
+    let done = std::process::Command::new("tar")
+        .arg("-cf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&inside)
+        .arg(".")
+        .status();
     assert!(done.expect("tar runs").success());
     let images = Images::new(folder, scratch.path().join("unpacked"));
     let found = images.find("example.com/tool:1").await.expect("looked for");
@@ -76,6 +108,9 @@ async fn an_archive_is_a_layout_too() {
 #[test]
 fn names_with_and_without_their_defaults() {
     assert!(is_it("docker.io/library/redis:latest", "redis"));
-    assert!(is_it("example.com:5000/tool:latest", "example.com:5000/tool"));
+    assert!(is_it(
+        "example.com:5000/tool:latest",
+        "example.com:5000/tool"
+    ));
     assert!(!is_it("redis:7", "redis"));
 }
