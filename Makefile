@@ -50,6 +50,10 @@ bench-watchers: ## print how long after a write a thousand watchers have it
 bench-tests: ## print how many tests of a small operator run in a second
 	cargo test --release --locked -p windlass-cluster --test testing -- --ignored --exact seed::tests_per_second --nocapture
 
+.PHONY: bench-cluster
+bench-cluster: build ## print what a cluster costs: idle, and while 500 pods come up
+	KUBECTL=$$(scripts/kubectl) cargo test --release --locked -p windlass-tests --test bench_cluster -- --ignored --nocapture
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check

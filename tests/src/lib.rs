@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub mod machine;
 pub mod script;
 
 /// How long anything in these tests may take.
@@ -21,7 +22,11 @@ pub struct Folder {
 
 impl Folder {
     /// A new, empty folder.
+    ///
+    /// With root, the thread of the test and everything it starts is on a network of its own from
+    /// now on, so that tests neither see each other's interfaces and rules nor leave any behind.
     pub fn new(test: &str) -> Self {
+        machine::own_network();
         let path = std::env::temp_dir().join(format!("windlass-{test}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a temporary folder can be made");

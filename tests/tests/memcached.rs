@@ -5,7 +5,15 @@ use windlass_tests::{Folder, exists, memcached_pid, ready_pods, signal};
 #[test]
 fn three_processes_answer_come_back_when_killed_and_go_with_their_resource() {
     let folder = Folder::new("memcached");
-    let printed = folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
+    let printed = folder.windlass_ok(&[
+        "up",
+        "--runtime",
+        "process",
+        "--with",
+        "memcached",
+        "--sample",
+        "--detach",
+    ]);
     assert!(
         printed.contains("not for production") && printed.contains("export KUBECONFIG="),
         "{printed}"

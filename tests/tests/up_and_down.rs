@@ -10,6 +10,17 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use windlass_tests::{Folder, exists, memcached_pid, ready_pods, signal};
 
+/// Pods of processes, whose numbers are the machine's.
+const WITH_PROCESSES: &[&str] = &[
+    "up",
+    "--runtime",
+    "process",
+    "--with",
+    "memcached",
+    "--sample",
+    "--detach",
+];
+
 fn pid_of(folder: &Folder) -> i32 {
     i32::try_from(
         folder.status()["pid"]
@@ -39,7 +50,7 @@ fn curl(folder: &Folder, args: &[&str]) -> String {
 #[test]
 fn down_leaves_nothing_running_and_both_can_be_repeated() {
     let folder = Folder::new("down");
-    folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
+    folder.windlass_ok(WITH_PROCESSES);
     let cluster = pid_of(&folder);
     let again = folder.windlass_ok(&["up", "--with", "memcached", "--detach"]);
     assert!(again.contains("runs already"), "{again}");
@@ -75,14 +86,14 @@ fn a_cluster_that_runs_without_an_operator_says_how_to_get_it() {
 #[test]
 fn killed_with_9_and_started_again_no_process_is_left_twice() {
     let folder = Folder::new("kill9");
-    folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
+    folder.windlass_ok(WITH_PROCESSES);
     let address = folder.status()["address"].clone();
     let old: Vec<i32> = ready_pods(&folder.status())
         .iter()
         .filter_map(|(_, ip)| memcached_pid(ip))
         .collect();
     signal("KILL", pid_of(&folder));
-    folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
+    folder.windlass_ok(WITH_PROCESSES);
     assert_eq!(
         folder.status()["address"],
         address,
@@ -104,7 +115,7 @@ fn killed_with_9_and_started_again_no_process_is_left_twice() {
 #[test]
 fn killed_with_9_down_ends_what_it_left_behind() {
     let folder = Folder::new("kill9-down");
-    folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
+    folder.windlass_ok(WITH_PROCESSES);
     let pods: Vec<i32> = ready_pods(&folder.status())
         .iter()
         .filter_map(|(_, ip)| memcached_pid(ip))

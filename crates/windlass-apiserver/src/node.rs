@@ -1,11 +1,18 @@
-//! Logs, which the node has: fetched over HTTPS from the address the Node object gives.
+//! What only the node of a pod has: its logs (`log`), its processes and its ports (`stream`). The
+//! node is asked over HTTPS, at the address the Node object gives.
+
+mod log;
+mod stream;
+
+pub(crate) use log::logs;
+pub(crate) use stream::{Upgrade, connect};
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt;
-use http::{Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty};
+use http::header::{HeaderName, HeaderValue};
+use http::{Request, Uri};
+use http_body_util::Empty;
 use hyper_util::rt::TokioIo;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -14,22 +21,13 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::http::{Answer, Body, BodyError};
 use crate::pki::KeyedCertificate;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, TableName};
 use crate::verbs::Call;
 
-/// Query parameters of a log request that the node understands.
-const LOG_PARAMETERS: &[&str] = &[
-    "follow",
-    "previous",
-    "tailLines",
-    "limitBytes",
-    "sinceSeconds",
-    "sinceTime",
-    "timestamps",
-];
+/// Where a node listens that does not say.
+const KUBELET_PORT: u16 = 10250;
 
 /// How the API server reaches nodes: with a certificate of its own, trusting the cluster's CA.
 #[derive(Clone)]
@@ -73,104 +71,70 @@ impl NodeClient {
         })
     }
 
-    async fn get(
+    /// Asks a node; a connection that is to become something else keeps its ends.
+    async fn send(
         &self,
-        host: &str,
-        port: u16,
+        node: &Address,
         path: &str,
-    ) -> Result<http::Response<hyper::body::Incoming>, String> {
-        let stream = TcpStream::connect((host, port))
-            .await
-            .map_err(|error| error.to_string())?;
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-        let stream = self
-            .tls
-            .connect(name, stream)
-            .await
-            .map_err(|error| error.to_string())?;
+        headers: &[(HeaderName, HeaderValue)],
+    ) -> std::result::Result<http::Response<hyper::body::Incoming>, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let (host, port) = (node.host.as_str(), node.port);
+        let dialled = TcpStream::connect((host, port)).await;
+        let stream = dialled.map_err(|error| dial_error(host, port, &error))?;
+        let _ = stream.set_nodelay(true);
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| text(&error))?;
+        let stream = self.tls.connect(name, stream).await.map_err(|e| text(&e))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| text(&error))?;
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            if let Err(error) = connection.with_upgrades().await {
                 tracing::debug!(%error, "connection to a node ended");
             }
         });
         let uri: Uri = path
             .parse()
-            .map_err(|error: http::uri::InvalidUri| error.to_string())?;
-        let request = Request::get(uri)
-            .header(http::header::HOST, format!("{host}:{port}"))
+            .map_err(|error: http::uri::InvalidUri| text(&error))?;
+        let mut request = Request::get(uri).header(http::header::HOST, format!("{host}:{port}"));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request
             .body(Empty::<Bytes>::new())
-            .map_err(|error| error.to_string())?;
-        sender
-            .send_request(request)
-            .await
-            .map_err(|error| error.to_string())
+            .map_err(|error| text(&error))?;
+        sender.send_request(request).await.map_err(|e| text(&e))
     }
 }
 
-/// `GET …/pods/<name>/log`.
-pub(crate) async fn logs(call: &Call<'_>) -> Result<Answer> {
-    let pod = call.find()?.value();
-    let container = container_of(&pod, call)?;
-    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    if node.is_empty() {
-        // Nothing has run yet, so nothing was logged.
-        return Ok(Answer::text(StatusCode::OK, ""));
+/// Where a node is.
+struct Address {
+    host: String,
+    port: u16,
+}
+
+/// As Go puts it.
+fn dial_error(host: &str, port: u16, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            format!("dial tcp {host}:{port}: connect: connection refused")
+        }
+        _ => format!("dial tcp {host}:{port}: {error}"),
     }
-    let (host, port) = address_of(call, node)?;
-    let client = call.server.nodes().ok_or_else(|| {
+}
+
+/// The way to nodes.
+fn client<'a>(call: &'a Call<'_>, node: &str) -> Result<&'a NodeClient> {
+    call.server.nodes().ok_or_else(|| {
         ApiError::internal(format!(
             "node \"{node}\" cannot be reached: this server was started without access to nodes"
         ))
-    })?;
-    let namespace = call.request.namespace.as_deref().unwrap_or_default();
-    let parameters: Vec<String> = LOG_PARAMETERS
-        .iter()
-        .filter_map(|name| Some(format!("{name}={}", encode(call.query.get(name)?))))
-        .collect();
-    let path = format!(
-        "/containerLogs/{namespace}/{}/{container}?{}",
-        call.name(),
-        parameters.join("&")
-    );
-    let unreachable = |error: String| {
-        ApiError::internal(format!(
-            "Get \"https://{host}:{port}{}\": {error}",
-            path.split('?').next().unwrap_or_default()
-        ))
-    };
-    let response = client.get(&host, port, &path).await.map_err(unreachable)?;
-    if !response.status().is_success() {
-        let code = response.status();
-        let said = response
-            .into_body()
-            .collect()
-            .await
-            .map(http_body_util::Collected::to_bytes)
-            .unwrap_or_default();
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
-        return Err(ApiError::new(
-            code,
-            if code == StatusCode::NOT_FOUND {
-                "NotFound"
-            } else {
-                "BadRequest"
-            },
-            said,
-        ));
-    }
-    let chunks = response
-        .into_body()
-        .into_data_stream()
-        .map(|chunk| chunk.map_err(|error| BodyError(error.to_string())));
-    Ok(Answer::stream("text/plain", Body::stream(chunks)))
+    })
 }
 
 /// The container asked for, or the only one.
 fn container_of(pod: &Value, call: &Call<'_>) -> Result<String> {
-    let names: Vec<&str> = ["initContainers", "containers"]
+    let names: Vec<&str> = ["initContainers", "containers", "ephemeralContainers"]
         .iter()
         .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
         .filter_map(|container| container["name"].as_str())
@@ -193,35 +157,46 @@ fn container_of(pod: &Value, call: &Call<'_>) -> Result<String> {
     }
 }
 
-fn address_of(call: &Call<'_>, name: &str) -> Result<(String, u16)> {
+fn address_of(call: &Call<'_>, name: &str) -> Result<Address> {
     let table = TableName::new("", "nodes");
     let node = call
         .server
         .store()
         .get(&table, &Key::new("", name))
         .ok_or_else(|| {
-            ApiError::not_found(
-                Subject {
-                    group: "",
-                    kind: "nodes",
-                },
-                name,
-            )
+            // It is the pod's request, so Kubernetes says that a pod is missing.
+            let subject = Subject {
+                group: "",
+                kind: "pods",
+            };
+            ApiError::not_found(subject, name)
         })?
         .value();
-    let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
-    let host = addresses
+    let addresses = node["status"]["addresses"].as_array();
+    let mut known = addresses.into_iter().flatten();
+    let host = known
+        .clone()
         .filter(|address| address["type"] == "InternalIP")
         .find_map(|address| address["address"].as_str());
     let port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
         .as_u64()
-        .and_then(|port| u16::try_from(port).ok());
-    match (host, port) {
-        (Some(host), Some(port)) if port > 0 => Ok((host.to_owned(), port)),
-        _ => Err(ApiError::internal(format!(
-            "node \"{name}\" has told no address to reach it at"
-        ))),
-    }
+        .and_then(|port| u16::try_from(port).ok())
+        .filter(|port| *port > 0)
+        .unwrap_or(KUBELET_PORT);
+    let Some(host) = host else {
+        let mut shown = String::new();
+        for address in known.by_ref() {
+            let part = |name: &str| address[name].as_str().unwrap_or_default();
+            shown.push_str(&format!("{{{} {}}}", part("type"), part("address")));
+        }
+        return Err(ApiError::without_reason(format!(
+            "no preferred addresses found; known addresses: [{shown}]"
+        )));
+    };
+    Ok(Address {
+        host: host.to_owned(),
+        port,
+    })
 }
 
 /// Percent-encodes a query value.

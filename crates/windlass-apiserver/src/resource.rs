@@ -15,11 +15,14 @@ use crate::types::Type;
 /// Subresources this server implements; others are not advertised.
 pub(crate) const SERVED_SUBRESOURCES: &[&str] = &[
     "approval",
+    "attach",
     "binding",
     "ephemeralcontainers",
     "eviction",
+    "exec",
     "finalize",
     "log",
+    "portforward",
     "resize",
     "scale",
     "status",

@@ -4,10 +4,26 @@ use clap::ValueEnum;
 use windlass::Operator;
 
 /// An operator that `up --with` can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bundled {
+    Memcached,
+}
+
+/// What `up --with` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum With {
     /// Memcached servers: cache.example.com/v1
     Memcached,
+    /// Every operator that comes with the command
+    All,
+}
+
+impl With {
+    pub(crate) fn operators(self) -> &'static [Bundled] {
+        match self {
+            Self::Memcached | Self::All => &[Bundled::Memcached],
+        }
+    }
 }
 
 impl Bundled {

@@ -3,8 +3,10 @@
 mod bundled;
 mod down;
 mod error;
+mod images;
 mod progress;
 mod samples;
+mod shim;
 mod state;
 mod status;
 mod table;
@@ -42,8 +44,15 @@ enum Command {
     Version,
 }
 
+fn main() -> ExitCode {
+    if let Some(code) = shim::become_one() {
+        return code;
+    }
+    run()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,

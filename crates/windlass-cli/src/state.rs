@@ -18,8 +18,8 @@ pub(crate) struct State {
     pub(crate) address: String,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) operators: Vec<String>,
-    /// Whether pods are run.
-    pub(crate) node: bool,
+    /// What runs pods, and why.
+    pub(crate) node: String,
 }
 
 impl State {
@@ -28,7 +28,7 @@ impl State {
         address: String,
         kubeconfig: PathBuf,
         operators: Vec<String>,
-        node: bool,
+        node: String,
     ) -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         Self {

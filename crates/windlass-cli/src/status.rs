@@ -1,7 +1,9 @@
 //! `windlass status`.
 
 use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,7 +18,9 @@ use crate::table::ServerTable;
 
 /// Show what runs in the cluster.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  windlass status\n  windlass status -o json | jq .pods")]
+#[command(
+    after_help = "Examples:\n  windlass status\n  windlass status --watch\n  windlass status -o json | jq .pods"
+)]
 pub(crate) struct Status {
     /// The cluster's data folder
     #[arg(long, default_value = ".windlass")]
@@ -24,7 +28,15 @@ pub(crate) struct Status {
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
+    /// Go on showing it, whenever it changes, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
 }
+
+/// How often a change is looked for.
+const PERIOD: Duration = Duration::from_millis(500);
+/// Clears a terminal and goes to its upper left.
+const CLEAR: &str = "\x1b[2J\x1b[H";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Output {
@@ -42,6 +54,16 @@ const WORKLOADS: &[(&str, &str, &str, &[&str])] = &[
         "/apis/apps/v1/deployments",
         &[],
     ),
+    (
+        "statefulSets",
+        "StatefulSets",
+        "/apis/apps/v1/statefulsets",
+        &[],
+    ),
+    ("daemonSets", "DaemonSets", "/apis/apps/v1/daemonsets", &[]),
+    ("jobs", "Jobs", "/apis/batch/v1/jobs", &[]),
+    ("cronJobs", "CronJobs", "/apis/batch/v1/cronjobs", &[]),
+    ("services", "Services", "/api/v1/services", &[]),
     ("pods", "Pods", "/api/v1/pods", &["IP"]),
 ];
 
@@ -49,23 +71,66 @@ impl Status {
     pub(crate) async fn run(self) -> Result<()> {
         let state = State::running(&self.data_dir)?;
         let client = client(&state).await?;
-        match self.output {
-            Output::Table => print!("{}", tables(&client).await?),
-            Output::Json => {
-                let mut facts = json!({"address": state.address, "kubeconfig": state.kubeconfig, "operators": state.operators, "pid": state.pid});
-                let mut custom = Vec::new();
-                for (_, path) in custom_resources(&client).await? {
-                    custom.extend(items(&client, &path).await?);
+        let mut shown = String::new();
+        loop {
+            let now = match self.output {
+                Output::Table => tables(&client).await,
+                Output::Json => facts(&state, &client).await.map(|facts| self.json(&facts)),
+            };
+            let now = match now {
+                // Stopped while it was watched: that is no failure.
+                Err(_) if self.watch && !state.is_running() => {
+                    println!("the cluster has stopped");
+                    return Ok(());
                 }
-                facts["customResources"] = custom.into();
-                for (key, _, path, _) in WORKLOADS {
-                    facts[*key] = items(&client, path).await?.into();
-                }
-                println!("{facts:#}");
+                now => now?,
+            };
+            if now != shown {
+                let clear = self.watch && std::io::stdout().is_terminal();
+                print!("{}{now}", if clear { CLEAR } else { "" });
+                std::io::stdout()
+                    .flush()
+                    .map_err(|error| Error::Other(error.to_string()))?;
+                shown = now;
+            }
+            if !self.watch {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                _ = tokio::signal::ctrl_c() => return Ok(()),
+                () = tokio::time::sleep(PERIOD) => {}
             }
         }
-        Ok(())
     }
+
+    /// Readable when it is said once, one line each time when it is said often.
+    fn json(&self, facts: &Value) -> String {
+        if self.watch {
+            format!("{facts}\n")
+        } else {
+            format!("{facts:#}\n")
+        }
+    }
+}
+
+async fn facts(state: &State, client: &Client) -> Result<Value> {
+    let mut facts = json!({
+        "address": state.address,
+        "kubeconfig": state.kubeconfig,
+        "node": state.node,
+        "operators": state.operators,
+        "pid": state.pid,
+    });
+    let mut custom = Vec::new();
+    for (_, path) in custom_resources(client).await? {
+        custom.extend(items(client, &path).await?);
+    }
+    facts["customResources"] = custom.into();
+    for (key, _, path, _) in WORKLOADS {
+        facts[*key] = items(client, path).await?.into();
+    }
+    Ok(facts)
 }
 
 /// A client with the administrator's kubeconfig of a cluster.

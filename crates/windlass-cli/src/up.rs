@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
-use windlass_cluster::{Cluster, ClusterConfig};
+use windlass_cluster::{Cluster, ClusterConfig, NodeSettings, Runtime};
 
-use crate::bundled::Bundled;
+use crate::bundled::{Bundled, With};
 use crate::error::{Error, Result, at};
+use crate::images;
 use crate::progress::Step;
 use crate::samples;
 use crate::state::State;
@@ -47,9 +48,15 @@ pub(crate) struct Up {
     /// Start no node: API server and controllers only
     #[arg(long)]
     no_node: bool,
-    /// Also run these operators
+    /// Keep objects in memory alone: they are gone with the cluster
+    #[arg(long)]
+    in_memory: bool,
+    /// What runs pods. Default: sandbox where the machine allows it, process elsewhere
+    #[arg(long, value_enum, conflicts_with = "no_node")]
+    runtime: Option<RuntimeName>,
+    /// Also run these operators; `all` is every one
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
-    with: Vec<Bundled>,
+    with: Vec<With>,
     /// Also create the samples of those operators, and wait until they run
     #[arg(long, requires = "with")]
     sample: bool,
@@ -58,10 +65,26 @@ pub(crate) struct Up {
     detach: bool,
 }
 
+/// What runs pods, as the command line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RuntimeName {
+    /// Namespaces, an address on a private bridge, an OCI runtime; needs root
+    Sandbox,
+    /// Plain child processes; needs nothing
+    Process,
+}
+
+impl From<RuntimeName> for Runtime {
+    fn from(name: RuntimeName) -> Self {
+        match name {
+            RuntimeName::Sandbox => Self::Sandbox,
+            RuntimeName::Process => Self::Process,
+        }
+    }
+}
+
 impl Up {
-    pub(crate) async fn run(mut self) -> Result<()> {
-        self.with.sort_unstable();
-        self.with.dedup();
+    pub(crate) async fn run(self) -> Result<()> {
         let private = fs::DirBuilder::new();
         make_private_dir(private, &self.data_dir)?;
         if let Ok(state) = State::running(&self.data_dir) {
@@ -84,7 +107,7 @@ impl Up {
     fn check_operators(&self, state: &State) -> Result<()> {
         let missing =
             |bundled: &&Bundled| !state.operators.iter().any(|name| name == bundled.name());
-        match self.with.iter().find(missing) {
+        match self.operators().iter().find(missing) {
             None => Ok(()),
             Some(bundled) => Err(Error::Other(format!(
                 "it runs without the {} operator; stop it with `windlass down`, then start it with `--with {}`",
@@ -92,6 +115,19 @@ impl Up {
                 bundled.name()
             ))),
         }
+    }
+
+    /// The operators asked for, each once.
+    fn operators(&self) -> Vec<Bundled> {
+        let mut operators: Vec<Bundled> = self
+            .with
+            .iter()
+            .flat_map(|with| with.operators())
+            .copied()
+            .collect();
+        operators.sort_unstable();
+        operators.dedup();
+        operators
     }
 
     /// Runs the cluster in this process until it is told to stop.
@@ -105,20 +141,33 @@ impl Up {
         let mut cluster = Cluster::start(ClusterConfig {
             data_dir: self.data_dir.clone(),
             listen: self.listen.unwrap_or_else(|| last_address(&self.data_dir)),
-            node: (!self.no_node).then(|| "windlass".to_owned()),
+            in_memory: self.in_memory,
+            node: if self.no_node {
+                None
+            } else {
+                let mut node = NodeSettings::new("windlass");
+                node.runtime = self.runtime.map(Runtime::from);
+                node.images = images::table(&self.data_dir)?;
+                Some(node)
+            },
         })
         .await?;
-        for bundled in &self.with {
+        let with = self.operators();
+        for bundled in &with {
             cluster.run_operator(&bundled.operator()).await?;
         }
         drop(step);
         let kubeconfig = self.write_kubeconfig(&cluster)?;
-        let operators = self
-            .with
+        let operators = with
             .iter()
             .map(|bundled| bundled.name().to_owned())
             .collect();
-        let state = State::of_this_process(cluster.address(), kubeconfig, operators, !self.no_node);
+        let state = State::of_this_process(
+            cluster.address(),
+            kubeconfig,
+            operators,
+            node_line(&cluster),
+        );
         state.write(&self.data_dir)?;
         let shown = self.show(&state).await;
         if shown.is_ok() {
@@ -196,7 +245,15 @@ impl Up {
         if self.no_node {
             command.arg("--no-node");
         }
-        for bundled in &self.with {
+        if self.in_memory {
+            command.arg("--in-memory");
+        }
+        if let Some(runtime) = self.runtime {
+            command
+                .arg("--runtime")
+                .arg(Runtime::from(runtime).to_string());
+        }
+        for bundled in self.operators() {
             command.arg("--with").arg(bundled.name());
         }
         // A group of its own: Ctrl-C in this terminal is not meant for it.
@@ -234,12 +291,12 @@ impl Up {
     async fn show(&self, state: &State) -> Result<()> {
         let client = status::client(state).await?;
         if self.sample {
-            for bundled in &self.with {
+            for bundled in self.operators() {
                 let _step = Step::start(format!(
                     "waiting for the sample of {} to run",
                     bundled.name()
                 ));
-                samples::run(&client, *bundled).await?;
+                samples::run(&client, bundled).await?;
             }
         }
         let operators = if state.operators.is_empty() {
@@ -252,17 +309,16 @@ impl Up {
             env!("CARGO_PKG_VERSION")
         );
         println!("  API server  {}", state.address);
-        let node = if state.node {
-            "runtime process: pods are plain processes, each with an address in 127.64.0.0/10"
-        } else {
-            "none: pods are not run"
-        };
-        println!("  node        {node}");
+        println!("  node        {}", state.node);
         println!("  operators   {operators}");
-        println!(
-            "  objects     kept in {} until `windlass down --purge`",
-            self.data_dir.display()
-        );
+        if self.in_memory {
+            println!("  objects     in memory, gone with the cluster");
+        } else {
+            println!(
+                "  objects     kept in {} until `windlass down --purge`",
+                self.data_dir.display()
+            );
+        }
         println!("  kubeconfig  {}\n", state.kubeconfig.display());
         if self.sample {
             print!("{}", status::tables(&client).await?);
@@ -280,6 +336,21 @@ impl Up {
         println!("stop:     {program} down{elsewhere}");
         Ok(())
     }
+}
+
+/// What runs the pods of a cluster, and why.
+fn node_line(cluster: &Cluster) -> String {
+    let (Some(choice), Some(range)) = (cluster.runtime(), cluster.pod_range()) else {
+        return "none: pods are not run".to_owned();
+    };
+    let what = match choice.runtime {
+        Runtime::Sandbox => "pods have namespaces of their own",
+        Runtime::Process => "pods are plain processes",
+    };
+    format!(
+        "runtime {}: {what}, each with an address in {range} ({})",
+        choice.runtime, choice.why
+    )
 }
 
 fn make_private_dir(mut builder: fs::DirBuilder, path: &Path) -> Result<()> {

@@ -1,7 +1,8 @@
 //! The cluster behind `windlass up`: everything speaks HTTPS to the API server, as in Kubernetes.
 
+use std::ffi::OsString;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,19 +14,21 @@ use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};
 use windlass_apiserver::{ApiServer, NodeClient, StorageError};
-use windlass_node::process::{self, ProcessNodeConfig};
+use windlass_node::fault::Faults;
+use windlass_node::image::ImageTable;
+use windlass_node::process::{NodeError, Tls};
 use windlass_workloads::WorkloadsConfig;
 
 use crate::credentials::{self, CredentialsError};
 use crate::folder::{FolderError, FolderLock};
 use crate::kubeconfig::{Credential, kubeconfig};
+use crate::node::{self, Ground, NodeParts};
 use crate::operators::{self, Account};
+use crate::runtime::{Choice, Runtime, RuntimeError};
 use crate::webhooks;
 
 /// Where the API server keeps its objects, in the data folder.
 const STORE_FOLDER: &str = "store";
-/// Where the node keeps its state there.
-const NODE_FOLDER: &str = "node";
 
 /// What a cluster is made from.
 #[derive(Debug)]
@@ -34,8 +37,36 @@ pub struct ClusterConfig {
     pub data_dir: PathBuf,
     /// Where the API server listens; port 0 is any free one.
     pub listen: SocketAddr,
-    /// The node's name; `None` starts no node.
-    pub node: Option<String>,
+    /// Whether objects are kept in memory alone, and gone with the cluster.
+    pub in_memory: bool,
+    /// The node; `None` starts none.
+    pub node: Option<NodeSettings>,
+}
+
+/// What the node of a cluster is made from.
+#[derive(Debug, Clone)]
+pub struct NodeSettings {
+    /// Its name.
+    pub name: String,
+    /// What runs its pods; `None` is the strongest that the machine allows.
+    pub runtime: Option<Runtime>,
+    /// Which programs stand for which images.
+    pub images: ImageTable,
+    /// How this program is called to become the shim of a pod, without the subcommand.
+    pub shim: Vec<OsString>,
+}
+
+impl NodeSettings {
+    /// A node with the default images, whose shims are this program.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            runtime: None,
+            images: ImageTable::default(),
+            // By its process, so that it is found even after a newer one has taken its place.
+            shim: vec![format!("/proc/{}/exe", std::process::id()).into()],
+        }
+    }
 }
 
 /// Why a cluster did not start.
@@ -63,7 +94,13 @@ pub enum ClusterError {
     Tls(io::Error),
     /// The node cannot be made.
     #[error(transparent)]
-    Node(#[from] process::NodeError),
+    Node(#[from] NodeError),
+    /// The runtime asked for cannot be had.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The network of the pods cannot be made.
+    #[error("cannot make the network of the pods: {0}")]
+    Network(io::Error),
     /// The API server refused something it should not have.
     #[error("cannot {what}: {source}")]
     Api {
@@ -81,6 +118,11 @@ pub struct Cluster {
     authority: Authority,
     webhooks: LocalWebhooks,
     admin: Kubeconfig,
+    /// Where pods reach the API server, if it is another place.
+    for_pods: Option<Serving>,
+    /// What the node stands on; without a node, none.
+    ground: Option<Ground>,
+    faults: Faults,
     /// In the order they were started; stopped the other way round.
     running: Vec<Running>,
     /// Given up last.
@@ -95,6 +137,14 @@ impl Cluster {
             source,
         })?;
         let lock = FolderLock::take(&config.data_dir)?;
+        let ground = match &config.node {
+            Some(node) => {
+                let choice = Choice::make(node.runtime, &config.data_dir, !config.in_memory)?;
+                let ground = Ground::prepare(choice, &config.data_dir).await;
+                Some(ground.map_err(ClusterError::Network)?)
+            }
+            None => None,
+        };
         let folder = config.data_dir.join("pki");
         let authority = credentials::authority(&folder)?;
         let ca = authority.pem().certificate.clone();
@@ -116,8 +166,17 @@ impl Cluster {
             "kubernetes",
             "kubernetes.default",
             "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
         ];
-        let addresses = [IpAddr::from([127, 0, 0, 1]), address.ip()];
+        let mut addresses = vec![IpAddr::from(Ipv4Addr::LOCALHOST), address.ip()];
+        addresses.extend(ground.iter().flat_map(Ground::addresses));
+        let second = match &ground {
+            Some(ground) => ground
+                .listen(address)
+                .await
+                .map_err(ClusterError::Network)?,
+            None => None,
+        };
         let serving = authority
             .server("kube-apiserver", &addresses, &names)
             .map_err(CredentialsError::from)?;
@@ -133,12 +192,21 @@ impl Cluster {
             webhooks: Arc::new(webhooks.clone()),
             nodes: Some(NodeClient::new(&to_nodes, &ca).map_err(ClusterError::Tls)?),
             service_account_key: Some(credentials::signing_key(&folder)?),
+            service_range: ground.as_ref().map(Ground::services).unwrap_or_default(),
             ..windlass_apiserver::Config::default()
         };
-        let server = ApiServer::open(settings, &config.data_dir.join(STORE_FOLDER))?;
+        let server = if config.in_memory {
+            ApiServer::new(settings)
+        } else {
+            ApiServer::open(settings, &config.data_dir.join(STORE_FOLDER))?
+        };
         let tls = TlsConfig {
             serving,
             client_ca: ca.clone(),
+        };
+        let for_pods = match second {
+            Some(listener) => Some(server.serve(listener, &tls).map_err(ClusterError::Tls)?),
+            None => None,
         };
         let serving = server.serve(listener, &tls).map_err(ClusterError::Tls)?;
         let admin_identity = credentials::client(
@@ -149,7 +217,7 @@ impl Cluster {
             "system:masters",
         )?;
         let admin = kubeconfig(
-            &format!("https://{address}"),
+            &format!("https://{}", reachable(address)),
             &ca,
             Credential::Certificate(&admin_identity),
         );
@@ -159,6 +227,9 @@ impl Cluster {
             authority,
             webhooks,
             admin,
+            for_pods,
+            ground,
+            faults: Faults::default(),
             running: Vec::new(),
             _lock: lock,
         };
@@ -167,26 +238,66 @@ impl Cluster {
         });
         let account = Account::of_system(&workloads);
         cluster.run_as(&workloads, &account).await?;
-        if let Some(name) = config.node {
-            let serving = cluster
-                .authority
-                .server(
-                    &format!("system:node:{name}"),
-                    &[IpAddr::from([127, 0, 0, 1])],
-                    &[&name],
-                )
-                .map_err(CredentialsError::from)?;
-            let user = format!("system:node:{name}");
-            let mut node = ProcessNodeConfig::new(name, config.data_dir.join(NODE_FOLDER));
-            node.tls = Some(process::Tls {
-                certificate: serving.certificate,
-                key: serving.key,
-                client_ca: node_clients.pem().certificate.clone(),
-            });
-            node.api_server = Some((address.ip().to_string(), address.port()));
-            cluster.run_node(&process::operator(node)?, &user).await?;
+        if let Some(settings) = config.node {
+            let client_ca = node_clients.pem().certificate.clone();
+            cluster
+                .start_node(settings, config.data_dir, client_ca)
+                .await?;
         }
         Ok(cluster)
+    }
+
+    /// Starts the node on its ground.
+    async fn start_node(
+        &mut self,
+        settings: NodeSettings,
+        data_dir: PathBuf,
+        client_ca: String,
+    ) -> Result<(), ClusterError> {
+        let Some(ground) = &self.ground else {
+            return Ok(());
+        };
+        let user = format!("system:node:{}", settings.name);
+        let names = [settings.name.as_str()];
+        let serving = self
+            .authority
+            .server(&user, &ground.node_addresses(), &names)
+            .map_err(CredentialsError::from)?;
+        let operator = ground.operator(NodeParts {
+            name: settings.name.clone(),
+            data_dir,
+            tls: Tls {
+                certificate: serving.certificate,
+                key: serving.key,
+                client_ca,
+            },
+            images: settings.images,
+            shim: settings.shim,
+            faults: self.faults.clone(),
+            api_server: reachable(self.serving.address),
+        })?;
+        let advertised = self.for_pods.as_ref().unwrap_or(&self.serving).address;
+        if !reachable(advertised).ip().is_loopback() {
+            node::publish(&self.client().await?, advertised)
+                .await
+                .map_err(|source| ClusterError::Api {
+                    what: "say where the API server is".to_owned(),
+                    source: source.into(),
+                })?;
+        }
+        self.run_node(&operator, &user).await
+    }
+
+    /// What runs pods, and why; none when nothing does.
+    pub fn runtime(&self) -> Option<&Choice> {
+        self.ground.as_ref().map(|ground| &ground.choice)
+    }
+
+    /// The range of the pods' addresses.
+    pub fn pod_range(&self) -> Option<String> {
+        let ground = self.ground.as_ref()?;
+        let range = ground.bridge.as_ref().map(|bridge| bridge.pods.to_string());
+        Some(range.unwrap_or_else(|| "127.64.0.0/10".to_owned()))
     }
 
     /// Installs an operator's kinds and runs it, as its own `ServiceAccount` with its own role.
@@ -257,7 +368,12 @@ impl Cluster {
 
     /// Where the API server is.
     pub fn address(&self) -> String {
-        format!("https://{}", self.serving.address)
+        format!("https://{}", reachable(self.serving.address))
+    }
+
+    /// What a test can do to the node.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// The administrator's kubeconfig.
@@ -276,17 +392,27 @@ impl Cluster {
             running.stop().await;
         }
         self.serving.stop().await;
+        if let Some(serving) = self.for_pods.take() {
+            serving.stop().await;
+        }
+        if let Some(ground) = &self.ground {
+            ground.remove().await;
+        }
+    }
+}
+
+/// An address to connect to, of one that is listened on: everywhere is also here.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
+    } else {
+        address
     }
 }
 
 /// Ends what a cluster that was killed left running. The cluster itself must not run.
 pub async fn clean_up(data_dir: &Path) -> io::Result<()> {
-    let folder = data_dir.join(NODE_FOLDER);
-    if folder.exists() {
-        process::clean_up(&folder).await
-    } else {
-        Ok(())
-    }
+    node::clean_up(data_dir).await
 }
 
 async fn connect(kubeconfig: Kubeconfig) -> Result<Client, ClusterError> {

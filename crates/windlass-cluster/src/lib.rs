@@ -12,15 +12,20 @@ mod cluster;
 mod credentials;
 mod folder;
 mod kubeconfig;
+mod node;
 mod operators;
+mod runtime;
 mod testing;
 mod webhooks;
 
-pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
+pub use cluster::{Cluster, ClusterConfig, ClusterError, NodeSettings, clean_up};
 pub use folder::{FolderError, FolderLock};
+pub use runtime::{Choice, Runtime, RuntimeError};
 pub use testing::{Failure, Replica, Request, TestCluster, hours, minutes, seconds};
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;
+pub use windlass_node::image::{Addition, ImageTable, Program};
+pub use windlass_node::shim;
 pub use windlass_node::simulated::{Delays, SimulatedNode};
 
 /// What the test attribute's expansion calls.

@@ -5,24 +5,32 @@
 //! server through the controller and from the runtime directly, so the end of a process is acted
 //! upon at once.
 
+mod directory;
 mod event;
 mod worker;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
+};
 use k8s_openapi::api::events::v1::Event;
+use kube::Api;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use windlass::{
     Context, Controller, Declare, Error, Grant, Key, Next, Raw, Reads, Reconciled, Reconciler,
-    Result, Scope, Verb, Watched,
+    Result, Scope, Select, Verb, Watched,
 };
 
-use crate::env::{Sources, references};
+use crate::env::{Capacity, Sources, claims, references};
+use crate::fault::Faults;
 use crate::runtime::{Mail, Reports, Runtime};
+use crate::volume::Volumes;
+pub(crate) use directory::Directory;
 use worker::Worker;
+pub(crate) use worker::user;
 
 /// Who the node is, in what its pods say.
 #[derive(Debug, Clone)]
@@ -31,26 +39,46 @@ pub(crate) struct Identity {
     pub(crate) host_ip: String,
 }
 
+/// What the workers of a node have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Agency {
+    pub(crate) identity: Identity,
+    /// What the node has to give.
+    pub(crate) capacity: Capacity,
+    /// Where its pods are found by name.
+    pub(crate) directory: Directory,
+    /// Where volumes are made; nowhere on a node that only pretends.
+    pub(crate) volumes: Option<Volumes>,
+    pub(crate) faults: Faults,
+}
+
 /// The controller of the pods bound to a node.
 pub(crate) fn controller<R: Runtime>(
-    identity: Identity,
+    agency: Agency,
     runtime: Arc<R>,
 ) -> Controller<Pod, Reconciled<Pod>> {
-    let scope = Scope::all().field("spec.nodeName", &identity.name);
+    let scope = Scope::all().field("spec.nodeName", &agency.identity.name);
     Controller::of_existing()
-        .reconciler(move |declare| Agent::declare(declare, identity.clone(), runtime.clone()))
+        .reconciler(move |declare| Agent::declare(declare, agency.clone(), runtime.clone()))
         .named("node")
         .scoped(scope)
 }
 
 struct Agent<R> {
-    identity: Identity,
+    agency: Agency,
     runtime: Arc<R>,
     config_maps: Reads<ConfigMap>,
     secrets: Reads<Secret>,
+    real: Option<RealReads>,
     raw: Raw,
     begun: OnceCell<()>,
     workers: Mutex<BTreeMap<Key, Hand>>,
+}
+
+/// What only matters where something really runs.
+struct RealReads {
+    claims: Reads<PersistentVolumeClaim>,
+    services: Reads<Service>,
 }
 
 /// The way to a worker.
@@ -61,19 +89,30 @@ struct Hand {
 }
 
 impl<R: Runtime> Agent<R> {
-    fn declare(declare: &mut Declare<Pod>, identity: Identity, runtime: Arc<R>) -> Self {
+    fn declare(declare: &mut Declare<Pod>, agency: Agency, runtime: Arc<R>) -> Self {
+        let mut grants = vec![
+            Grant::new("", "pods/status", [Verb::Patch]),
+            Grant::of::<Pod>([Verb::Delete]),
+            Grant::of::<Event>([Verb::Create]),
+        ];
+        let real = agency.volumes.is_some().then(|| {
+            grants.push(Grant::of::<PersistentVolume>([Verb::Get]));
+            grants.push(Grant::new("", "serviceaccounts/token", [Verb::Create]));
+            RealReads {
+                claims: declare.reads(PersistentVolumeClaim::referenced_by(claims)),
+                // A container knows the Services that were there when it started.
+                services: declare.reads(Service::waking_nobody()),
+            }
+        });
         Self {
-            identity,
+            agency,
             runtime,
             config_maps: declare.reads(ConfigMap::referenced_by(|pod: &Pod| references(pod).0)),
             secrets: declare.reads(Secret::referenced_by(|pod: &Pod| references(pod).1)),
+            real,
             // The workers report when something happens on the machine, not when a reconcile
             // happens to run, so they need the client itself.
-            raw: declare.raw([
-                Grant::new("", "pods/status", [Verb::Patch]),
-                Grant::of::<Pod>([Verb::Delete]),
-                Grant::of::<Event>([Verb::Create]),
-            ]),
+            raw: declare.raw(grants),
             begun: OnceCell::new(),
             workers: Mutex::default(),
         }
@@ -98,7 +137,7 @@ impl<R: Runtime> Agent<R> {
             let (reports, inbox) = Reports::new(ctx.environment().activity.clone());
             let worker = Worker::new(
                 self.runtime.clone(),
-                self.identity.clone(),
+                self.agency.clone(),
                 self.raw.client(ctx),
                 ctx.environment().clone(),
                 pod.clone(),
@@ -128,7 +167,45 @@ impl<R: Runtime> Agent<R> {
                 sources.secrets.insert(name, secret);
             }
         }
+        if let Some(real) = &self.real {
+            self.read_real(real, pod, ctx, &mut sources).await?;
+        }
         Ok(sources)
+    }
+
+    async fn read_real(
+        &self,
+        real: &RealReads,
+        pod: &Pod,
+        ctx: &Context<Pod>,
+        sources: &mut Sources,
+    ) -> Result<()> {
+        for name in claims(pod) {
+            let Some(claim) = real.claims.get(ctx, &name).await? else {
+                continue;
+            };
+            let volume = claim
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.volume_name.clone());
+            if let Some(volume) = volume {
+                let volumes: Api<PersistentVolume> = Api::all(self.raw.client(ctx));
+                if let Some(volume) = volumes.get_opt(&volume).await? {
+                    sources.volumes.insert(name.clone(), volume);
+                }
+            }
+            sources.claims.insert(name, claim);
+        }
+        let spec = pod.spec.as_ref();
+        if spec.is_none_or(|spec| spec.enable_service_links != Some(false)) {
+            sources.services = real.services.list(ctx, Select::all()).await?;
+        }
+        // The API server's own is known everywhere.
+        let kubernetes = real.services.get(ctx, ("default", "kubernetes")).await?;
+        if ctx.key().namespace() != Some("default") || sources.services.is_empty() {
+            sources.services.extend(kubernetes);
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Hand>> {

@@ -11,6 +11,9 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(10);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_mins(5);
+/// The first and the longest wait before a volume is prepared again.
+const SOON: Duration = Duration::from_millis(500);
+const LONGEST_PREPARATION: Duration = Duration::from_secs(122);
 /// Having run for this long, a container starts over without a wait.
 const PROVEN: Duration = Duration::from_mins(10);
 
@@ -38,6 +41,15 @@ impl Backoff {
 /// How long to wait before look-up number `attempts + 1` of an image, after `attempts` failures.
 pub fn retry_after(attempts: u32) -> Duration {
     step(attempts.max(1))
+}
+
+/// How long to wait before a volume is prepared again, after `attempts` failures: what is missing
+/// often comes soon.
+pub fn prepare_after(attempts: u32) -> Duration {
+    2_u32
+        .checked_pow(attempts.saturating_sub(1))
+        .and_then(|factor| SOON.checked_mul(factor))
+        .map_or(LONGEST_PREPARATION, |wait| wait.min(LONGEST_PREPARATION))
 }
 
 fn step(failures: u32) -> Duration {
@@ -75,6 +87,13 @@ mod tests {
             backoff.exited(Duration::from_secs(1)),
             Duration::from_secs(10)
         );
+    }
+
+    #[test]
+    fn a_volume_is_tried_again_soon() {
+        let waits: Vec<u128> = (1..12).map(|n| prepare_after(n).as_millis()).collect();
+        assert_eq!(waits[..4], [500, 1000, 2000, 4000]);
+        assert_eq!(waits[10], 122_000);
     }
 
     #[test]

@@ -3,11 +3,22 @@
 //! `$(NAME)` in `command`, `args` and `env[].value` stands for a variable of the container that
 //! was defined before it; one that is not defined stays as it is written, and `$$(NAME)` is an
 //! escape for the text `$(NAME)`. Variables come from literals, `fieldRef`, ConfigMaps and
-//! Secrets; those two are handed in by the caller, who is the one that may read them.
+//! Secrets; those two are handed in by the caller, who is the one that may read them. Before all
+//! of them come the variables of the Services that are there ([`of_services`]).
+
+mod service;
+
+pub use service::of_services;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, Pod, Secret};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Container, EnvVar, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
+    Volume,
+};
+
+use crate::downward;
+pub use crate::downward::{Capacity, DownwardError, Facts};
 
 /// Variables in the order in which they were defined; a later one of the same name wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,35 +57,37 @@ pub enum EnvError {
         /// The Secret's name.
         name: String,
     },
-    /// A `fieldRef` this node cannot resolve.
-    #[error("fieldRef {0} is not supported")]
-    UnknownField(String),
+    /// Something about the pod itself that it cannot be told.
+    #[error(transparent)]
+    Downward(#[from] DownwardError),
     /// A source of values this node does not know.
     #[error("the source of environment variable {0} is not supported")]
     UnknownSource(String),
 }
 
-/// The objects a pod's environment is made from, by name, of the pod's namespace.
+/// The objects a pod's environment and volumes are made from, by name, of the pod's namespace.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// The ConfigMaps that exist.
     pub config_maps: BTreeMap<String, ConfigMap>,
     /// The Secrets that exist.
     pub secrets: BTreeMap<String, Secret>,
-}
-
-/// What a pod knows about itself once it is on a node: the values of `fieldRef`.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The pod as the API server has it.
-    pub pod: &'a Pod,
-    /// Its address, which its status may not show yet.
-    pub pod_ip: &'a str,
-    /// The address of the node.
-    pub host_ip: &'a str,
+    /// The claims that exist.
+    pub claims: BTreeMap<String, PersistentVolumeClaim>,
+    /// The volumes of those that are bound, by the claim's name.
+    pub volumes: BTreeMap<String, PersistentVolume>,
+    /// The Services that the pod gets to know as variables.
+    pub services: Vec<Service>,
 }
 
 impl Environment {
+    /// Adds the variables of another, which win over those of the same name.
+    pub fn extend(&mut self, other: &Self) {
+        for (name, value) in other.iter() {
+            self.set(name, value);
+        }
+    }
+
     /// Defines a variable; a former one of the same name is replaced.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let name = name.into();
@@ -95,6 +108,17 @@ impl Environment {
         self.variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// As [`Environment::expand`], but none when a variable is not defined.
+    pub fn expand_all(&self, text: &str) -> Option<String> {
+        let missing = std::cell::Cell::new(false);
+        let expanded = expand(text, |name| {
+            let value = self.get(name);
+            missing.set(missing.get() || value.is_none());
+            value
+        });
+        (!missing.get()).then_some(expanded)
     }
 
     /// Replaces every `$(NAME)` by the value of the variable.
@@ -143,14 +167,14 @@ pub fn resolve(
         }
     }
     for variable in container.env.iter().flatten() {
-        if let Some(value) = value_of(variable, facts, sources, &environment)? {
+        if let Some(value) = value_of(variable, container, facts, sources, &environment)? {
             environment.set(variable.name.as_str(), value);
         }
     }
     Ok(environment)
 }
 
-/// The names of the ConfigMaps and of the Secrets a pod's environment is made from.
+/// The names of the ConfigMaps and of the Secrets a pod's environment and volumes are made from.
 pub fn references(pod: &Pod) -> (Vec<String>, Vec<String>) {
     let (mut config_maps, mut secrets) = (Vec::new(), Vec::new());
     let Some(spec) = &pod.spec else {
@@ -184,6 +208,18 @@ pub fn references(pod: &Pod) -> (Vec<String>, Vec<String>) {
             secrets.extend(source.secret_key_ref.iter().map(|key| key.name.clone()));
         }
     }
+    for volume in spec.volumes.iter().flatten() {
+        config_maps.extend(volume.config_map.iter().map(|source| source.name.clone()));
+        secrets.extend(volume.secret.iter().filter_map(|s| s.secret_name.clone()));
+        let projected = volume
+            .projected
+            .iter()
+            .flat_map(|p| p.sources.iter().flatten());
+        for source in projected {
+            config_maps.extend(source.config_map.iter().map(|source| source.name.clone()));
+            secrets.extend(source.secret.iter().map(|source| source.name.clone()));
+        }
+    }
     for names in [&mut config_maps, &mut secrets] {
         names.sort();
         names.dedup();
@@ -191,9 +227,31 @@ pub fn references(pod: &Pod) -> (Vec<String>, Vec<String>) {
     (config_maps, secrets)
 }
 
+/// The names of the claims a pod's volumes are made from.
+pub fn claims(pod: &Pod) -> Vec<String> {
+    let volumes = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.filter_map(|volume| claim_of(pod, volume)).collect()
+}
+
+/// The claim a volume is made from: one that is named, or one of the pod's own.
+pub(crate) fn claim_of(pod: &Pod, volume: &Volume) -> Option<String> {
+    if let Some(source) = &volume.persistent_volume_claim {
+        return Some(source.claim_name.clone());
+    }
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    volume
+        .ephemeral
+        .as_ref()
+        .map(|_| format!("{name}-{}", volume.name))
+}
+
 /// The value of one variable; none when its source is optional and missing.
 fn value_of(
     variable: &EnvVar,
+    container: &Container,
     facts: &Facts<'_>,
     sources: &Sources,
     before: &Environment,
@@ -205,7 +263,10 @@ fn value_of(
     };
     let namespace = || facts.pod.metadata.namespace.clone().unwrap_or_default();
     if let Some(field) = &source.field_ref {
-        return field_value(&field.field_path, facts).map(Some);
+        return Ok(Some(downward::field(&field.field_path, facts)?));
+    }
+    if let Some(selector) = &source.resource_field_ref {
+        return Ok(Some(downward::resource(selector, Some(container), facts)?));
     }
     if let Some(reference) = &source.config_map_key_ref {
         let optional = reference.optional == Some(true);
@@ -260,38 +321,6 @@ fn text(bytes: &[u8], key: &str, name: &str) -> Result<String, EnvError> {
         key: key.to_owned(),
         name: name.to_owned(),
     })
-}
-
-/// The value of a downward API field, as it can be used for a variable.
-fn field_value(path: &str, facts: &Facts<'_>) -> Result<String, EnvError> {
-    let metadata = &facts.pod.metadata;
-    let spec = facts.pod.spec.as_ref();
-    let value = match path {
-        "metadata.name" => metadata.name.clone(),
-        "metadata.namespace" => metadata.namespace.clone(),
-        "metadata.uid" => metadata.uid.clone(),
-        "spec.nodeName" => spec.and_then(|spec| spec.node_name.clone()),
-        "spec.serviceAccountName" => spec.and_then(|spec| spec.service_account_name.clone()),
-        "status.podIP" | "status.podIPs" => Some(facts.pod_ip.to_owned()),
-        "status.hostIP" | "status.hostIPs" => Some(facts.host_ip.to_owned()),
-        other => {
-            let labels = subscript(other, "metadata.labels").map(|key| (&metadata.labels, key));
-            let annotations =
-                subscript(other, "metadata.annotations").map(|key| (&metadata.annotations, key));
-            let Some((map, key)) = labels.or(annotations) else {
-                return Err(EnvError::UnknownField(path.to_owned()));
-            };
-            map.as_ref().and_then(|map| map.get(key)).cloned()
-        }
-    };
-    Ok(value.unwrap_or_default())
-}
-
-/// The key of `field['key']`.
-fn subscript<'a>(path: &'a str, field: &str) -> Option<&'a str> {
-    path.strip_prefix(field)?
-        .strip_prefix("['")?
-        .strip_suffix("']")
 }
 
 /// Replaces `$(NAME)`; `$$` is one dollar sign, and what is not defined stays.

@@ -26,6 +26,9 @@ pub struct Program {
     /// What is appended to its arguments unless the container says so itself.
     #[serde(default)]
     pub additions: Vec<Addition>,
+    /// Whom it runs as in a sandbox unless the container says so: what `USER` is to an image.
+    #[serde(default)]
+    pub user: Option<u32>,
     /// Variables it gets unless the container defines them.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -119,6 +122,7 @@ impl Default for ImageTable {
                 program: name.to_owned(),
                 args: Vec::new(),
                 additions,
+                user: None,
                 env: BTreeMap::new(),
                 version_args: vec![version.to_owned()],
                 exact: false,
@@ -183,6 +187,28 @@ impl ImageTable {
     /// Adds or replaces the program of an image.
     pub fn insert(&mut self, image: &str, program: Program) {
         self.programs.insert(split(image).0, program);
+    }
+
+    /// This table with another's entries, which win.
+    #[must_use]
+    pub fn extended(mut self, other: Self) -> Self {
+        for (image, program) in other.programs {
+            self.insert(&image, program);
+        }
+        self
+    }
+
+    /// The table for pods that have a network of their own: additions that tell a program the
+    /// pod's address are left out, so that it listens where it would in a container.
+    #[must_use]
+    pub fn without_addresses(mut self) -> Self {
+        for program in self.programs.values_mut() {
+            let address = |arg: &String| arg.contains("$(POD_IP)");
+            program
+                .additions
+                .retain(|addition| !addition.args.iter().any(address));
+        }
+        self
     }
 
     /// The program of an image.

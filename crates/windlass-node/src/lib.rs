@@ -19,14 +19,28 @@
 
 mod agent;
 pub mod backoff;
+pub mod dns;
+mod downward;
 pub mod env;
+pub mod fault;
+mod handler;
+mod hook;
 pub mod image;
 pub mod log;
+mod machine;
+pub mod network;
+mod node;
 pub mod pod;
 pub mod probe;
 pub mod process;
+mod program;
+mod quantity;
 mod registration;
 mod runtime;
+pub mod sandbox;
 #[cfg(test)]
 mod scratch;
+mod server;
+pub mod shim;
 pub mod simulated;
+mod volume;

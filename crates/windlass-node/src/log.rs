@@ -16,4 +16,4 @@ mod writer;
 pub use format::{Line, Stream, encode};
 pub use options::{LogOptions, OptionError};
 pub use reader::Reader;
-pub use writer::{Progress, Writer};
+pub use writer::{Heard, Progress, Writer};

@@ -2,12 +2,14 @@
 //!
 //! A [`Tally`] counts the outcomes of one probe and says when its verdict changes: after
 //! `failureThreshold` failures or `successThreshold` successes in a row. The startup probe runs
-//! alone until it succeeds; readiness and liveness follow. A probe that cannot be run (one this
-//! node does not know) is neither a success nor a failure.
+//! alone until it succeeds; readiness and liveness follow.
 
 mod check;
+mod watch;
 
-pub use check::{Outcome, Target, check};
+pub use check::Outcome;
+pub(crate) use check::check;
+pub(crate) use watch::{at_start, watch};
 
 use std::time::Duration;
 
@@ -64,6 +66,16 @@ impl Tally {
             failure_threshold: schedule.failure_threshold,
             streak: None,
             verdict: None,
+        }
+    }
+
+    /// Whether a failure now is the first in a row, or one that makes a verdict.
+    pub fn is_news(&self) -> bool {
+        match self.streak {
+            Some((false, length)) => {
+                length.saturating_add(1) == self.failure_threshold && self.verdict != Some(false)
+            }
+            _ => true,
         }
     }
 

@@ -11,41 +11,33 @@
 
 mod address;
 mod container;
-mod machine;
-mod probes;
+mod place;
 mod runtime;
-mod server;
+mod session;
 mod store;
+mod terminal;
 mod tree;
 mod volumes;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::ListParams;
-use tokio::net::TcpListener;
-use windlass::{Error, Grant, Operator, Result, TaskContext, Verb};
+use windlass::Operator;
 
-use crate::agent::{self, Identity};
+use crate::fault::Faults;
 use crate::image::ImageTable;
-use crate::registration::{self, Facts};
+use crate::node::{self, NodeConfig};
 use crate::runtime::Runtime;
+pub use crate::server::{Tls, TlsError};
 use runtime::ProcessRuntime;
-pub use server::{Tls, TlsError};
 use store::Store;
+pub(crate) use terminal::Terminal;
 
 /// The address of the machine, as its pods see it.
 pub(crate) const HOST_IP: Ipv4Addr = Ipv4Addr::LOCALHOST;
-/// How long pods may take when the node is stopped, whatever their own grace period says.
-const STOP_WITHIN: Duration = Duration::from_secs(5);
-/// How often the Lease is renewed, and how many renewals pass between reports of the node.
-const RENEWAL: (Duration, u32) = (Duration::from_secs(10), 30);
 
 /// What a node of processes is made from.
 #[derive(Debug, Clone)]
@@ -62,6 +54,8 @@ pub struct ProcessNodeConfig {
     pub tls: Option<Tls>,
     /// Host and port of the API server as pods should use them.
     pub api_server: Option<(String, u16)>,
+    /// What tests do to it.
+    pub faults: Faults,
 }
 
 impl ProcessNodeConfig {
@@ -74,6 +68,7 @@ impl ProcessNodeConfig {
             listen: SocketAddr::from((HOST_IP, 0)),
             tls: None,
             api_server: None,
+            faults: Faults::default(),
         }
     }
 }
@@ -100,40 +95,17 @@ pub fn operator(config: ProcessNodeConfig) -> Result<Operator, NodeError> {
         path: config.state_dir.clone(),
         source,
     })?;
-    let acceptor = config.tls.as_ref().map(server::acceptor).transpose()?;
     let runtime = ProcessRuntime::new(store, config.images, config.api_server);
-    let identity = Identity {
-        name: config.name.clone(),
-        host_ip: HOST_IP.to_string(),
+    let config = NodeConfig {
+        name: config.name,
+        host_ip: HOST_IP.into(),
+        state_dir: config.state_dir,
+        listen: config.listen,
+        tls: config.tls,
+        runtime: concat!("process://", env!("CARGO_PKG_VERSION")).to_owned(),
+        faults: config.faults,
     };
-    let grants = registration::grants()
-        .into_iter()
-        .chain([Grant::of::<Pod>([Verb::List])]);
-    let controller = agent::controller(identity, Arc::new(runtime.clone()));
-    let (name, listen) = (config.name, config.listen);
-    Ok(Operator::new("windlass-node")
-        .controller(controller)
-        .task("node", grants, move |task| {
-            let (name, runtime, acceptor) = (name.clone(), runtime.clone(), acceptor.clone());
-            async move {
-                let server = match acceptor {
-                    Some(acceptor) => {
-                        let listener = TcpListener::bind(listen).await.map_err(Error::other)?;
-                        let port = listener.local_addr().map_err(Error::other)?.port();
-                        let stopping = task.stopping.clone();
-                        let serving = server::serve(listener, acceptor, runtime.clone(), stopping);
-                        Some((port, tokio::spawn(serving)))
-                    }
-                    None => None,
-                };
-                let facts = facts(name, server.as_ref().map(|(port, _)| *port));
-                let outcome = live(&task, &facts, &runtime).await;
-                if let Some((_, serving)) = server {
-                    serving.abort();
-                }
-                outcome
-            }
-        }))
+    Ok(node::operator(config, Arc::new(runtime))?)
 }
 
 /// Ends every process that a killed node left behind. For whoever stops a cluster whose program is
@@ -144,73 +116,6 @@ pub async fn clean_up(state_dir: &Path) -> io::Result<()> {
         .drain(Duration::ZERO)
         .await;
     Ok(())
-}
-
-/// The life of the node: registers, renews, and in the end stops its pods.
-async fn live(task: &TaskContext, facts: &Facts, runtime: &ProcessRuntime) -> Result<()> {
-    let alive = async {
-        forget_strangers(task, facts, runtime).await?;
-        loop {
-            registration::register(&task.client, facts, &task.environment).await?;
-            for _ in 0..RENEWAL.1 {
-                let clock = &task.environment.clock;
-                if let Err(error) = registration::renew(&task.client, &facts.name, clock).await {
-                    tracing::warn!(%error, node = facts.name, "cannot renew the lease of the node");
-                }
-                tokio::time::sleep(RENEWAL.0).await;
-            }
-        }
-    };
-    tokio::select! {
-        biased;
-        () = task.stopping.cancelled() => {
-            tracing::info!(node = facts.name, "stopping the pods");
-            runtime.drain(STOP_WITHIN).await;
-            tracing::info!(node = facts.name, "every pod is stopped");
-            Ok(())
-        }
-        failed = alive => failed,
-    }
-}
-
-/// Forgets the pods that went while the node was not there.
-async fn forget_strangers(
-    task: &TaskContext,
-    facts: &Facts,
-    runtime: &ProcessRuntime,
-) -> Result<()> {
-    // What is known before the list was made: a pod that comes later is no stranger.
-    let known = runtime.known().map_err(Error::other)?;
-    if known.is_empty() {
-        return Ok(());
-    }
-    let pods: Api<Pod> = Api::all(task.client.clone());
-    let bound = ListParams::default().fields(&format!("spec.nodeName={}", facts.name));
-    let present: BTreeSet<String> = pods
-        .list(&bound)
-        .await?
-        .into_iter()
-        .filter_map(|pod| pod.metadata.uid)
-        .collect();
-    for uid in known {
-        if !present.contains(&uid) {
-            runtime.tear_down(&uid).await;
-        }
-    }
-    Ok(())
-}
-
-fn facts(name: String, port: Option<u16>) -> Facts {
-    Facts {
-        name,
-        host_ip: HOST_IP.to_string(),
-        port,
-        runtime: concat!("process://", env!("CARGO_PKG_VERSION")).to_owned(),
-        cpus: machine::cpus(),
-        memory_kib: machine::memory_kib(),
-        pods: 250,
-        system: machine::system(),
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use windlass::{Clock, Environment, Grant, Verb};
 
@@ -97,6 +97,15 @@ pub(crate) async fn renew(client: &kube::Client, name: &str, clock: &Clock) -> k
     let params = PatchParams::apply(MANAGER).force();
     leases.patch(name, &params, &Patch::Apply(&lease)).await?;
     Ok(())
+}
+
+/// Takes back the word that the node renews: without a Lease it is taken at its own.
+pub(crate) async fn withdraw(client: &kube::Client, name: &str) -> kube::Result<()> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), LEASE_NAMESPACE);
+    match leases.delete(name, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        deleted => deleted.map(|_| ()),
+    }
 }
 
 fn node(facts: &Facts) -> Node {

@@ -8,23 +8,34 @@
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
 use windlass::{Activity, BusyGuard, Environment as Surroundings};
 
 use crate::env::{Environment, Sources};
+use crate::log::Progress;
 use crate::pod::{Eviction, Health, Refusal, Termination};
 
 /// Runs containers.
 pub(crate) trait Runtime: Send + Sync + 'static {
-    /// Clears away what a former life of the node left behind. Called before anything is started.
+    /// Clears away what a former life of the node left behind and cannot be kept. Called before
+    /// anything is started.
     fn begin(&self, surroundings: &Surroundings) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Gives a pod what its containers share, and returns its address.
+    /// The containers of a pod that have outlived a former life of the node. From now on their
+    /// ends are reported, also of those that ended in between.
+    fn adopt(&self, _uid: &str, _reports: &Reports) -> Vec<Adopted> {
+        Vec::new()
+    }
+
+    /// Gives a pod what its containers share, and returns its address. Asked before each start.
     fn set_up(&self, pod: &Pod) -> impl Future<Output = io::Result<IpAddr>> + Send;
 
     /// The variables every container of the pod has, before its own.
@@ -40,8 +51,50 @@ pub(crate) trait Runtime: Send + Sync + 'static {
     /// Ends at once whatever is left of a pod, and forgets it.
     fn tear_down(&self, uid: &str) -> impl Future<Output = ()> + Send;
 
+    /// The uids of the pods that are remembered, those of former lives included.
+    fn known(&self) -> io::Result<Vec<String>>;
+
+    /// Stops every container, each within its pod's grace period but none later than `limit`, and
+    /// starts none any more.
+    fn drain(&self, limit: Duration) -> impl Future<Output = ()> + Send;
+
     /// Whether the node is being stopped: ends of containers are its own doing then.
     fn is_draining(&self) -> bool;
+
+    /// Runs a command in a running container, as its user and in its environment. Whoever drops
+    /// the session ends the command.
+    fn exec(
+        &self,
+        uid: &str,
+        container: &str,
+        command: Execution,
+    ) -> impl Future<Output = io::Result<Session>> + Send;
+
+    /// Joins what a running container reads and writes. The session ends with the container;
+    /// dropping it leaves the container alone.
+    fn attach(
+        &self,
+        uid: &str,
+        container: &str,
+        stdin: bool,
+    ) -> impl Future<Output = io::Result<Session>> + Send;
+
+    /// A connection to a port of a pod, as from inside it.
+    fn connect(
+        &self,
+        uid: &str,
+        port: u16,
+    ) -> impl Future<Output = io::Result<Box<dyn Connection>>> + Send;
+
+    /// The log of the present (or the previous) run of a container.
+    fn log(&self, uid: &str, container: &str, previous: bool) -> Option<LogFile>;
+
+    /// Kills a running container, as if by accident: a fault for tests.
+    fn kill(&self, uid: &str, container: &str) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Cuts a pod off the network, or lets it back: a fault for tests. `Unsupported` where pods
+    /// have no network of their own.
+    fn cut(&self, uid: &str, cut: bool) -> impl Future<Output = io::Result<()>> + Send;
 }
 
 /// A container to be started.
@@ -52,7 +105,81 @@ pub(crate) struct Launch {
     /// The number of the run, from zero.
     pub(crate) run: i32,
     pub(crate) environment: Environment,
-    pub(crate) address: IpAddr,
+    /// What is to be seen at which path, prepared; parents before what lies below them.
+    pub(crate) mounts: Vec<Mount>,
+    /// Whom it runs as.
+    pub(crate) user: User,
+}
+
+/// A prepared file or folder of the machine, to be seen at a path of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// The volume's name.
+    pub(crate) name: String,
+    /// Where it is on the machine; it exists.
+    pub(crate) source: PathBuf,
+    /// Where the container wants it.
+    pub(crate) path: String,
+    pub(crate) read_only: bool,
+}
+
+/// Whom a container runs as; what is left out is the runtime's (or the image's) choice.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+    /// `fsGroup` and `supplementalGroups`.
+    pub(crate) groups: Vec<u32>,
+}
+
+/// A container that runs although the node has been away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Adopted {
+    pub(crate) container: String,
+    pub(crate) run: i32,
+    pub(crate) id: String,
+    pub(crate) image_id: String,
+    pub(crate) at: Timestamp,
+}
+
+/// A command for a running container.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Execution {
+    pub(crate) command: Vec<String>,
+    /// With a terminal, standard error comes with standard output.
+    pub(crate) tty: bool,
+    /// Whether it has an input; otherwise it reads nothing.
+    pub(crate) stdin: bool,
+}
+
+/// What a program reads; dropping it is the end of the input.
+pub(crate) type Input = Box<dyn AsyncWrite + Send + Unpin>;
+/// What a program writes, until its end.
+pub(crate) type Output = Box<dyn AsyncRead + Send + Unpin>;
+
+/// A connection to a port.
+pub(crate) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+/// The ends of a program that somebody talks to.
+pub(crate) struct Session {
+    pub(crate) stdin: Option<Input>,
+    pub(crate) stdout: Option<Output>,
+    pub(crate) stderr: Option<Output>,
+    /// Columns and rows of its terminal, if it has one.
+    pub(crate) resize: Option<mpsc::UnboundedSender<(u16, u16)>>,
+    /// How it ended: its exit code, 128 and the number of the signal that ended it. Of an attached
+    /// container the code does not matter.
+    pub(crate) ended: BoxFuture<'static, io::Result<i32>>,
+}
+
+/// The log of a run of a container.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    pub(crate) path: PathBuf,
+    /// Present when that run still goes on.
+    pub(crate) progress: Option<watch::Receiver<Progress>>,
 }
 
 impl Launch {
@@ -69,7 +196,8 @@ pub(crate) enum Report {
         container: String,
         id: String,
         image_id: String,
-        health: Health,
+        /// Its health, where the runtime itself knows it; otherwise the node probes it.
+        health: Option<Health>,
         at: Timestamp,
     },
     /// It could not be started, for a reason that may go away.
@@ -77,6 +205,12 @@ pub(crate) enum Report {
         container: String,
         refusal: Refusal,
         message: String,
+    },
+    /// What was to be done right after its start has been done, or has failed.
+    Hooked {
+        container: String,
+        run: i32,
+        outcome: Result<(), String>,
     },
     /// Its probes say something new.
     Probed {

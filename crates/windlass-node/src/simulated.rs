@@ -12,11 +12,16 @@ mod runtime;
 
 use std::time::Duration;
 
-use windlass::{Operator, TaskContext};
+use k8s_openapi::api::coordination::v1::Lease;
+use windlass::{Grant, Operator, Result, TaskContext, Verb};
 
-use crate::agent::{self, Identity};
+use crate::agent::{self, Agency, Directory, Identity};
+use crate::env::Capacity;
+use crate::fault::Faults;
 use crate::registration::{self, Facts, System};
 pub use handle::{NotRunning, SimulatedNode};
+#[cfg(test)]
+pub(crate) use runtime::SimulatedRuntime;
 
 /// How a simulated node behaves.
 #[derive(Debug, Clone)]
@@ -66,25 +71,59 @@ pub fn operator(config: SimulatedNodeConfig) -> (Operator, SimulatedNode) {
         name: config.name.clone(),
         host_ip: "10.0.0.1".to_owned(),
     };
+    let (cpus, memory_kib) = (64, 256 * 1024 * 1024);
     let facts = Facts {
         name: config.name,
         host_ip: identity.host_ip.clone(),
         port: None,
         runtime: concat!("simulated://", env!("CARGO_PKG_VERSION")).to_owned(),
-        cpus: 64,
-        memory_kib: 256 * 1024 * 1024,
+        cpus,
+        memory_kib,
         pods: 1000,
         system: System::default(),
     };
+    let agency = Agency {
+        identity,
+        capacity: Capacity { cpus, memory_kib },
+        directory: Directory::default(),
+        volumes: None,
+        faults: node.faults(),
+    };
+    let (faults, mut grants) = (node.faults(), registration::grants());
+    grants.push(Grant::of::<Lease>([Verb::Delete]));
     let operator = Operator::new("windlass-node")
-        .controller(agent::controller(identity, node.runtime()))
-        .task("node", registration::grants(), move |task: TaskContext| {
-            let facts = facts.clone();
-            async move {
-                let _busy = task.environment.activity.busy("node: registration");
-                registration::register(&task.client, &facts, &task.environment).await?;
-                Ok(())
-            }
+        .controller(agent::controller(agency, node.runtime()))
+        .task("node", grants, move |task: TaskContext| {
+            let (facts, faults) = (facts.clone(), faults.clone());
+            async move { live(&task, &facts, &faults).await }
         });
     (operator, node)
+}
+
+/// Makes the node known. It renews nothing, or a settled cluster would never be: without a Lease it
+/// is taken at its word. Only when it is to fall silent does it leave one, which nobody renews.
+async fn live(task: &TaskContext, facts: &Facts, faults: &Faults) -> Result<()> {
+    let busy = || task.environment.activity.busy("node: registration");
+    let alive = async {
+        {
+            let _busy = busy();
+            registration::register(&task.client, facts, &task.environment).await?;
+        }
+        loop {
+            faults.silenced().await;
+            {
+                let _busy = busy();
+                registration::renew(&task.client, &facts.name, &task.environment.clock).await?;
+            }
+            faults.answering().await;
+            let _busy = busy();
+            registration::withdraw(&task.client, &facts.name).await?;
+            registration::register(&task.client, facts, &task.environment).await?;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = task.stopping.cancelled() => Ok(()),
+        failed = alive => failed,
+    }
 }

@@ -1,7 +1,7 @@
 //! An answer before it is encoded.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WARNING};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
@@ -29,6 +29,8 @@ pub(crate) enum Content {
     /// What is neither JSON nor text.
     Bytes(&'static str, Bytes),
     Text(&'static str),
+    /// Nothing but these headers: the connection becomes something else, or there is nothing to say.
+    None(Vec<(HeaderName, HeaderValue)>),
     /// An endless body.
     Stream {
         content_type: &'static str,
@@ -93,6 +95,16 @@ impl Answer {
         }
     }
 
+    /// An answer of nothing at all.
+    pub(crate) fn empty(code: StatusCode) -> Self {
+        Self::new(code, Content::None(Vec::new()))
+    }
+
+    /// From here on the connection is no longer HTTP.
+    pub(crate) fn switching(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
+        Self::new(StatusCode::SWITCHING_PROTOCOLS, Content::None(headers))
+    }
+
     pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
         Self::new(StatusCode::OK, Content::Stream { content_type, body })
     }
@@ -108,6 +120,12 @@ impl Answer {
 
     pub(crate) fn into_response(self, encoding: Encoding) -> Response<Body> {
         let retry_after = self.retry_after();
+        if let Content::None(headers) = self.content {
+            let mut response = Response::new(Body::pieces([]));
+            *response.status_mut() = self.code;
+            response.headers_mut().extend(headers);
+            return response;
+        }
         let (content_type, body) = match self.content {
             Content::Value(value) => (
                 encoding.content_type(),
@@ -131,6 +149,7 @@ impl Answer {
                 (media_type, Body::whole(encode(&value, Encoding::Json)))
             }
             Content::Bytes(media_type, bytes) => (media_type, Body::whole(bytes)),
+            Content::None(_) => ("", Body::pieces([])),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
             Content::Stream { content_type, body } => (content_type, body),
         };

@@ -31,6 +31,7 @@ use http_body_util::{BodyExt, Limited};
 use metrics::Counted;
 
 use crate::auth::{Action, Presented, ResourceAction, selected_name};
+use crate::node::Upgrade;
 use crate::patch::PatchKind;
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
@@ -75,7 +76,7 @@ impl ApiServer {
 
     async fn answer<B>(
         &self,
-        request: Request<B>,
+        mut request: Request<B>,
         presented: &Presented,
         wanted: Option<Wanted>,
         counted: &mut Option<Counted>,
@@ -87,6 +88,7 @@ impl ApiServer {
         if self.store().was_taken_back() {
             crate::restore::run(self);
         }
+        let upgrade = Upgrade::of(&mut request);
         let (parts, body) = request.into_parts();
         let identity = self.authenticate(&parts.headers, presented)?;
         let Some(path) = percent_decode(parts.uri.path(), false) else {
@@ -153,6 +155,7 @@ impl ApiServer {
             &parts.headers,
             body,
             wanted,
+            upgrade,
         );
         let result = if asked.verb.writes() {
             let written = self.store().durably(call.run()).await;

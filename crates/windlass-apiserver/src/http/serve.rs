@@ -175,7 +175,7 @@ async fn connection(
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_LIMIT)
         .max_concurrent_streams(MAX_STREAMS);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::select! {
         biased;
         () = stop.cancelled() => {}

@@ -8,6 +8,7 @@ use super::admit::Admitted;
 use super::change::Update;
 use crate::apply::Managers;
 use crate::http::{Answer, ResourceRequest};
+use crate::node::Upgrade;
 use crate::object::{is_terminating, meta, meta_mut};
 use crate::status::{ApiError, Result, Subject};
 use crate::warnings::Warnings;
@@ -85,6 +86,7 @@ impl Call<'_> {
             body: self.body.clone(),
             wanted: self.wanted,
             refused: None,
+            upgrade: Upgrade::default(),
             warnings: Warnings::default(),
             ..*self
         };

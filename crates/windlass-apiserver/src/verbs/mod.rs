@@ -30,6 +30,7 @@ use crate::http::{
     Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
 };
 use crate::json::Document;
+use crate::node::{self, Upgrade};
 use crate::patch::PatchKind;
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -48,6 +49,8 @@ pub(crate) struct Call<'a> {
     headers: &'a HeaderMap,
     body: Bytes,
     pub(crate) wanted: Wanted,
+    /// The connection, when it is to become something else.
+    pub(crate) upgrade: Upgrade,
     dry_run: bool,
     field_validation: FieldValidation,
     /// What is wrong with its options, told once it is known that the request has somewhere to go.
@@ -67,6 +70,7 @@ impl<'a> Call<'a> {
         headers: &'a HeaderMap,
         body: Bytes,
         wanted: Wanted,
+        upgrade: Upgrade,
     ) -> Self {
         let options = Options::read(&query, request.verb, media_type(headers));
         let refused = options.as_ref().err().cloned();
@@ -80,6 +84,7 @@ impl<'a> Call<'a> {
             headers,
             body,
             wanted,
+            upgrade,
             dry_run: options.dry_run,
             field_validation: options.field_validation,
             refused,
@@ -186,7 +191,10 @@ impl<'a> Call<'a> {
             });
         }
         match (name, self.request.verb) {
-            ("log", Verb::Get) => crate::node::logs(self).await,
+            ("log", Verb::Get) => node::logs(self).await,
+            ("exec" | "attach" | "portforward", Verb::Get | Verb::Create) => {
+                node::connect(self, name).await
+            }
             ("binding", Verb::Create) => self.bind().await,
             ("eviction", Verb::Create) => self.evict().await,
             ("token", Verb::Create) => account::create_token(self).await,
@@ -215,6 +223,11 @@ impl<'a> Call<'a> {
         self.present(&found).await
     }
 
+    /// The headers of the request.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.headers
+    }
+
     /// The name in the path.
     pub(crate) fn name(&self) -> &str {
         self.request.name.as_deref().unwrap_or_default()
@@ -229,7 +242,7 @@ impl<'a> Call<'a> {
     }
 
     /// Who makes an object by another verb must be allowed to create it, too.
-    fn authorize_create(&self) -> Result<()> {
+    pub(crate) fn authorize_create(&self) -> Result<()> {
         let asked = ResourceRequest {
             verb: Verb::Create,
             ..self.request.clone()
@@ -303,7 +316,7 @@ impl<'a> Call<'a> {
 }
 
 /// A whole number of the query, with Go's words when it is none.
-fn parse_int(text: &str) -> Result<i64> {
+pub(crate) fn parse_int(text: &str) -> Result<i64> {
     text.parse().map_err(|error: std::num::ParseIntError| {
         use std::num::IntErrorKind::{NegOverflow, PosOverflow};
         let why = match error.kind() {

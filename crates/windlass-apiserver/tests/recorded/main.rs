@@ -129,6 +129,7 @@ cases!(
     pod_security_baseline,
     pod_security_namespaces,
     pod_security_restricted,
+    pod_streams,
     pod_subresources,
     policy_actions,
     policy_expressions,

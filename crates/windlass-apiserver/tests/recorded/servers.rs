@@ -12,7 +12,7 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use windlass_apiserver::{
-    ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, Random,
+    ApiServer, Clock, Config as ServerConfig, Identity as ServerIdentity, NodeClient, Random,
 };
 
 use windlass_apiserver::pki::Authority;
@@ -66,12 +66,17 @@ impl Servers {
         let webhooks = LocalWebhooks::new(clock);
         let serving = webhooks.serve("127.0.0.1", 9443, Arc::clone(&hooks) as _);
         let ca = Authority::create().expect("a CA");
+        // There are no nodes, but a way to them.
+        let identity = ca.client("kube-apiserver-kubelet-client", "system:masters");
+        let identity = identity.expect("a certificate");
+        let nodes = NodeClient::new(&identity, &ca.pem().certificate).expect("a way to nodes");
         let ca = STANDARD.encode(&ca.pem().certificate);
         let url = "https://127.0.0.1:9443".to_owned();
         let mut config = ServerConfig {
             clock,
             webhooks: Arc::new(webhooks),
             random: Random::seeded(1),
+            nodes: Some(nodes),
             ..ServerConfig::default()
         };
         if server == Server::Hasty {

@@ -2,6 +2,7 @@
 
 mod crash;
 mod determinism;
+mod node_faults;
 mod operators;
 mod plain;
 mod requests;

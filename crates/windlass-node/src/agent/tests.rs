@@ -11,8 +11,8 @@ use windlass::{Activity, Clock, Environment, Random};
 
 use self::api::Server;
 use super::worker::Worker;
-use super::{Identity, Mail, Reports};
-use crate::env::Sources;
+use super::{Agency, Directory, Identity, Mail, Reports};
+use crate::env::{Capacity, Sources};
 use crate::simulated::{Delays, SimulatedNode};
 
 struct Stage {
@@ -40,13 +40,19 @@ impl Stage {
         let server = Server::new(pod);
         let node = SimulatedNode::new(Delays::default());
         let (reports, inbox) = Reports::new(environment.activity.clone());
-        let identity = Identity {
-            name: "node".into(),
-            host_ip: "10.0.0.1".into(),
+        let agency = Agency {
+            identity: Identity {
+                name: "node".into(),
+                host_ip: "10.0.0.1".into(),
+            },
+            capacity: Capacity::default(),
+            directory: Directory::default(),
+            volumes: None,
+            faults: node.faults(),
         };
         let worker = Worker::new(
             node.runtime_in(&environment),
-            identity,
+            agency,
             server.client(),
             environment.clone(),
             server.pod(),

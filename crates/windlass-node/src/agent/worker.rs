@@ -1,5 +1,10 @@
 //! The worker of one pod: hears, decides by [`crate::pod`], acts, and reports.
 
+mod attend;
+mod launch;
+mod message;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +17,17 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use windlass::{BusyGuard, Environment};
 
-use super::{Identity, event::event};
-use crate::env::{Facts, Sources, resolve};
-use crate::pod::{Action, Plan, Record, Refusal, StopCause, is_reported, plan, status};
-use crate::runtime::{Launch, Mail, Note, Report, Reports, Runtime};
+use super::{Agency, event::event};
+use crate::env::Sources;
+use crate::handler::Target;
+use crate::pod::{
+    Action, Health, Plan, Record, Refusal, StopCause, Termination, is_reported, plan, status,
+};
+use crate::probe;
+use crate::runtime::{Mail, Note, Report, Reports, Runtime};
+use crate::volume::{Token, Wish};
+use attend::Attendants;
+pub(crate) use launch::user;
 
 /// The field manager of what the node says.
 const MANAGER: &str = "windlass-node";
@@ -24,14 +36,17 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 
 pub(super) struct Worker<R> {
     runtime: Arc<R>,
-    identity: Identity,
+    agency: Agency,
+    client: kube::Client,
     api: Api<Pod>,
     events: Api<k8s_openapi::api::events::v1::Event>,
     environment: Environment,
     /// The newest version that is known.
     pod: Arc<Pod>,
     sources: Sources,
+    tokens: BTreeMap<Wish, Token>,
     record: Record,
+    attendants: Attendants,
     reports: Reports,
     /// The object was deleted; its absence will be heard of.
     deleted: bool,
@@ -45,6 +60,8 @@ enum Wait {
     News,
     /// For a time at which a settled cluster would still do something.
     Due(Instant, &'static str),
+    /// Until the node answers again: its containers go on, but nobody decides anything.
+    Silence,
     /// For a time at which something is tried that may well fail again, for ever.
     Retry(Instant),
 }
@@ -52,7 +69,7 @@ enum Wait {
 impl<R: Runtime> Worker<R> {
     pub(super) fn new(
         runtime: Arc<R>,
-        identity: Identity,
+        agency: Agency,
         client: kube::Client,
         environment: Environment,
         pod: Pod,
@@ -65,15 +82,20 @@ impl<R: Runtime> Worker<R> {
             .as_ref()
             .and_then(|status| status.pod_ip.as_deref());
         record.address = known.and_then(|address| address.parse().ok());
+        let pod = Arc::new(pod);
+        agency.directory.put(&pod);
         Self {
             runtime,
-            identity,
+            agency,
             api: Api::namespaced(client.clone(), &namespace),
-            events: Api::namespaced(client, &namespace),
+            events: Api::namespaced(client.clone(), &namespace),
+            client,
             environment,
-            pod: Arc::new(pod),
+            pod,
             sources: Sources::default(),
+            tokens: BTreeMap::new(),
             record,
+            attendants: Attendants::default(),
             reports,
             deleted: false,
             failures: 0,
@@ -83,6 +105,7 @@ impl<R: Runtime> Worker<R> {
     /// Lives as long as the pod does. (The worker itself can send to its inbox, so that never
     /// closes.)
     pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<(Mail, BusyGuard)>) {
+        self.adopt();
         let mut mail = inbox.recv().await;
         loop {
             let mut busy = vec![
@@ -93,7 +116,7 @@ impl<R: Runtime> Worker<R> {
             while let Some((news, guard)) = mail {
                 busy.push(guard);
                 match news {
-                    Mail::Gone => return self.runtime.tear_down(self.uid()).await,
+                    Mail::Gone => return self.tear_down().await,
                     Mail::Desired(pod, sources) => self.desire(*pod, sources),
                     Mail::Reported(report) => self.hear(report).await,
                 }
@@ -109,7 +132,31 @@ impl<R: Runtime> Worker<R> {
                     next(&mut inbox, at).await
                 }
                 Wait::Retry(at) => next(&mut inbox, at).await,
+                Wait::Silence => tokio::select! {
+                    biased;
+                    mail = inbox.recv() => mail,
+                    () = self.agency.faults.answering() => None,
+                },
             };
+        }
+    }
+
+    /// Goes on with the containers that have outlived a former life of the node.
+    fn adopt(&mut self) {
+        for adopted in self.runtime.adopt(self.uid(), &self.reports) {
+            let (name, run) = (adopted.container.clone(), adopted.run);
+            self.record.adopted(&self.pod, adopted);
+            self.attend(&name, run, true);
+        }
+    }
+
+    /// Ends what is left of the pod.
+    async fn tear_down(&mut self) {
+        self.agency.directory.remove(&self.pod);
+        self.attendants = Attendants::default();
+        self.runtime.tear_down(self.uid()).await;
+        if let Some(volumes) = &self.agency.volumes {
+            volumes.forget(self.uid());
         }
     }
 
@@ -129,9 +176,11 @@ impl<R: Runtime> Worker<R> {
     fn desire(&mut self, pod: Pod, sources: Sources) {
         if version(&pod) >= version(&self.pod) {
             self.pod = Arc::new(pod);
+            self.agency.directory.put(&self.pod);
         }
         self.sources = sources;
         self.record.reconsider(self.now());
+        self.refresh_volumes();
     }
 
     /// Takes over what the runtime says.
@@ -149,9 +198,7 @@ impl<R: Runtime> Worker<R> {
                 health,
                 at,
             } => {
-                let message = format!("Started container {container}");
-                self.record.started(&container, id, image_id, health, at);
-                self.tell(&Note::normal("Started", message)).await;
+                self.started(&container, id, image_id, health, at).await;
             }
             Report::Refused {
                 container,
@@ -160,6 +207,11 @@ impl<R: Runtime> Worker<R> {
             } => {
                 self.refuse(&container, refusal, message).await;
             }
+            Report::Hooked {
+                container,
+                run,
+                outcome,
+            } => self.hooked(&container, run, outcome).await,
             Report::Probed {
                 container,
                 run,
@@ -171,19 +223,102 @@ impl<R: Runtime> Worker<R> {
                 container,
                 run,
                 termination,
-            } => {
-                self.record.exited(&container, run, termination);
-            }
+            } => self.exited(&container, run, termination).await,
             Report::Evicted(eviction) => self.record.eviction = Some(eviction),
             Report::Note(note) => self.tell(&note).await,
         }
     }
 
+    async fn started(
+        &mut self,
+        name: &str,
+        id: String,
+        image_id: String,
+        health: Option<Health>,
+        at: Timestamp,
+    ) {
+        let Some(container) = self.container(name) else {
+            return;
+        };
+        let hook = health.is_none() && attend::post_start(container).is_some();
+        let known = health.is_some();
+        let health = health.unwrap_or_else(|| probe::at_start(container));
+        self.record.started(name, id, image_id, health, hook, at);
+        self.tell(&Note::normal(
+            "Started",
+            format!("Started container {name}"),
+        ))
+        .await;
+        let run = self.record.container(name).restarts;
+        if !known && self.record.container(name).is_alive() {
+            self.attend(name, run, false);
+        }
+    }
+
+    fn attend(&mut self, name: &str, run: i32, adopted: bool) {
+        if let Some(target) = self.target(name) {
+            let reports = self.reports.clone();
+            self.attendants.watch(target, run, adopted, reports);
+        }
+    }
+
+    fn target(&self, name: &str) -> Option<Target<R>> {
+        Some(Target {
+            runtime: self.runtime.clone(),
+            uid: self.uid().to_owned(),
+            container: self.container(name)?.clone(),
+            address: self.record.address?,
+        })
+    }
+
+    async fn hooked(&mut self, container: &str, run: i32, outcome: Result<(), String>) {
+        let Err(message) = outcome else {
+            self.record.hooked(container, run);
+            return;
+        };
+        let message = format!("PostStartHook of container {container} failed: {message}");
+        self.tell(&Note::warning("FailedPostStartHook", message.clone()))
+            .await;
+        // It is stopped as one that is not healthy is.
+        let health = Health {
+            unhealthy: Some(message),
+            ..Health::default()
+        };
+        self.record.probed(container, run, health);
+    }
+
+    async fn exited(&mut self, name: &str, run: i32, mut termination: Termination) {
+        if self.record.container(name).restarts == run {
+            self.attendants.ended(name);
+        }
+        self.add_last_message(name, run, &mut termination).await;
+        if !self.record.exited(name, run, termination) {
+            return;
+        }
+        if let Some(wait) = self.record.back_off(&self.pod, name) {
+            let message = format!(
+                "Back-off restarting failed container {name} in pod {}_{}({})",
+                self.name(),
+                self.pod.metadata.namespace.as_deref().unwrap_or_default(),
+                self.uid()
+            );
+            tracing::debug!(pod = self.name(), container = name, ?wait, "back-off");
+            self.tell(&Note::warning("BackOff", message)).await;
+        }
+    }
+
     async fn refuse(&mut self, container: &str, refusal: Refusal, message: String) {
-        let note = Note::warning("Failed", format!("Error: {message}"));
-        let attempts = self.record.refused(container, refusal, message, self.now());
-        if attempts == 1 {
-            self.tell(&note).await;
+        let (reason, said) = match refusal {
+            Refusal::Volume => ("FailedMount", message.clone()),
+            Refusal::Sandbox => (
+                "FailedCreatePodSandBox",
+                format!("Failed to create pod sandbox: {message}"),
+            ),
+            Refusal::Image | Refusal::Configuration => ("Failed", format!("Error: {message}")),
+        };
+        let news = self.record.refused(container, refusal, message, self.now());
+        if news {
+            self.tell(&Note::warning(reason, said)).await;
         }
     }
 
@@ -192,6 +327,10 @@ impl<R: Runtime> Worker<R> {
         if self.deleted || self.runtime.is_draining() {
             return Wait::News;
         }
+        if self.agency.faults.is_silent() {
+            return Wait::Silence;
+        }
+        self.refresh_tokens().await;
         let plan = self.act().await;
         let mut outcome = self.report().await;
         if outcome.is_ok() && plan.actions.contains(&Action::Delete) {
@@ -211,7 +350,10 @@ impl<R: Runtime> Worker<R> {
         let at = |time: Timestamp| {
             Instant::now() + Duration::try_from(time.duration_since(now)).unwrap_or_default()
         };
-        match (plan.restart_at, plan.retry_at) {
+        let refresh_at = self.tokens.values().map(|token| token.refresh_at).min();
+        let refresh_at = refresh_at.filter(|_| self.record.is_alive());
+        let retry_at = plan.retry_at.into_iter().chain(refresh_at).min();
+        match (plan.restart_at, retry_at) {
             (Some(restart), Some(retry)) if retry < restart => Wait::Retry(at(retry)),
             (Some(restart), _) => Wait::Due(at(restart), "restart"),
             (None, Some(retry)) => Wait::Retry(at(retry)),
@@ -251,39 +393,20 @@ impl<R: Runtime> Worker<R> {
             .starting(name, container.image.as_deref().unwrap_or_default());
         match self.launch(container, run).await {
             Ok(launch) => self.runtime.start(launch, self.reports.clone()),
-            Err(message) => self.refuse(name, Refusal::Configuration, message).await,
+            Err(obstacle) => self.refuse(name, obstacle.refusal, obstacle.message).await,
         }
-    }
-
-    async fn launch(&mut self, container: Container, run: i32) -> Result<Launch, String> {
-        let address = self
-            .runtime
-            .set_up(&self.pod)
-            .await
-            .map_err(|error| error.to_string())?;
-        self.record.address = Some(address);
-        let pod_ip = address.to_string();
-        let facts = Facts {
-            pod: &self.pod,
-            pod_ip: &pod_ip,
-            host_ip: &self.identity.host_ip,
-        };
-        let base = self.runtime.environment(&self.pod, address);
-        let environment =
-            resolve(&container, &facts, &self.sources, base).map_err(|error| error.to_string())?;
-        Ok(Launch {
-            pod: self.pod.clone(),
-            container,
-            run,
-            environment,
-            address,
-        })
     }
 
     async fn stop(&mut self, container: &str, grace: Duration, cause: StopCause) {
         let killed_at = self.now().checked_add(grace).unwrap_or(Timestamp::MAX);
         self.record.stopping(container, killed_at);
-        self.runtime.stop(self.uid(), container, grace);
+        match self.target(container) {
+            Some(target) => {
+                let reports = self.reports.clone();
+                self.attendants.stop(target, grace, reports);
+            }
+            None => self.runtime.stop(self.uid(), container, grace),
+        }
         let why = match cause {
             StopCause::PodEnds => format!("Stopping container {container}"),
             StopCause::Unhealthy(message) => {
@@ -305,7 +428,12 @@ impl<R: Runtime> Worker<R> {
 
     /// Writes the pod's status, if it is not what the API server says already.
     async fn report(&mut self) -> kube::Result<()> {
-        let wanted = status(&self.pod, &self.record, &self.identity.host_ip, self.now());
+        let wanted = status(
+            &self.pod,
+            &self.record,
+            &self.agency.identity.host_ip,
+            self.now(),
+        );
         if is_reported(&self.pod, &wanted) {
             return Ok(());
         }
@@ -324,6 +452,7 @@ impl<R: Runtime> Worker<R> {
         {
             Ok(pod) => {
                 self.pod = Arc::new(pod);
+                self.agency.directory.put(&self.pod);
                 Ok(())
             }
             Err(error) => self.unless_gone(error),
@@ -363,11 +492,18 @@ impl<R: Runtime> Worker<R> {
 
     /// Tells people; best effort.
     async fn tell(&self, note: &Note) {
-        let event = event(&self.pod, &self.identity, note, &self.environment);
+        if self.agency.faults.is_silent() {
+            return;
+        }
+        let event = event(&self.pod, &self.agency.identity, note, &self.environment);
         if let Err(error) = self.events.create(&PostParams::default(), &event).await {
             tracing::debug!(%error, pod = self.name(), reason = note.reason, "cannot write an event");
         }
     }
+}
+
+pub(super) fn later(at: Timestamp, wait: Duration) -> Timestamp {
+    at.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 /// The next mail, or none when the time comes first.

@@ -22,6 +22,7 @@ fn resolved(container: &Container, sources: &Sources) -> Result<Environment, Env
         pod: &pod,
         pod_ip: "127.64.0.9",
         host_ip: "127.0.0.1",
+        node: Capacity::default(),
     };
     resolve(container, &facts, sources, Environment::default())
 }
@@ -64,7 +65,7 @@ fn fields_of_the_pod() {
     );
     assert_eq!(
         field("status.phase"),
-        Err(EnvError::UnknownField("status.phase".to_owned()))
+        Err(DownwardError::Field("status.phase".to_owned()).into())
     );
 }
 

@@ -2,17 +2,30 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use windlass::Clock;
 
 use super::format::{Line, Stream, encode};
 
 /// A longer line is written in parts.
 const LONGEST: usize = 16 * 1024;
+/// How many pieces may wait for somebody who listens.
+const UNHEARD: usize = 1024;
+
+/// A piece of what a container writes, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// Where it was written to.
+    pub stream: Stream,
+    /// What was written.
+    pub bytes: Bytes,
+}
 
 /// How far a log has come; followers wait for it to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,16 +41,20 @@ pub struct Progress {
 pub struct Writer {
     file: Arc<Mutex<File>>,
     progress: watch::Sender<Progress>,
+    voice: broadcast::Sender<Heard>,
     clock: Clock,
 }
 
 impl Writer {
     /// Creates the file.
     pub fn create(path: &Path, clock: Clock) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(path)?;
+        // A log holds whatever a program prints, so it is nobody else's to read.
+        let mut options = File::options();
+        let file = options.create(true).append(true).mode(0o600).open(path)?;
         Ok(Self {
             file: Arc::new(Mutex::new(file)),
             progress: watch::Sender::default(),
+            voice: broadcast::Sender::new(UNHEARD),
             clock,
         })
     }
@@ -47,6 +64,11 @@ impl Writer {
         self.progress.subscribe()
     }
 
+    /// Where to listen to the container while it writes.
+    pub fn voice(&self) -> &broadcast::Sender<Heard> {
+        &self.voice
+    }
+
     /// Writes everything that comes from a pipe, until its last writer closes it.
     pub async fn drain(&self, stream: Stream, mut pipe: impl AsyncRead + Unpin) -> io::Result<()> {
         let mut pending = Vec::new();
@@ -54,6 +76,10 @@ impl Writer {
             let length = pending.len();
             pending.reserve(LONGEST);
             let open = pipe.read_buf(&mut pending).await? > 0;
+            if self.voice.receiver_count() > 0 && open {
+                let bytes = Bytes::copy_from_slice(&pending[length..]);
+                let _ = self.voice.send(Heard { stream, bytes });
+            }
             let mut from = 0;
             let mut searched = length;
             while let Some(end) = find_newline(&pending, searched) {

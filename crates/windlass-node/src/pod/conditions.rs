@@ -50,11 +50,16 @@ pub(super) fn conditions(
     ];
     verdicts
         .into_iter()
-        .map(|verdict| condition(verdict, before, now))
+        .map(|verdict| condition(verdict, before, pod.metadata.generation, now))
         .collect()
 }
 
-fn condition(verdict: Verdict, before: &[PodCondition], now: Timestamp) -> PodCondition {
+fn condition(
+    verdict: Verdict,
+    before: &[PodCondition],
+    generation: Option<i64>,
+    now: Timestamp,
+) -> PodCondition {
     let former = before
         .iter()
         .find(|condition| condition.type_ == verdict.type_);
@@ -69,6 +74,7 @@ fn condition(verdict: Verdict, before: &[PodCondition], now: Timestamp) -> PodCo
         last_transition_time: Some(since.unwrap_or_else(|| time(now))),
         reason: reason.map(str::to_owned),
         message: message.flatten(),
+        observed_generation: generation,
         ..PodCondition::default()
     }
 }

@@ -38,6 +38,10 @@ pub enum Refusal {
     Image,
     /// Something its environment is made from is missing.
     Configuration,
+    /// A volume of its pod cannot be had.
+    Volume,
+    /// What the containers of its pod share cannot be had.
+    Sandbox,
 }
 
 /// A container that runs.
@@ -47,6 +51,9 @@ pub struct Run {
     pub started_at: Timestamp,
     /// What its probes say.
     pub health: Health,
+    /// What is to be done right after its start is still being done; until then it does not count
+    /// as running.
+    pub hooking: bool,
     /// The time at which it is killed, once it has been asked to end.
     pub killed_at: Option<Timestamp>,
 }

@@ -12,6 +12,9 @@ use super::{RestartPolicy, containers, has_ended, init_containers, is_sidecar};
 /// Kubernetes' own default for `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE: i64 = 30;
 
+/// What a sidecar gets at least, however long the others took.
+const LEAST: Duration = Duration::from_secs(2);
+
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
@@ -68,9 +71,9 @@ pub fn plan(pod: &Pod, record: &Record, now: Timestamp) -> Plan {
     } else if has_ended(pod, record) {
         plan.stop_all(pod, record, grace_of(pod), now);
     } else if plan.initialize(pod, record, now) {
-        let policy = RestartPolicy::of(pod);
         let mut all_done = true;
         for container in containers(pod) {
+            let policy = RestartPolicy::of(pod, container);
             all_done &= plan.step(pod, container, record, policy, now) != Step::Active;
         }
         if all_done {
@@ -123,7 +126,7 @@ impl Plan {
         pod: &Pod,
         container: &Container,
         record: &Record,
-        policy: RestartPolicy,
+        policy: RestartPolicy<'_>,
         now: Timestamp,
     ) -> Step {
         let known = record.container(&container.name);
@@ -145,7 +148,7 @@ impl Plan {
                 };
                 if let Some(cause) = cause {
                     let grace = match &cause {
-                        StopCause::Unhealthy(_) => probe_grace(container).map(seconds),
+                        StopCause::Unhealthy(why) => probe_grace(container, why).map(seconds),
                         _ => None,
                     };
                     self.actions.push(Action::Stop {
@@ -178,21 +181,48 @@ impl Plan {
         self.actions.push(Action::Start(container.name.clone()));
     }
 
-    /// Asks everything that runs to end; a shorter grace period than the one granted before is
-    /// granted anew.
+    /// Asks everything that runs to end: the pod's own containers first, then the sidecars, the
+    /// last that was started first. A shorter grace period than the one granted before is granted
+    /// anew.
     fn stop_all(&mut self, pod: &Pod, record: &Record, grace: Duration, now: Timestamp) {
-        let killed_at = now.checked_add(grace).unwrap_or(Timestamp::MAX);
-        for container in containers(pod).iter().chain(init_containers(pod)) {
-            let State::Running(run) = &record.container(&container.name).state else {
-                continue;
-            };
-            if run.killed_at.is_none_or(|granted| granted > killed_at) {
-                self.actions.push(Action::Stop {
-                    container: container.name.clone(),
-                    grace,
-                    cause: StopCause::PodEnds,
-                });
+        let alive = |container: &Container| record.container(&container.name).is_alive();
+        let mut waiting = containers(pod).iter().any(alive);
+        for container in containers(pod) {
+            self.stop_one(container, record, grace, now);
+        }
+        for container in init_containers(pod).iter().rev() {
+            if !is_sidecar(container) {
+                self.stop_one(container, record, grace, now);
+            } else if !waiting || grace.is_zero() {
+                let left = match &pod.metadata.deletion_timestamp {
+                    Some(deadline) => {
+                        let left = Duration::try_from(deadline.0.duration_since(now));
+                        left.unwrap_or_default().max(LEAST).min(grace)
+                    }
+                    None => grace,
+                };
+                self.stop_one(container, record, left, now);
             }
+            waiting |= alive(container);
+        }
+    }
+
+    fn stop_one(
+        &mut self,
+        container: &Container,
+        record: &Record,
+        grace: Duration,
+        now: Timestamp,
+    ) {
+        let killed_at = now.checked_add(grace).unwrap_or(Timestamp::MAX);
+        if let State::Running(run) = &record.container(&container.name).state
+            && run.killed_at.is_none_or(|granted| granted > killed_at)
+        {
+            self.actions.push(Action::Stop {
+                container: container.name.clone(),
+                grace,
+                cause: StopCause::PodEnds,
+            });
         }
     }
 }
@@ -209,12 +239,16 @@ fn grace_of(pod: &Pod) -> Duration {
     )
 }
 
-fn probe_grace(container: &Container) -> Option<i64> {
-    let probes = [&container.liveness_probe, &container.startup_probe];
-    probes
-        .into_iter()
-        .flatten()
-        .find_map(|probe| probe.termination_grace_period_seconds)
+/// The grace period of the probe that failed, if it has one of its own.
+fn probe_grace(container: &Container, why: &str) -> Option<i64> {
+    let probe = if why.starts_with("Startup") {
+        &container.startup_probe
+    } else if why.starts_with("Liveness") {
+        &container.liveness_probe
+    } else {
+        return None;
+    };
+    probe.as_ref()?.termination_grace_period_seconds
 }
 
 fn seconds(count: i64) -> Duration {

@@ -7,8 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 
+use super::RestartPolicy;
 use super::container::{Health, Refusal, Run, State, Termination};
 use crate::backoff::{self, Backoff};
+use crate::runtime::Adopted;
 
 /// The record of one pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct ContainerRecord {
     pub id: Option<String>,
     /// How often in a row it could not be started.
     refusals: u32,
+    /// Why it last could not be.
+    refusal: Option<String>,
     backoff: Backoff,
 }
 
@@ -60,6 +64,7 @@ impl ContainerRecord {
         image_id: String::new(),
         id: None,
         refusals: 0,
+        refusal: None,
         backoff: Backoff::NONE,
     };
 
@@ -132,38 +137,101 @@ impl Record {
         container.restarts
     }
 
-    /// Notes that a container runs.
+    /// Notes that a container has been running all along, whatever was thought of it.
+    pub(crate) fn adopted(&mut self, pod: &Pod, adopted: Adopted) {
+        let status = pod.status.as_ref();
+        let statuses = status.iter().flat_map(|status| {
+            let init = status.init_container_statuses.iter().flatten();
+            init.chain(status.container_statuses.iter().flatten())
+        });
+        let before = statuses
+            .filter(|status| status.name == adopted.container)
+            .find(|status| status.restart_count == adopted.run);
+        let spec = pod.spec.iter().flat_map(|spec| {
+            let init = spec.init_containers.iter().flatten();
+            init.chain(&spec.containers)
+        });
+        let image = spec
+            .filter(|container| container.name == adopted.container)
+            .find_map(|container| container.image.clone());
+        let last = before
+            .and_then(|status| status.last_state.as_ref()?.terminated.as_ref())
+            .map(ended);
+        let container = self.entry(&adopted.container);
+        container.restarts = adopted.run;
+        container.last = last;
+        container.image =
+            before.map_or_else(|| image.unwrap_or_default(), |status| status.image.clone());
+        container.image_id = adopted.image_id;
+        container.id = Some(adopted.id);
+        container.state = State::Running(Run {
+            started_at: adopted.at,
+            // What its probes last said holds until they say something else.
+            health: Health {
+                started: before.is_some_and(|status| status.started == Some(true)),
+                ready: before.is_some_and(|status| status.ready),
+                unhealthy: None,
+            },
+            hooking: false,
+            killed_at: None,
+        });
+    }
+
+    /// Notes that a container runs; `hooking` while something is done right after its start.
     pub fn started(
         &mut self,
         name: &str,
         id: String,
         image_id: String,
         health: Health,
+        hooking: bool,
         at: Timestamp,
     ) {
         let container = self.entry(name);
         container.id = Some(id);
         container.image_id = image_id;
         container.refusals = 0;
+        container.refusal = None;
         // It may have ended, and said so, before this was heard.
         if container.state == State::Starting {
             container.state = State::Running(Run {
                 started_at: at,
                 health,
+                hooking,
                 killed_at: None,
             });
         }
     }
 
-    /// Notes that a container could not be started; returns how often that was, in a row.
-    pub fn refused(&mut self, name: &str, refusal: Refusal, message: String, at: Timestamp) -> u32 {
+    /// Notes that what was to be done right after the start of run `run` is done.
+    pub fn hooked(&mut self, name: &str, run: i32) {
+        let container = self.entry(name);
+        if let State::Running(present) = &mut container.state
+            && container.restarts == run
+        {
+            present.hooking = false;
+        }
+    }
+
+    /// Notes that a container could not be started; returns whether the reason is another than the
+    /// last time.
+    pub fn refused(
+        &mut self,
+        name: &str,
+        refusal: Refusal,
+        message: String,
+        at: Timestamp,
+    ) -> bool {
         let container = self.entry(name);
         container.refusals += 1;
         let attempts = container.refusals;
         let wait = match refusal {
             Refusal::Image => backoff::retry_after(attempts),
             Refusal::Configuration => backoff::retry_after(1),
+            Refusal::Volume | Refusal::Sandbox => backoff::prepare_after(attempts),
         };
+        let news = container.refusal.as_ref() != Some(&message);
+        container.refusal = Some(message.clone());
         let retry_at = later(at, wait);
         container.state = State::Refused {
             refusal,
@@ -171,14 +239,30 @@ impl Record {
             attempts,
             retry_at,
         };
-        attempts
+        news
+    }
+
+    /// How long a container that has ended waits before it is started again, if it is and must.
+    pub fn back_off(&self, pod: &Pod, name: &str) -> Option<Duration> {
+        let State::Exited {
+            termination,
+            restart_at,
+        } = &self.container(name).state
+        else {
+            return None;
+        };
+        let policy = RestartPolicy::of_container(pod, name)?;
+        let wait = restart_at.duration_since(termination.finished_at);
+        let wait = Duration::try_from(wait).ok().filter(|wait| !wait.is_zero());
+        let ends = super::has_ended(pod, self) || pod.metadata.deletion_timestamp.is_some();
+        wait.filter(|_| policy.restarts(termination.exit_code) && !ends)
     }
 
     /// Lets containers whose configuration was missing try again: it may have changed.
     pub fn reconsider(&mut self, now: Timestamp) {
         for container in self.containers.values_mut() {
             if let State::Refused {
-                refusal: Refusal::Configuration,
+                refusal: Refusal::Configuration | Refusal::Volume,
                 retry_at,
                 ..
             } = &mut container.state
@@ -265,6 +349,7 @@ fn former(status: &ContainerStatus, now: Timestamp) -> ContainerRecord {
         image_id: status.image_id.clone(),
         id: status.container_id.clone(),
         refusals: 0,
+        refusal: None,
         backoff: Backoff::NONE,
     }
 }

@@ -17,10 +17,12 @@ pub fn status(pod: &Pod, record: &Record, host_ip: &str, now: Timestamp) -> PodS
     let initialized = is_initialized(pod, record);
     let phase = phase(pod, record, initialized);
     let over = pod.metadata.deletion_timestamp.is_some() || matches!(phase, "Succeeded" | "Failed");
-    let policy = RestartPolicy::of(pod);
     let own: Vec<ContainerStatus> = containers(pod)
         .iter()
-        .map(|c| container_status(pod, c, record, policy, initialized, over))
+        .map(|c| {
+            let policy = RestartPolicy::of(pod, c);
+            container_status(pod, c, record, policy, initialized, over)
+        })
         .collect();
     let init: Vec<ContainerStatus> = init_containers(pod)
         .iter()
@@ -129,7 +131,7 @@ fn phase(pod: &Pod, record: &Record, initialized: bool) -> &'static str {
         _ => {}
     }
     let deleted = pod.metadata.deletion_timestamp.is_some();
-    let ends = |known: &ContainerRecord, policy: RestartPolicy| {
+    let ends = |known: &ContainerRecord, policy: RestartPolicy<'_>| {
         let exit_code = known.termination().map(|termination| termination.exit_code);
         exit_code.filter(|code| deleted || !policy.restarts(*code))
     };
@@ -140,14 +142,15 @@ fn phase(pod: &Pod, record: &Record, initialized: bool) -> &'static str {
         });
         return if failed { "Failed" } else { "Pending" };
     }
-    let policy = RestartPolicy::of(pod);
     let (mut over, mut failed) = (true, false);
     for container in containers(pod) {
+        let policy = RestartPolicy::of(pod, container);
         let known = record.container(&container.name);
         match &known.state {
             State::Fresh | State::Refused { .. } | State::Starting if known.last.is_none() => {
                 return "Pending";
             }
+            State::Running(run) if run.hooking && known.last.is_none() => return "Pending",
             _ => {}
         }
         match ends(known, policy) {
@@ -166,7 +169,7 @@ fn container_status(
     pod: &Pod,
     container: &Container,
     record: &Record,
-    policy: RestartPolicy,
+    policy: RestartPolicy<'_>,
     initialized: bool,
     over: bool,
 ) -> ContainerStatus {
@@ -188,10 +191,20 @@ fn container_status(
         .any(|init| init.name == container.name);
     let state = match &known.state {
         // With init containers a pod's containers wait for them, and the later ones for the first.
-        State::Fresh if !init_containers(pod).is_empty() && (!initialized || is_init) => {
+        State::Fresh
+        | State::Refused {
+            refusal: Refusal::Volume | Refusal::Sandbox,
+            ..
+        } if !init_containers(pod).is_empty() && (!initialized || is_init) => {
             waiting("PodInitializing", None)
         }
-        State::Fresh | State::Starting => waiting("ContainerCreating", None),
+        State::Fresh
+        | State::Starting
+        | State::Refused {
+            refusal: Refusal::Volume | Refusal::Sandbox,
+            ..
+        } => waiting("ContainerCreating", None),
+        State::Running(run) if run.hooking => waiting("ContainerCreating", None),
         State::Refused {
             refusal: Refusal::Configuration,
             message,
@@ -232,7 +245,7 @@ fn container_status(
         State::Exited { termination, .. } => ended(termination),
     };
     let run = match &known.state {
-        State::Running(run) => Some(run),
+        State::Running(run) if !run.hooking => Some(run),
         _ => None,
     };
     let succeeded = known

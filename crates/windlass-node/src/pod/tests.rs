@@ -201,7 +201,7 @@ fn an_unhealthy_container_is_restarted() {
     })));
     player.run();
     let sick = Health {
-        unhealthy: Some("no answer".into()),
+        unhealthy: Some("Liveness probe failed: no answer".into()),
         ..Health::good()
     };
     assert!(player.record.probed("main", 0, sick.clone()));
@@ -216,7 +216,10 @@ fn an_unhealthy_container_is_restarted() {
         panic!("not stopped")
     };
     assert_eq!(*grace, Duration::from_secs(3));
-    assert_eq!(*cause, StopCause::Unhealthy("no answer".into()));
+    assert_eq!(
+        *cause,
+        StopCause::Unhealthy("Liveness probe failed: no answer".into())
+    );
     player.run();
     player.exit("main", 137);
     player.run();

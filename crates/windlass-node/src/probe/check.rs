@@ -1,29 +1,14 @@
-//! One run of a probe against a container: TCP, HTTP or a command.
+//! One run of a probe against a container.
 
-use std::net::IpAddr;
-use std::process::Stdio;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Empty;
-use hyper_util::rt::TokioIo;
-use k8s_openapi::api::core::v1::{Container, HTTPGetAction, Probe};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use tokio::net::TcpStream;
-use tokio::process::Command;
+use k8s_openapi::api::core::v1::Probe;
 
-use crate::env::Environment;
+use crate::handler::{self, Target, dial};
+use crate::runtime::Runtime;
 
-/// What a probe is run against.
-#[derive(Debug, Clone)]
-pub struct Target {
-    /// The container, for the names of its ports.
-    pub container: Container,
-    /// Its environment, for commands.
-    pub environment: Environment,
-    /// The pod's address.
-    pub address: IpAddr,
-}
+/// How probes introduce themselves.
+const AGENT: &str = "kube-probe/1.36";
 
 /// The outcome of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,138 +17,62 @@ pub enum Outcome {
     Success,
     /// It did not, and this is what was seen.
     Failure(String),
-    /// The probe cannot be run here, and this is why.
-    Unknown(String),
 }
 
 /// Runs a probe once.
-pub async fn check(probe: &Probe, target: &Target, timeout: Duration) -> Outcome {
-    let run = async {
-        if let Some(tcp) = &probe.tcp_socket {
-            check_tcp(target, tcp.host.as_deref(), &tcp.port)
-                .await
-                .map(|_| ())
-        } else if let Some(get) = &probe.http_get {
-            check_http(target, get).await
-        } else if let Some(exec) = &probe.exec {
-            check_command(target, exec.command.as_deref().unwrap_or_default()).await
-        } else {
-            Err(Outcome::Unknown(
-                "this kind of probe is not supported by this node".to_owned(),
-            ))
-        }
-    };
-    match tokio::time::timeout(timeout, run).await {
+pub(crate) async fn check<R: Runtime>(
+    probe: &Probe,
+    target: &Target<R>,
+    timeout: Duration,
+) -> Outcome {
+    match tokio::time::timeout(timeout, run(probe, target)).await {
         Ok(Ok(())) => Outcome::Success,
-        Ok(Err(outcome)) => outcome,
-        Err(_) => Outcome::Failure(format!("no answer within {}s", timeout.as_secs())),
+        Ok(Err(message)) => Outcome::Failure(message),
+        Err(_) => Outcome::Failure(late(probe, timeout)),
     }
 }
 
-fn failure(message: impl std::fmt::Display) -> Outcome {
-    Outcome::Failure(message.to_string())
-}
-
-async fn check_tcp(
-    target: &Target,
-    host: Option<&str>,
-    port: &IntOrString,
-) -> Result<TcpStream, Outcome> {
-    let port = port_number(&target.container, port)?;
-    let host = host.filter(|host| !host.is_empty());
-    let host = host.map_or_else(|| target.address.to_string(), str::to_owned);
-    let connected = TcpStream::connect((host.as_str(), port)).await;
-    connected.map_err(|error| failure(format!("dial tcp {host}:{port}: {error}")))
-}
-
-async fn check_http(target: &Target, get: &HTTPGetAction) -> Result<(), Outcome> {
-    if get.scheme.as_deref() == Some("HTTPS") {
-        return Err(Outcome::Unknown(
-            "HTTPS probes are not supported by this node".to_owned(),
-        ));
-    }
-    let stream = check_tcp(target, get.host.as_deref(), &get.port).await?;
-    let peer = stream.peer_addr().map_err(failure)?;
-    let path = get
-        .path
-        .as_deref()
-        .filter(|path| !path.is_empty())
-        .unwrap_or("/");
-    let mut request = http::Request::get(path);
-    let headers = get.http_headers.as_deref().unwrap_or_default();
-    if !headers
-        .iter()
-        .any(|header| header.name.eq_ignore_ascii_case("host"))
-    {
-        request = request.header("Host", peer.to_string());
-    }
-    request = request
-        .header("User-Agent", "kube-probe/1.36")
-        .header("Connection", "close");
-    for header in headers {
-        request = request.header(&header.name, &header.value);
-    }
-    let request = request.body(Empty::<Bytes>::new()).map_err(failure)?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(failure)?;
-    let mut answered = std::pin::pin!(sender.send_request(request));
-    // The connection must be driven while the answer is awaited; it may end just after it.
-    let response = tokio::select! {
-        biased;
-        response = &mut answered => response,
-        _ = connection => answered.await,
-    };
-    let response = response.map_err(failure)?;
-    let status = response.status();
-    if status.is_success() || status.is_redirection() {
+async fn run<R: Runtime>(probe: &Probe, target: &Target<R>) -> Result<(), String> {
+    if let Some(tcp) = &probe.tcp_socket {
+        let host = target.host(tcp.host.as_deref());
+        dial(&host, target.port(&tcp.port)?).await?;
         Ok(())
+    } else if let Some(get) = &probe.http_get {
+        let status = handler::get(target, get, AGENT).await?;
+        if status.is_success() || status.is_redirection() {
+            Ok(())
+        } else {
+            let code = status.as_u16();
+            Err(format!("HTTP probe failed with statuscode: {code}"))
+        }
+    } else if let Some(grpc) = &probe.grpc {
+        let port = u16::try_from(grpc.port).map_err(|error| error.to_string())?;
+        let service = grpc.service.as_deref().unwrap_or_default();
+        handler::check_grpc(&target.host(None), port, service).await
+    } else if let Some(exec) = &probe.exec {
+        let command = exec.command.as_deref().unwrap_or_default();
+        match target.command(command).await {
+            Ok((0, _)) => Ok(()),
+            Ok((code, said)) if said.trim().is_empty() => {
+                Err(format!("command ended with exit code {code}"))
+            }
+            Ok((_, said)) => Err(said.trim().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
     } else {
-        Err(failure(format!(
-            "HTTP probe failed with statuscode: {}",
-            status.as_u16()
-        )))
+        Err("missing probe handler".to_owned())
     }
 }
 
-async fn check_command(target: &Target, command: &[String]) -> Result<(), Outcome> {
-    let Some((program, args)) = command.split_first() else {
-        return Err(failure("the probe has no command"));
-    };
-    let output = Command::new(program)
-        .args(args)
-        .env_clear()
-        .envs(target.environment.iter())
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .map_err(|error| failure(format!("{program}: {error}")))?;
-    if output.status.success() {
-        return Ok(());
+fn late(probe: &Probe, timeout: Duration) -> String {
+    let seconds = timeout.as_secs();
+    match &probe.exec {
+        Some(exec) => {
+            let command = exec.command.as_deref().unwrap_or_default().join(" ");
+            format!("command timed out: \"{command}\" timed out after {seconds}s")
+        }
+        None => format!("no answer within {seconds}s"),
     }
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).trim().to_owned();
-    Err(failure(format!(
-        "command {program} ended with {}: {said}",
-        output.status
-    )))
-}
-
-fn port_number(container: &Container, port: &IntOrString) -> Result<u16, Outcome> {
-    let number = match port {
-        IntOrString::Int(number) => Some(*number),
-        IntOrString::String(name) => container
-            .ports
-            .iter()
-            .flatten()
-            .find(|port| port.name.as_ref() == Some(name))
-            .map(|port| port.container_port)
-            .or_else(|| name.parse().ok()),
-    };
-    number
-        .and_then(|number| u16::try_from(number).ok())
-        .ok_or_else(|| failure("the container has no such port"))
 }
 
 #[cfg(test)]

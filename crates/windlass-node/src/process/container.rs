@@ -1,19 +1,19 @@
 //! One run of a container as a child process, from its start to its end.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Container;
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
-use tokio::sync::mpsc;
+use tokio::process::{Child, Command};
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::probes;
+use super::place::{Place, Spawned};
 use super::runtime::{Live, Shared};
 use super::tree::{self, CONTAINER_MARK, Leader, Marks};
 use super::volumes;
@@ -21,8 +21,7 @@ use crate::env::Environment;
 use crate::image::{self, ImageError, Invocation};
 use crate::log::{Stream, Writer};
 use crate::pod::{Refusal, Termination};
-use crate::probe::Target;
-use crate::runtime::{Launch, Note, Report, Reports};
+use crate::runtime::{Launch, Note, Output, Report, Reports, User};
 
 /// How long to wait for the last output of a container whose processes are all gone.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -74,7 +73,6 @@ struct Started {
     output: JoinHandle<()>,
     stops: mpsc::UnboundedReceiver<Duration>,
     since: jiff::Timestamp,
-    target: Target,
 }
 
 async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<Started, Obstacle> {
@@ -82,21 +80,38 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
     let folder = shared.store.container(uid, name);
     let work = folder.join("work");
     std::fs::create_dir_all(&work)?;
+    if let Some(uid) = launch.user.uid.filter(|_| shared.as_root) {
+        rustix::fs::chown(&work, Some(rustix::fs::Uid::from_raw(uid)), None)
+            .map_err(io::Error::from)?;
+    }
     let mut program = find_program(shared, launch, reports).await?;
     let mark = Shared::mark(uid, name);
     program.environment.set(CONTAINER_MARK, mark.as_str());
-    volumes::provide(&shared.store, launch, &mut program.environment, reports)?;
+    volumes::provide(launch, &mut program.environment, reports);
     shared.store.prune_logs(uid, name, launch.run);
     let log = Writer::create(&shared.store.log(uid, name, launch.run), shared.clock())?;
 
-    let mut command = command(&program, &launch.container, &work);
-    if shared.as_root
-        && let Some(user) = user_of(launch)
-    {
-        command.uid(user).gid(user);
-    }
-    let mut child = command
-        .spawn()
+    // Nobody but root can become somebody else.
+    let user = if shared.as_root {
+        launch.user.clone()
+    } else {
+        User::default()
+    };
+    let place = Place {
+        folder: folder_of(launch, &work, &user, reports),
+        environment: program.environment,
+        user,
+    };
+    let container = &launch.container;
+    let (tty, stdin) = (container.tty == Some(true), container.stdin == Some(true));
+    let spawned = place.spawn(&program.path, &program.argv[1..], tty, stdin);
+    let Spawned {
+        child,
+        stdin,
+        stdout,
+        stderr,
+        terminal,
+    } = spawned
         .map_err(|error| Obstacle::Execution(format!("exec: \"{}\": {error}", program.argv[0])))?;
     let started_at = shared.clock().now();
     // Not reaped yet, so its number is its own, whether it still runs or not.
@@ -110,25 +125,26 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
     let live = Live {
         run: launch.run,
         stop,
+        leader,
         progress: log.progress(),
+        place,
+        stdin: stdin.map(|input| Arc::new(Mutex::new(Some(input)))),
+        stdin_once: container.stdin_once == Some(true),
+        voice: log.voice().clone(),
+        terminal,
     };
     if !shared.live(uid, name, live) {
         marks.kill().await;
         return Err(Obstacle::Execution("the pod is gone".to_owned()));
     }
-    let output = tokio::spawn(copy(log.clone(), child.stdout.take(), child.stderr.take()));
+    let output = tokio::spawn(copy(log.clone(), stdout, stderr));
     reports.report(Report::Started {
         container: name.to_owned(),
         id: format!("process://{uid}/{name}/{}", launch.run),
         image_id: program.image_id,
-        health: probes::at_start(&launch.container),
+        health: None,
         at: started_at,
     });
-    let target = Target {
-        container: launch.container.clone(),
-        environment: program.environment,
-        address: launch.address,
-    };
     Ok(Started {
         child,
         leader,
@@ -137,12 +153,11 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
         output,
         stops,
         since: started_at,
-        target,
     })
 }
 
 /// Copies what a container writes into its log, until every process of it has closed its end.
-async fn copy(log: Writer, out: Option<ChildStdout>, error: Option<ChildStderr>) {
+async fn copy(log: Writer, out: Option<Output>, error: Option<Output>) {
     let (out, error) = futures::join!(
         async {
             match out {
@@ -167,8 +182,6 @@ impl Started {
     async fn attend(mut self, shared: &Shared, launch: &Launch, reports: &Reports) {
         let (uid, name) = (launch.uid(), launch.container.name.as_str());
         let ended = {
-            let mut probing = std::pin::pin!(probes::watch(&self.target, launch.run, reports));
-            let mut probed = false;
             let mut kill_at: Option<Instant> = None;
             loop {
                 let killing = kill_at.unwrap_or_else(Instant::now);
@@ -186,7 +199,6 @@ impl Started {
                         self.marks.kill().await;
                         kill_at = None;
                     }
-                    () = &mut probing, if !probed => probed = true,
                 }
             }
         };
@@ -219,45 +231,43 @@ impl Started {
 }
 
 /// The exit code as Kubernetes reports it: a signal counts as 128 and its number.
-fn exit_code(status: ExitStatus) -> i32 {
+pub(super) fn exit_code(status: ExitStatus) -> i32 {
     status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal))
         .unwrap_or(255)
 }
 
-fn command(program: &Program, container: &Container, work: &Path) -> Command {
-    let wanted = container
-        .working_dir
-        .as_deref()
-        .map(Path::new)
-        .filter(|folder| folder.is_dir());
-    let mut command = Command::new(&program.path);
-    command
-        .args(&program.argv[1..])
-        .env_clear()
-        .envs(program.environment.iter())
-        .current_dir(wanted.unwrap_or(work))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
-    command
+/// The folder a container works in: the one it asks for where the machine has it, or one of its
+/// own.
+fn folder_of(launch: &Launch, work: &Path, user: &User, reports: &Reports) -> PathBuf {
+    let wanted = launch.container.working_dir.as_deref().map(Path::new);
+    let reached = |path: &Path| path.is_dir() && user.uid.is_none_or(|uid| reaches(uid, path));
+    let folder = [wanted.unwrap_or(work), work, Path::new("/")]
+        .into_iter()
+        .find(|path| reached(path))
+        .unwrap_or(work);
+    if launch.run == 0 && folder != wanted.unwrap_or(work) {
+        let message = format!(
+            "container {} works in {} instead of {}: its user cannot enter that folder of this \
+             machine, and the process runtime gives containers no file system of their own",
+            launch.container.name,
+            folder.display(),
+            wanted.unwrap_or(work).display()
+        );
+        reports.report(Report::Note(Note::warning("OtherWorkingDir", message)));
+    }
+    folder.to_owned()
 }
 
-/// The numeric user a container asks for, its own wish before its pod's.
-fn user_of(launch: &Launch) -> Option<u32> {
-    let own = launch
-        .container
-        .security_context
-        .as_ref()
-        .and_then(|context| context.run_as_user);
-    let spec = launch.pod.spec.as_ref();
-    let pod = spec
-        .and_then(|spec| spec.security_context.as_ref())
-        .and_then(|c| c.run_as_user);
-    own.or(pod).and_then(|user| u32::try_from(user).ok())
+/// Whether a user who is not root can enter a folder.
+fn reaches(uid: u32, path: &Path) -> bool {
+    uid == 0
+        || path.ancestors().all(|folder| {
+            std::fs::metadata(folder).is_ok_and(|found| {
+                found.mode() & 0o001 != 0 || (found.uid() == uid && found.mode() & 0o100 != 0)
+            })
+        })
 }
 
 /// Finds the program of a container on this machine.
@@ -316,6 +326,10 @@ async fn find_program(
             );
             reports.report(Report::Note(Note::warning("OtherVersion", message)));
         }
+    }
+    // Another image is another container, also when the same program stands for both.
+    if !image.is_empty() {
+        image_id = format!("{image_id}#{image}");
     }
     Ok(Program {
         path,

@@ -9,17 +9,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::sync::{mpsc, watch};
+use tokio::net::TcpStream;
+use tokio::sync::{broadcast, mpsc, watch};
 use windlass::{Clock, Environment as Surroundings};
 
 use super::container;
+use super::place::Place;
+use super::session::{self, SharedInput};
 use super::store::{PodNote, Store};
-use super::tree::{Marks, NODE_MARK, POD_MARK};
+use super::terminal::Terminal;
+use super::tree::{self, Leader, Marks, NODE_MARK, POD_MARK};
 use super::{HOST_IP, address};
 use crate::env::Environment;
 use crate::image::ImageTable;
-use crate::log::Progress;
-use crate::runtime::{Launch, Reports, Runtime};
+use crate::log::{Heard, Progress};
+use crate::pod::hostname;
+use crate::runtime::{Connection, Execution, Launch, LogFile, Reports, Runtime, Session};
 
 /// Runs containers as child processes.
 #[derive(Debug, Clone)]
@@ -48,21 +53,31 @@ struct PodEntry {
 }
 
 /// A container that runs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Live {
     pub(super) run: i32,
     /// Asks for its end, within a time.
     pub(super) stop: mpsc::UnboundedSender<Duration>,
+    pub(super) leader: Leader,
     /// Follows its log.
     pub(super) progress: watch::Receiver<Progress>,
+    /// Where other processes of it are started.
+    pub(super) place: Place,
+    /// What it reads, if it does.
+    pub(super) stdin: Option<SharedInput>,
+    /// Whether the first who types ends its input.
+    pub(super) stdin_once: bool,
+    /// What it writes, as it writes it.
+    pub(super) voice: broadcast::Sender<Heard>,
+    pub(super) terminal: Option<Terminal>,
 }
 
-/// The log of a container.
-#[derive(Debug)]
-pub(super) struct LogFile {
-    pub(super) path: PathBuf,
-    /// Present when that run still goes on.
-    pub(super) progress: Option<watch::Receiver<Progress>>,
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("run", &self.run)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ProcessRuntime {
@@ -82,53 +97,15 @@ impl ProcessRuntime {
         }
     }
 
-    pub(crate) fn clock(&self) -> Clock {
-        self.shared.clock()
-    }
-
-    /// Stops every container, each within its pod's grace period but none later than `limit`, and
-    /// starts none any more.
-    pub(crate) async fn drain(&self, limit: Duration) {
-        self.shared.draining.store(true, Ordering::SeqCst);
-        self.shared.stop_all(limit).await;
-        self.shared.kill_all().await;
-    }
-
-    /// The uids of the pods that are remembered.
-    pub(crate) fn known(&self) -> io::Result<Vec<String>> {
-        Ok(self
-            .shared
-            .store
-            .pods()?
-            .into_iter()
-            .map(|(uid, _)| uid)
-            .collect())
-    }
-
-    /// The log of the present (or the previous) run of a container.
-    pub(super) fn log(
-        &self,
-        namespace: &str,
-        name: &str,
-        container: &str,
-        previous: bool,
-    ) -> Option<LogFile> {
-        let (uid, live) = {
-            let pods = self.shared.lock();
-            let (uid, entry) = pods
-                .iter()
-                .rev()
-                .find(|(_, entry)| entry.note.namespace == namespace && entry.note.name == name)?;
-            (uid.clone(), entry.containers.get(container).cloned())
-        };
-        let store = &self.shared.store;
-        let last = store.last_run(&uid, container)?;
-        let run = if previous { last - 1 } else { last };
-        let path = store.log(&uid, container, run);
-        let progress = live
-            .filter(|live| live.run == run)
-            .map(|live| live.progress);
-        path.exists().then_some(LogFile { path, progress })
+    /// The present run of a container.
+    fn running(&self, uid: &str, container: &str) -> io::Result<Live> {
+        let pods = self.shared.lock();
+        let entry = pods.get(uid);
+        let live = entry.and_then(|entry| entry.containers.get(container));
+        live.cloned().ok_or_else(|| {
+            let message = format!("container not found (\"{container}\")");
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })
     }
 }
 
@@ -266,7 +243,7 @@ impl Runtime for ProcessRuntime {
             "PATH",
             path.as_deref().unwrap_or("/usr/local/bin:/usr/bin:/bin"),
         );
-        environment.set("HOSTNAME", pod.metadata.name.as_deref().unwrap_or_default());
+        environment.set("HOSTNAME", hostname(pod));
         environment.set("POD_IP", address.to_string());
         environment.set(NODE_MARK, self.shared.store.root().to_string_lossy());
         environment.set(POD_MARK, pod.metadata.uid.as_deref().unwrap_or_default());
@@ -309,7 +286,58 @@ impl Runtime for ProcessRuntime {
         }
     }
 
+    fn known(&self) -> io::Result<Vec<String>> {
+        let pods = self.shared.store.pods()?;
+        Ok(pods.into_iter().map(|(uid, _)| uid).collect())
+    }
+
+    async fn drain(&self, limit: Duration) {
+        self.shared.draining.store(true, Ordering::SeqCst);
+        self.shared.stop_all(limit).await;
+        self.shared.kill_all().await;
+    }
+
     fn is_draining(&self) -> bool {
         self.shared.draining.load(Ordering::SeqCst)
+    }
+
+    async fn exec(&self, uid: &str, container: &str, execution: Execution) -> io::Result<Session> {
+        let live = self.running(uid, container)?;
+        session::exec(&live.place, &execution)
+    }
+
+    async fn attach(&self, uid: &str, container: &str, stdin: bool) -> io::Result<Session> {
+        session::attach(&self.running(uid, container)?, stdin)
+    }
+
+    async fn connect(&self, uid: &str, port: u16) -> io::Result<Box<dyn Connection>> {
+        let address = self.shared.lock().get(uid).map(|entry| entry.note.address);
+        // A pod on the machine's own network is not on record.
+        let address = address.unwrap_or(HOST_IP);
+        Ok(Box::new(TcpStream::connect((address, port)).await?))
+    }
+
+    fn log(&self, uid: &str, container: &str, previous: bool) -> Option<LogFile> {
+        let live = self.running(uid, container).ok();
+        let store = &self.shared.store;
+        let last = store.last_run(uid, container)?;
+        let run = if previous { last - 1 } else { last };
+        let path = store.log(uid, container, run);
+        let progress = live
+            .filter(|live| live.run == run)
+            .map(|live| live.progress);
+        path.exists().then_some(LogFile { path, progress })
+    }
+
+    async fn kill(&self, uid: &str, container: &str) -> io::Result<()> {
+        tree::kill(self.running(uid, container)?.leader);
+        Ok(())
+    }
+
+    async fn cut(&self, _uid: &str, _cut: bool) -> io::Result<()> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "pods of the process runtime are on the machine's own network, which cannot be cut",
+        ))
     }
 }

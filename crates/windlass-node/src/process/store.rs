@@ -34,12 +34,12 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the folder, and makes it where it is missing. Logs hold whatever programs print, so it
-    /// is nobody else's to read.
+    /// Opens the folder, and makes it where it is missing. It is nobody else's to list, but a
+    /// container that runs as somebody else must be able to reach its own.
     pub(crate) fn open(root: &Path) -> io::Result<Self> {
         fs::DirBuilder::new()
             .recursive(true)
-            .mode(0o700)
+            .mode(0o711)
             .create(root.join("pods"))?;
         Ok(Self {
             root: root.canonicalize()?,

@@ -127,6 +127,13 @@ pub(crate) fn terminate(leader: Leader) {
     });
 }
 
+/// Kills the first process of a container.
+pub(crate) fn kill(leader: Leader) {
+    send(leader.pid, Signal::KILL, || {
+        Leader::of(leader.pid) == Some(leader)
+    });
+}
+
 /// Sends a signal to a process if it still is the one that is meant.
 fn send(pid: i32, signal: Signal, is_meant: impl Fn() -> bool) {
     let Some(pid) = Pid::from_raw(pid) else {

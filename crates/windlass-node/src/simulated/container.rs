@@ -19,6 +19,8 @@ pub(super) enum Command {
     Exit(i32),
     /// It becomes ready, or stops being so; its own pace does not matter any more.
     Ready(bool),
+    /// It loses its network, or has it back: a probe that needs it sees the difference.
+    Cut(bool),
 }
 
 /// Starts a container; it ends when it is told to or when nobody can tell it anything any more.
@@ -72,11 +74,11 @@ impl SimulatedContainer {
                 "simulated://{}",
                 self.launch.container.image.as_deref().unwrap_or("")
             ),
-            health: Health {
+            health: Some(Health {
                 started: true,
                 ready,
                 unhealthy: None,
-            },
+            }),
             at: started_at,
         });
         drop(start);
@@ -101,6 +103,12 @@ impl SimulatedContainer {
                     Some(Command::Ready(ready)) => {
                         self.probed(ready);
                         if let Next::Ready(_) = next {
+                            next = Next::Nothing;
+                        }
+                    }
+                    Some(Command::Cut(cut)) => {
+                        if self.is_probed_by_network() && !self.is_init() {
+                            self.probed(!cut);
                             next = Next::Nothing;
                         }
                     }
@@ -158,6 +166,12 @@ impl SimulatedContainer {
                 unhealthy: None,
             },
         });
+    }
+
+    /// Whether its readiness is asked for over the network.
+    fn is_probed_by_network(&self) -> bool {
+        let probe = self.launch.container.readiness_probe.as_ref();
+        probe.is_some_and(|probe| probe.exec.is_none())
     }
 
     /// Whether it is an init container that does its work and ends.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Delays;
 use super::container::Command;
 use super::runtime::{SimulatedPod, SimulatedRuntime};
+use crate::fault::Faults;
 use crate::pod::Eviction;
 use crate::runtime::{Report, Reports};
 
@@ -12,6 +13,7 @@ use crate::runtime::{Report, Reports};
 #[derive(Debug, Clone)]
 pub struct SimulatedNode {
     runtime: Arc<SimulatedRuntime>,
+    faults: Faults,
 }
 
 /// What should have been done to something that does not run on the node.
@@ -26,7 +28,12 @@ impl SimulatedNode {
     pub(crate) fn new(delays: Delays) -> Self {
         Self {
             runtime: Arc::new(SimulatedRuntime::new(delays)),
+            faults: Faults::default(),
         }
+    }
+
+    pub(crate) fn faults(&self) -> Faults {
+        self.faults.clone()
     }
 
     pub(crate) fn runtime(&self) -> Arc<SimulatedRuntime> {
@@ -76,6 +83,64 @@ impl SimulatedNode {
         self.with_pod("fail", namespace, pod, |pod| {
             let evict = |reports: &Reports| reports.report(Report::Evicted(eviction));
             pod.reports.as_ref().map(evict).is_some()
+        })
+    }
+
+    /// The node stops answering: it reports nothing any more, and its pods seem to go on as they
+    /// were last heard of.
+    pub fn stop_answering(&self) {
+        self.faults.stop_answering();
+    }
+
+    /// The node answers again, and reports what has happened meanwhile.
+    pub fn answer(&self) {
+        self.faults.answer();
+    }
+
+    /// Kills one container, as the kernel does when memory is short: exit code 137.
+    pub fn kill_container(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+    ) -> Result<(), NotRunning> {
+        self.command("kill", namespace, pod, container, Command::Exit(137))
+    }
+
+    /// Cuts a pod off the network: its containers whose readiness is probed over it are not ready
+    /// any more.
+    pub fn cut_network(&self, namespace: &str, pod: &str) -> Result<(), NotRunning> {
+        self.set_network("cut the network of", namespace, pod, true)
+    }
+
+    /// Lets a pod back on the network.
+    pub fn restore_network(&self, namespace: &str, pod: &str) -> Result<(), NotRunning> {
+        self.set_network("restore the network of", namespace, pod, false)
+    }
+
+    fn set_network(
+        &self,
+        verb: &'static str,
+        namespace: &str,
+        pod: &str,
+        cut: bool,
+    ) -> Result<(), NotRunning> {
+        self.with_pod(verb, namespace, pod, |pod| {
+            for commands in pod.containers.values() {
+                let _ = commands.send(Command::Cut(cut));
+            }
+            true
+        })
+    }
+
+    /// Loses what a pod has written to its disk, and with it its containers: each ends with exit
+    /// code 137.
+    pub fn lose_disk(&self, namespace: &str, pod: &str) -> Result<(), NotRunning> {
+        self.with_pod("lose the disk of", namespace, pod, |pod| {
+            for commands in pod.containers.values() {
+                let _ = commands.send(Command::Exit(137));
+            }
+            true
         })
     }
 

@@ -14,7 +14,7 @@ use super::Delays;
 use super::container::{self, Command};
 use crate::env::Environment;
 use crate::pod::Refusal;
-use crate::runtime::{Launch, Report, Reports, Runtime};
+use crate::runtime::{Connection, Execution, Launch, LogFile, Report, Reports, Runtime, Session};
 
 /// Where the addresses of simulated pods begin.
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 1);
@@ -131,7 +131,58 @@ impl Runtime for SimulatedRuntime {
         self.lock().pods.remove(uid);
     }
 
+    fn known(&self) -> io::Result<Vec<String>> {
+        Ok(self.lock().pods.keys().cloned().collect())
+    }
+
+    async fn drain(&self, _limit: Duration) {
+        self.lock().pods.clear();
+    }
+
     fn is_draining(&self) -> bool {
         false
     }
+
+    async fn exec(&self, _uid: &str, _container: &str, _command: Execution) -> io::Result<Session> {
+        Err(nothing_runs())
+    }
+
+    async fn attach(&self, _uid: &str, _container: &str, _stdin: bool) -> io::Result<Session> {
+        Err(nothing_runs())
+    }
+
+    async fn connect(&self, _uid: &str, _port: u16) -> io::Result<Box<dyn Connection>> {
+        Err(nothing_runs())
+    }
+
+    fn log(&self, _uid: &str, _container: &str, _previous: bool) -> Option<LogFile> {
+        None
+    }
+
+    async fn kill(&self, uid: &str, container: &str) -> io::Result<()> {
+        let state = self.lock();
+        let pod = state.pods.get(uid);
+        let commands = pod.and_then(|pod| pod.containers.get(container));
+        match commands.map(|commands| commands.send(Command::Exit(137))) {
+            Some(Ok(())) => Ok(()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    async fn cut(&self, uid: &str, cut: bool) -> io::Result<()> {
+        let state = self.lock();
+        let pod = state.pods.get(uid);
+        for commands in pod.iter().flat_map(|pod| pod.containers.values()) {
+            let _ = commands.send(Command::Cut(cut));
+        }
+        pod.map(|_| ())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn nothing_runs() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "nothing really runs on a simulated node",
+    )
 }

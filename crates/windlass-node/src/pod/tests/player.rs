@@ -66,8 +66,14 @@ impl Player {
                     Action::Start(name) => {
                         let run = self.record.starting(&name, &self.image(&name));
                         let id = format!("test://{name}/{run}");
-                        self.record
-                            .started(&name, id, "image".into(), Health::good(), self.now);
+                        self.record.started(
+                            &name,
+                            id,
+                            "image".into(),
+                            Health::good(),
+                            false,
+                            self.now,
+                        );
                         self.starts.push(name);
                     }
                     Action::Stop {

@@ -3,19 +3,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::simulated::{Delays, SimulatedNode, SimulatedRuntime};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn target(port: u16) -> Target {
-    let mut environment = Environment::default();
-    environment.set("COLOUR", "red");
-    environment.set("PATH", "/usr/bin:/bin");
+fn target(port: u16) -> Target<SimulatedRuntime> {
     Target {
+        runtime: SimulatedNode::new(Delays::default()).runtime(),
+        uid: "u1".to_owned(),
         container: serde_json::from_value(
             json!({"name": "c", "ports": [{"name": "web", "containerPort": port}]}),
         )
         .expect("a container"),
-        environment,
         address: [127, 0, 0, 1].into(),
     }
 }
@@ -69,28 +68,111 @@ async fn http_by_status_code() {
 }
 
 #[tokio::test]
-async fn a_command_in_the_containers_environment() {
-    let good = probe(json!({"exec": {"command": ["sh", "-c", "test $COLOUR = red"]}}));
-    assert_eq!(
-        check(&good, &target(1), SECOND * 30).await,
-        Outcome::Success
-    );
-    let bad = probe(json!({"exec": {"command": ["sh", "-c", "echo no luck; exit 3"]}}));
-    let outcome = check(&bad, &target(1), SECOND * 30).await;
-    assert!(
-        matches!(&outcome, Outcome::Failure(m) if m.ends_with("no luck")),
-        "{outcome:?}"
-    );
+async fn silence_is_a_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let probe = probe(json!({"httpGet": {"port": port}}));
+    let outcome = check(&probe, &target(port), Duration::from_millis(50)).await;
+    assert!(matches!(outcome, Outcome::Failure(m) if m.starts_with("no answer")));
+}
+
+/// A gRPC server that knows two services, one of them well; without the health protocol it knows
+/// none.
+async fn grpc_server(listener: TcpListener, implements: bool) {
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::{Bytes, Frame};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    while let Ok((stream, _)) = listener.accept().await {
+        let service = hyper::service::service_fn(
+            async move |request: http::Request<hyper::body::Incoming>| {
+                assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
+                assert_eq!(request.headers()["content-type"], "application/grpc");
+                let asked = request
+                    .into_body()
+                    .collect()
+                    .await
+                    .expect("a question")
+                    .to_bytes();
+                let (code, answer): (&str, &[u8]) = match &asked[5..] {
+                    _ if !implements => ("12", b""),
+                    b"" | b"\x0a\x04shop" => ("0", b"\0\0\0\0\x02\x08\x01"),
+                    b"\x0a\x04sick" => ("0", b"\0\0\0\0\x02\x08\x02"),
+                    _ => ("5", b""),
+                };
+                let trailers = http::HeaderMap::from_iter([(
+                    http::HeaderName::from_static("grpc-status"),
+                    http::HeaderValue::from_static(code),
+                )]);
+                let frames = [
+                    Ok::<_, std::convert::Infallible>(Frame::data(Bytes::copy_from_slice(answer))),
+                    Ok(Frame::trailers(trailers)),
+                ];
+                let body = StreamBody::new(futures::stream::iter(frames));
+                Ok::<_, std::convert::Infallible>(http::Response::new(body))
+            },
+        );
+        tokio::spawn(
+            hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service),
+        );
+    }
 }
 
 #[tokio::test]
-async fn silence_is_a_failure_and_the_unknown_is_not() {
-    let slow = probe(json!({"exec": {"command": ["sleep", "1000"]}}));
-    let outcome = check(&slow, &target(1), Duration::from_millis(20)).await;
-    assert!(matches!(outcome, Outcome::Failure(m) if m.starts_with("no answer")));
-    let grpc = probe(json!({"grpc": {"port": 1}}));
-    assert!(matches!(
-        check(&grpc, &target(1), SECOND).await,
-        Outcome::Unknown(_)
-    ));
+async fn grpc_by_the_health_of_a_service() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = tokio::spawn(grpc_server(listener, true));
+    let ask = async |service: &str| {
+        let probe = probe(json!({"grpc": {"port": port, "service": service}}));
+        check(&probe, &target(port), SECOND * 30).await
+    };
+    assert_eq!(ask("").await, Outcome::Success);
+    assert_eq!(ask("shop").await, Outcome::Success);
+    assert_eq!(
+        ask("sick").await,
+        Outcome::Failure("service unhealthy (responded with \"NOT_SERVING\")".into())
+    );
+    assert!(matches!(ask("none").await, Outcome::Failure(m) if m.contains("code 5")));
+    server.abort();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = tokio::spawn(grpc_server(listener, false));
+    let probe = probe(json!({"grpc": {"port": port}}));
+    let outcome = check(&probe, &target(port), SECOND * 30).await;
+    assert!(
+        matches!(outcome, Outcome::Failure(m) if m.contains("does not implement the grpc health protocol"))
+    );
+    server.abort();
+}
+
+#[tokio::test]
+async fn https_without_asking_who_it_is() {
+    let key = rcgen::generate_simple_self_signed(vec!["nobody.example".to_owned()]);
+    let key = key.expect("a certificate");
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let private = rustls::pki_types::PrivateKeyDer::try_from(key.signing_key.serialize_der());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![key.cert.der().clone()], private.expect("a key"))
+        .expect("a certificate");
+    let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let mut stream = acceptor.accept(stream).await.expect("a handshake");
+        let mut request = vec![0; 4096];
+        let _ = stream.read(&mut request).await.expect("a request");
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(answer).await.expect("an answer");
+        stream.flush().await.expect("an answer");
+    });
+    let probe = probe(json!({"httpGet": {"port": port, "scheme": "HTTPS"}}));
+    let outcome = check(&probe, &target(port), SECOND * 30).await;
+    assert_eq!(outcome, Outcome::Success);
+    server.await.expect("the server");
 }

@@ -12,11 +12,13 @@ use windlass::{Activity, BusyGuard, Environment};
 use super::super::runtime::ProcessRuntime;
 use super::super::store::Store;
 use super::super::tree::{Marks, POD_MARK};
-use crate::env::{Facts, Sources, resolve};
+use crate::env::{Capacity, Facts, Sources, resolve};
+use crate::handler::Target;
 use crate::image::ImageTable;
 use crate::log::{LogOptions, Reader};
 use crate::pod::{Health, Termination};
-use crate::runtime::{Launch, Mail, Note, Report, Reports, Runtime};
+use crate::probe;
+use crate::runtime::{Launch, Mail, Note, Report, Reports, Runtime, User};
 use crate::scratch::Scratch;
 
 /// Longer than anything here takes on a busy machine.
@@ -57,8 +59,8 @@ impl Bench {
         }
     }
 
-    /// A pod of one container. Its uid is of this test alone: marks are looked for everywhere.
-    pub(super) fn pod(&self, name: &str, container: &Value) -> Pod {
+    /// The uid of a pod, of this test alone: marks are looked for everywhere.
+    fn uid(&self, name: &str) -> String {
         let scope = self
             .folder
             .path()
@@ -66,8 +68,13 @@ impl Bench {
             .expect("a name")
             .to_string_lossy()
             .into_owned();
+        format!("{scope}-{name}")
+    }
+
+    /// A pod of one container.
+    pub(super) fn pod(&self, name: &str, container: &Value) -> Pod {
         serde_json::from_value(json!({
-            "metadata": {"name": name, "namespace": "default", "uid": format!("{scope}-{name}")},
+            "metadata": {"name": name, "namespace": "default", "uid": self.uid(name)},
             "spec": {"containers": [container], "volumes": [{"name": "data", "emptyDir": {}}]},
         }))
         .expect("a pod")
@@ -82,6 +89,7 @@ impl Bench {
             pod,
             pod_ip: &pod_ip,
             host_ip: "127.0.0.1",
+            node: Capacity::default(),
         };
         let base = self.runtime.environment(pod, address);
         let environment =
@@ -91,7 +99,8 @@ impl Bench {
             container,
             run,
             environment,
-            address,
+            mounts: Vec::new(),
+            user: User::default(),
         };
         self.runtime.start(launch, self.reports.clone());
         address
@@ -109,11 +118,9 @@ impl Bench {
         }
     }
 
-    pub(super) async fn started(&mut self) -> (String, Health) {
+    pub(super) async fn started(&mut self) -> String {
         match self.report().await {
-            Report::Started {
-                image_id, health, ..
-            } => (image_id, health),
+            Report::Started { image_id, .. } => image_id,
             other => panic!("not started: {other:?}"),
         }
     }
@@ -132,11 +139,23 @@ impl Bench {
         }
     }
 
+    /// Probes a container that runs.
+    pub(super) fn probe(&self, pod: &Pod, address: IpAddr) {
+        let target = Target {
+            runtime: Arc::new(self.runtime.clone()),
+            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            container: pod.spec.as_ref().expect("a spec").containers[0].clone(),
+            address,
+        };
+        let reports = self.reports.clone();
+        tokio::spawn(async move { probe::watch(&target, 0, &reports).await });
+    }
+
     /// A reader of the container's log that follows it.
     pub(super) async fn follow(&self, pod: &str) -> Reader {
         let log = self
             .runtime
-            .log("default", pod, "main", false)
+            .log(&self.uid(pod), "main", false)
             .expect("a log");
         let options = LogOptions {
             follow: true,

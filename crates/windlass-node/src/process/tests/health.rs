@@ -16,14 +16,9 @@ async fn readiness_follows_the_probe() {
     let mut container = script("echo up; exec sleep 1000");
     container["readinessProbe"] = json!({"exec": {"command": ["true"]}});
     let pod = bench.pod("one", &container);
-    bench.start(&pod, 0).await;
-    assert_eq!(
-        bench.started().await.1,
-        Health {
-            started: true,
-            ..Health::default()
-        }
-    );
+    let address = bench.start(&pod, 0).await;
+    bench.started().await;
+    bench.probe(&pod, address);
     assert_eq!(bench.probed().await, Health::good());
     bench
         .runtime
@@ -40,8 +35,9 @@ async fn startup_comes_first_and_liveness_has_the_last_word() {
     container["livenessProbe"] =
         json!({"exec": {"command": ["sh", "-c", "echo sick; exit 1"]}, "failureThreshold": 1});
     let pod = bench.pod("one", &container);
-    bench.start(&pod, 0).await;
-    assert_eq!(bench.started().await.1, Health::default());
+    let address = bench.start(&pod, 0).await;
+    bench.started().await;
+    bench.probe(&pod, address);
     assert_eq!(bench.probed().await, Health::good());
     let verdict = bench.probed().await.unhealthy.expect("a verdict");
     assert!(verdict.contains("sick"), "{verdict}");
@@ -70,7 +66,8 @@ async fn memcached_answers_on_its_pods_address() {
     for name in ["one", "two"] {
         let pod = bench.pod(name, &container);
         let address = bench.start(&pod, 0).await;
-        let (image_id, _) = bench.started().await;
+        let image_id = bench.started().await;
+        bench.probe(&pod, address);
         assert!(image_id.contains("/memcached@1."), "{image_id}");
         assert_eq!(bench.probed().await, Health::good());
         let mut stream = TcpStream::connect((address, 11211))

@@ -13,8 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use super::super::server::{Tls, acceptor, serve};
 use super::bench::{Bench, script};
+use crate::agent::Directory;
+use crate::fault::Faults;
+use crate::server::{Server, Tls, acceptor, serve};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -108,10 +110,17 @@ async fn logs_are_for_clients_of_the_authority() {
     let port = listener.local_addr().expect("an address").port();
     let stopping = CancellationToken::new();
     let acceptor = acceptor(&tls).expect("an acceptor");
+    let directory = Directory::default();
+    directory.put(&Arc::new(pod));
     let server = tokio::spawn(serve(
         listener,
         acceptor,
-        bench.runtime.clone(),
+        Server {
+            runtime: Arc::new(bench.runtime.clone()),
+            directory,
+            clock: windlass::Clock::default(),
+            faults: Faults::default(),
+        },
         stopping.clone(),
     ));
 
@@ -137,7 +146,7 @@ async fn logs_are_for_clients_of_the_authority() {
     );
     assert_eq!(
         ask("/containerLogs/default/one/main?previous=true").await.0,
-        404
+        400
     );
     assert_eq!(
         ask("/containerLogs/default/one/main?tailLines=x").await.0,

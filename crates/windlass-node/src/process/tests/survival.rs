@@ -26,7 +26,10 @@ async fn the_next_life_ends_what_the_last_one_left() {
     assert_eq!(bench.exited().await.exit_code, 137);
     // The pod keeps its address, and its log.
     assert_eq!(next.set_up(&pod).await.expect("an address"), address);
-    assert!(next.log("default", "one", "main", false).is_some());
+    assert!(
+        next.log(pod.metadata.uid.as_deref().unwrap_or(""), "main", false)
+            .is_some()
+    );
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::fs;
 use crate::registration::System;
 
 /// Memory in KiB, as `/proc/meminfo` has it.
-pub(super) fn memory_kib() -> u64 {
+pub(crate) fn memory_kib() -> u64 {
     let table = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = table
         .lines()
@@ -14,11 +14,11 @@ pub(super) fn memory_kib() -> u64 {
         .unwrap_or_default()
 }
 
-pub(super) fn cpus() -> usize {
+pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, Into::into)
 }
 
-pub(super) fn system() -> System {
+pub(crate) fn system() -> System {
     let read = |path: &str| {
         fs::read_to_string(path)
             .unwrap_or_default()

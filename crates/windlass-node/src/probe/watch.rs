@@ -1,16 +1,19 @@
 //! Runs the probes of one container for as long as it runs.
+//!
+//! The startup probe alone until it succeeds, then liveness and readiness side by side.
 
 use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{Container, Probe};
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::{Outcome, Schedule, Tally, check};
+use crate::handler::Target;
 use crate::pod::Health;
-use crate::probe::{Outcome, Schedule, Tally, Target, check};
-use crate::runtime::{Note, Report, Reports};
+use crate::runtime::{Note, Report, Reports, Runtime};
 
 /// What is known of a container before its first probe.
-pub(super) fn at_start(container: &Container) -> Health {
+pub(crate) fn at_start(container: &Container) -> Health {
     let started = container.startup_probe.is_none();
     Health {
         started,
@@ -20,7 +23,7 @@ pub(super) fn at_start(container: &Container) -> Health {
 }
 
 /// Probes a container and reports what changes, until it is dropped or has nothing more to say.
-pub(super) async fn watch(target: &Target, run: i32, reports: &Reports) {
+pub(crate) async fn watch<R: Runtime>(target: &Target<R>, run: i32, reports: &Reports) {
     let begun = Instant::now();
     let container = &target.container;
     let watch = Watch {
@@ -85,14 +88,14 @@ fn at_start_of_service(container: &Container) -> Health {
     }
 }
 
-struct Watch<'a> {
-    target: &'a Target,
+struct Watch<'a, R> {
+    target: &'a Target<R>,
     run: i32,
     reports: &'a Reports,
     begun: Instant,
 }
 
-impl Watch<'_> {
+impl<R: Runtime> Watch<'_, R> {
     fn report(&self, health: Health) {
         let container = self.target.container.name.clone();
         self.reports.report(Report::Probed {
@@ -121,21 +124,14 @@ impl Watch<'_> {
             let (success, message) = match check(probe, self.target, schedule.timeout).await {
                 Outcome::Success => (true, String::new()),
                 Outcome::Failure(message) => (false, format!("{kind} probe failed: {message}")),
-                Outcome::Unknown(message) => {
-                    let note = format!("{kind} probe cannot be run: {message}");
-                    self.reports
-                        .report(Report::Note(Note::warning("ProbeNotSupported", note)));
-                    // It will not be possible later, either.
-                    return std::future::pending().await;
-                }
             };
+            if !success && tally.is_news() {
+                let note = Note::warning("Unhealthy", message.clone());
+                self.reports.report(Report::Note(note));
+            }
             match tally.count(success) {
                 Some(true) => return Ok(()),
-                Some(false) => {
-                    let note = Note::warning("Unhealthy", message.clone());
-                    self.reports.report(Report::Note(note));
-                    return Err(message);
-                }
+                Some(false) => return Err(message),
                 None => {}
             }
         }

@@ -1,0 +1,116 @@
+//! The health check of gRPC: one call of `grpc.health.v1.Health/Check`.
+//!
+//! Message and answer are a field each, so they are written and read by hand.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::dial;
+
+/// What a service answers that is well.
+const SERVING: u8 = 1;
+
+/// Asks a service for its health; the empty name is the server as a whole.
+pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), String> {
+    let text = |error: hyper::Error| error.to_string();
+    let stream = dial(host, port).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .map_err(text)?;
+    let request = http::Request::post(format!("http://{host}:{port}/grpc.health.v1.Health/Check"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("user-agent", "kube-probe/1.36")
+        .body(Full::new(question(service)?))
+        .map_err(|error| error.to_string())?;
+    let asked = async {
+        let response = sender.send_request(request).await.map_err(text)?;
+        let headers = response.headers().clone();
+        let body = response.into_body().collect().await.map_err(text)?;
+        let trailers = body.trailers().cloned();
+        Ok::<_, String>((headers, trailers.unwrap_or_default(), body.to_bytes()))
+    };
+    let mut asked = std::pin::pin!(asked);
+    let (headers, trailers, answer) = tokio::select! {
+        biased;
+        answer = &mut asked => answer,
+        _ = connection => asked.await,
+    }?;
+    // A call that fails at once has its trailers as headers.
+    let said = |name: &str| {
+        let value = trailers.get(name).or_else(|| headers.get(name));
+        value
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
+    match said("grpc-status").as_deref() {
+        Some("0") | None => {}
+        Some("12") => {
+            return Err(
+                "error: this server does not implement the grpc health protocol \
+                 (grpc.health.v1.Health)"
+                    .to_owned(),
+            );
+        }
+        Some(code) => {
+            let message = said("grpc-message").unwrap_or_default();
+            return Err(format!(
+                "error: health rpc probe failed: code {code}: {message}"
+            ));
+        }
+    }
+    match status(&answer) {
+        Some(SERVING) => Ok(()),
+        Some(other) => {
+            let name = match other {
+                2 => "NOT_SERVING",
+                3 => "SERVICE_UNKNOWN",
+                _ => "UNKNOWN",
+            };
+            Err(format!("service unhealthy (responded with \"{name}\")"))
+        }
+        None => Err("the answer is not one of the grpc health protocol".to_owned()),
+    }
+}
+
+/// A message with its length before it; its only field is the name.
+fn question(service: &str) -> Result<Bytes, String> {
+    let too_long = || "the name of the service is too long".to_owned();
+    let mut message = Vec::new();
+    if !service.is_empty() {
+        message.push(0x0a);
+        let length = u8::try_from(service.len()).ok().filter(|n| *n < 0x80);
+        message.push(length.ok_or_else(too_long)?);
+        message.extend_from_slice(service.as_bytes());
+    }
+    let length = u32::try_from(message.len()).map_err(|_| too_long())?;
+    let mut frame = vec![0];
+    frame.extend_from_slice(&length.to_be_bytes());
+    frame.append(&mut message);
+    Ok(frame.into())
+}
+
+/// The status of an answer; left out it is unknown (zero).
+fn status(answer: &[u8]) -> Option<u8> {
+    match answer.get(5..)? {
+        [] => Some(0),
+        [0x08, status, ..] => Some(*status),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_and_the_answer_on_the_wire() {
+        let question = question("shop").expect("a question");
+        assert_eq!(&question[..], b"\0\0\0\0\x06\x0a\x04shop");
+        assert_eq!(status(b"\0\0\0\0\x02\x08\x01"), Some(SERVING));
+        assert_eq!(status(b"\0\0\0\0\0"), Some(0));
+        assert_eq!(status(b"\0\0"), None);
+    }
+}

@@ -1,0 +1,60 @@
+use std::net::Ipv4Addr;
+
+use super::super::range::Range;
+use super::super::route::Protocol;
+use super::*;
+
+fn bridge() -> Bridge {
+    let range = |second| Range {
+        base: Ipv4Addr::new(10, second, 0, 0),
+        prefix: 16,
+    };
+    Bridge {
+        name: "wl0".to_owned(),
+        pods: range(244),
+        services: range(96),
+    }
+}
+
+fn route(affinity: Option<u32>, endpoints: &[[u8; 4]]) -> Route {
+    Route {
+        namespace: "shop".to_owned(),
+        service: "web".to_owned(),
+        uid: None,
+        address: Ipv4Addr::new(10, 96, 0, 7),
+        protocol: Protocol::Tcp,
+        port: 80,
+        node_port: Some(30080),
+        affinity,
+        endpoints: endpoints.iter().map(|ip| ((*ip).into(), 8080)).collect(),
+    }
+}
+
+#[test]
+fn what_is_no_longer_wanted_is_deleted_and_what_clients_stick_to_is_kept() {
+    let both = [[10, 244, 0, 8], [10, 244, 0, 9]];
+    let (first, parts) = ruleset(&bridge(), &[route(Some(60), &both)], &Parts::default());
+    assert!(
+        first.contains("timeout 60s") && !first.contains("delete "),
+        "{first}"
+    );
+    let (second, _) = ruleset(&bridge(), &[route(Some(60), &both[..1])], &parts);
+    let deleted: Vec<&str> = second
+        .lines()
+        .filter(|line| line.starts_with("delete"))
+        .collect();
+    // The chain of the endpoint that went, and the set of its clients.
+    assert_eq!(deleted.len(), 2, "{second}");
+    assert!(second.contains("flush table ip wl0"));
+}
+
+#[test]
+fn a_service_without_endpoints_is_refused() {
+    let (script, parts) = ruleset(&bridge(), &[route(None, &[])], &Parts::default());
+    assert!(parts.chains.is_empty());
+    assert!(
+        script.contains("add rule ip wl0 forward ip daddr 10.96.0.0/16 reject"),
+        "{script}"
+    );
+    assert!(!script.contains("vmap"), "{script}");
+}

@@ -1,0 +1,138 @@
+//! Which program of this machine a container runs, and with what.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::env::Environment;
+use crate::image::{self, ImageError, ImageTable};
+use crate::runtime::{Launch, Note};
+
+/// A program that can be executed.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) argv: Vec<String>,
+    pub(crate) environment: Environment,
+    pub(crate) image_id: String,
+    /// Whom the image says it runs as.
+    pub(crate) user: Option<u32>,
+}
+
+/// What kept a program from being executed.
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// No program stands for the image: an `ErrImagePull`.
+    Image(ImageError),
+    /// The container must not be run as it is: a `CreateContainerConfigError`.
+    Configuration(String),
+    /// The container's own command cannot be run.
+    Execution(String),
+}
+
+/// The programs of this machine.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    images: ImageTable,
+    as_root: bool,
+    /// The versions of programs, asked for once.
+    versions: tokio::sync::Mutex<BTreeMap<PathBuf, Option<String>>>,
+}
+
+impl Programs {
+    pub(crate) fn new(images: ImageTable, as_root: bool) -> Self {
+        Self {
+            images,
+            as_root,
+            versions: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The program of a container; what a person should know about it comes with it.
+    pub(crate) async fn find(&self, launch: &Launch) -> Result<(Program, Option<Note>), Obstacle> {
+        let image = launch.container.image.as_deref().unwrap_or_default();
+        let invocation = self
+            .images
+            .invocation(&launch.container, self.as_root)
+            .map_err(Obstacle::Image)?;
+        let mut environment = launch.environment.clone();
+        for (name, value) in invocation.program.iter().flat_map(|program| &program.env) {
+            if environment.get(name).is_none() {
+                environment.set(name.as_str(), environment.expand(value));
+            }
+        }
+        let argv: Vec<String> = invocation
+            .argv
+            .iter()
+            .map(|arg| environment.expand(arg))
+            .collect();
+        let first = argv.first().map(String::as_str).unwrap_or_default();
+        let found = image::find(first, environment.get("PATH").unwrap_or_default());
+        let path = match (found, invocation.program) {
+            (Some(path), _) => path,
+            (None, Some(program)) => return Err(Obstacle::Image(program.not_installed(image))),
+            // A volume may bring it: whoever starts it finds out.
+            (None, None) if first.contains('/') => PathBuf::from(first),
+            (None, None) => {
+                let message = format!("exec: \"{first}\": executable file not found in $PATH");
+                return Err(Obstacle::Execution(message));
+            }
+        };
+        let mut image_id = format!("host://{}", path.display());
+        let mut note = None;
+        if let Some(program) = invocation.program
+            && let Some(version) = self.version(&path, &program.version_args).await
+        {
+            image_id = format!("{image_id}@{version}");
+            let other = |tag: &&str| !image::satisfies(&version, tag);
+            if let Some(tag) = invocation.tag.filter(other) {
+                if program.exact {
+                    return Err(Obstacle::Image(ImageError::WrongVersion {
+                        image: image.to_owned(),
+                        program: program.program.clone(),
+                        version,
+                    }));
+                }
+                let message = format!(
+                    "image \"{image}\" has the tag {tag}, and {} of this machine is {version}",
+                    program.program
+                );
+                note = Some(Note::warning("OtherVersion", message));
+            }
+        }
+        let program = Program {
+            argv,
+            environment,
+            image_id,
+            user: invocation.program.and_then(|program| program.user),
+        };
+        Ok((program, note))
+    }
+
+    /// The version of a program, if it tells.
+    async fn version(&self, program: &Path, args: &[String]) -> Option<String> {
+        if args.is_empty() {
+            return None;
+        }
+        let mut versions = self.versions.lock().await;
+        if let Some(known) = versions.get(program) {
+            return known.clone();
+        }
+        let asked = Command::new(program)
+            .args(args)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let version = match tokio::time::timeout(Duration::from_secs(5), asked).await {
+            Ok(Ok(output)) => {
+                let said = [output.stdout, output.stderr].concat();
+                image::version_in(&String::from_utf8_lossy(&said)).map(str::to_owned)
+            }
+            Ok(Err(_)) | Err(_) => None,
+        };
+        versions.insert(program.to_owned(), version.clone());
+        version
+    }
+}

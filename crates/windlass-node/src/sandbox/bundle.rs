@@ -1,0 +1,175 @@
+//! The description of a container for the OCI runtime: `config.json`.
+//!
+//! `oomScoreAdj` and resource limits of the process are left out: some machines have no
+//! CAP_SYS_RESOURCE, and the runtime would fail. Namespaces are filled in by the shim, whose they are.
+
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Container;
+use serde_json::{Value, json};
+
+use super::{capability, files};
+use crate::program::Program;
+use crate::quantity;
+use crate::runtime::{Launch, Mount};
+
+/// What is known about where a container runs.
+pub(super) struct Place<'a> {
+    /// The folder with the pod's `/etc` files.
+    pub(super) etc: &'a Path,
+    /// What the pod must not see.
+    pub(super) hidden: &'a Path,
+    /// The cgroup of the container, below each hierarchy's root.
+    pub(super) cgroup: String,
+    /// Where an image says its program runs; the root without one.
+    pub(super) working_dir: String,
+}
+
+/// The description of a container.
+pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) -> Value {
+    let container = &launch.container;
+    let context = container.security_context.as_ref();
+    let privileged = context.and_then(|context| context.privileged) == Some(true);
+    let escalation = context.and_then(|context| context.allow_privilege_escalation);
+    let read_only = context.and_then(|context| context.read_only_root_filesystem);
+    let capabilities = capability::of(container);
+    // Whoever is not root has no capabilities but may gain them; root has them.
+    let user = launch.user.uid.or(program.user).unwrap_or_default();
+    let effective = if user == 0 {
+        capabilities.clone()
+    } else {
+        Vec::new()
+    };
+    let own = container
+        .working_dir
+        .as_deref()
+        .filter(|dir| !dir.is_empty());
+    let environment: Vec<String> = program
+        .environment
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let mut description = json!({
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": container.tty == Some(true),
+            "user": {
+                "uid": user,
+                "gid": launch.user.gid.unwrap_or(if launch.user.uid.is_none() { user } else { 0 }),
+                "additionalGids": launch.user.groups,
+            },
+            "args": program.argv,
+            "env": environment,
+            "cwd": own.unwrap_or(&place.working_dir),
+            "capabilities": {
+                "bounding": capabilities,
+                "effective": effective,
+                "permitted": effective,
+            },
+            "noNewPrivileges": escalation == Some(false),
+        },
+        "root": {"path": "rootfs", "readonly": read_only == Some(true)},
+        "mounts": mounts(launch, place),
+        "linux": {
+            "cgroupsPath": place.cgroup,
+            "resources": resources(container),
+        },
+    });
+    if !privileged {
+        description["linux"]["maskedPaths"] = json!([
+            "/proc/acpi",
+            "/proc/kcore",
+            "/proc/keys",
+            "/proc/latency_list",
+            "/proc/timer_list",
+            "/proc/sched_debug",
+            "/proc/scsi",
+            "/sys/firmware",
+        ]);
+        description["linux"]["readonlyPaths"] = json!([
+            "/proc/bus",
+            "/proc/fs",
+            "/proc/irq",
+            "/proc/sys",
+            "/proc/sysrq-trigger",
+        ]);
+    }
+    description
+}
+
+fn mounts(launch: &Launch, place: &Place<'_>) -> Vec<Value> {
+    let kernel = |path: &str, kind: &str, options: &[&str]| json!({"destination": path, "type": kind, "source": kind, "options": options});
+    let mut mounts = vec![
+        kernel("/proc", "proc", &[]),
+        kernel(
+            "/dev",
+            "tmpfs",
+            &["nosuid", "strictatime", "mode=755", "size=65536k"],
+        ),
+        kernel(
+            "/dev/pts",
+            "devpts",
+            &[
+                "nosuid",
+                "noexec",
+                "newinstance",
+                "ptmxmode=0666",
+                "mode=0620",
+                "gid=5",
+            ],
+        ),
+        kernel(
+            "/dev/shm",
+            "tmpfs",
+            &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
+        ),
+        kernel("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
+        kernel("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
+    ];
+    if place.hidden.is_dir() {
+        let path = place.hidden.to_string_lossy();
+        mounts.push(kernel(&path, "tmpfs", &["ro", "mode=700", "size=4k"]));
+    }
+    for name in files::NAMES {
+        mounts.push(bind(&place.etc.join(name), &format!("/etc/{name}"), false));
+    }
+    for Mount {
+        source,
+        path,
+        read_only,
+        ..
+    } in &launch.mounts
+    {
+        mounts.push(bind(source, path, *read_only));
+    }
+    mounts
+}
+
+fn bind(source: &Path, path: &str, read_only: bool) -> Value {
+    let access = if read_only { "ro" } else { "rw" };
+    json!({
+        "destination": path,
+        "type": "bind",
+        "source": source,
+        "options": ["rbind", "rprivate", access],
+    })
+}
+
+/// The limits of a container, as far as it has any.
+fn resources(container: &Container) -> Value {
+    let limits = container
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.limits.as_ref());
+    let limit = |name: &str| limits?.get(name).map(|limit| limit.0.as_str());
+    let mut resources = json!({});
+    if let Some(bytes) = limit("memory").and_then(quantity::units) {
+        resources["memory"] = json!({"limit": i64::try_from(bytes).unwrap_or(i64::MAX)});
+    }
+    if let Some(cpu) = limit("cpu").and_then(quantity::millis) {
+        // A tenth of a second is the period that Kubernetes uses, too.
+        let quota = i64::try_from(cpu * 100).unwrap_or(i64::MAX).max(1000);
+        resources["cpu"] = json!({"quota": quota, "period": 100_000});
+    }
+    resources
+}

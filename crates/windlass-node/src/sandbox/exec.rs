@@ -1,0 +1,175 @@
+//! Commands beside a container's own process, and joining that process.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use futures::FutureExt as _;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tokio::io::{AsyncWriteExt as _, duplex};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+
+use crate::process::Terminal;
+use crate::runtime::{Execution, Session};
+use crate::shim::Shim;
+use crate::shim::attach::{Wish, read_frame};
+
+/// How much of what is said may wait for a slow listener.
+const PIPE: usize = 64 * 1024;
+
+/// Where a container runs.
+pub(super) struct Place {
+    pub(super) oci: PathBuf,
+    pub(super) oci_root: PathBuf,
+    pub(super) id: String,
+    /// The folder with its description.
+    pub(super) bundle: PathBuf,
+    /// Tells commands that run at the same time apart.
+    pub(super) number: u64,
+}
+
+/// Runs a command in a container.
+pub(super) fn exec(place: &Place, execution: &Execution) -> io::Result<Session> {
+    if execution.command.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "you must specify at least one command for the container",
+        ));
+    }
+    let file = |name: &str| place.bundle.join(format!("exec-{}.{name}", place.number));
+    let description = std::fs::read(place.bundle.join("config.json"))?;
+    let mut description: Value = serde_json::from_slice(&description)?;
+    let mut process = description["process"].take();
+    process["args"] = execution.command.clone().into();
+    process["terminal"] = execution.tty.into();
+    std::fs::write(file("json"), serde_json::to_vec(&process)?)?;
+    let mut command = Command::new(&place.oci);
+    command
+        .arg("--root")
+        .arg(&place.oci_root)
+        .args(["exec", "--process"])
+        .arg(file("json"))
+        .arg("--pid-file")
+        .arg(file("pid"))
+        .arg(&place.id)
+        .process_group(0)
+        .kill_on_drop(true);
+    let running = |child: Child| Running {
+        child,
+        files: [file("json"), file("pid")],
+    };
+    if !execution.tty {
+        let input = if execution.stdin {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        return Ok(Session {
+            stdin: child.stdin.take().map(|input| Box::new(input) as _),
+            stdout: child.stdout.take().map(|output| Box::new(output) as _),
+            stderr: child.stderr.take().map(|output| Box::new(output) as _),
+            resize: None,
+            ended: running(child).ended().boxed(),
+        });
+    }
+    let (terminal, program) = Terminal::open()?;
+    command
+        .stdin(program.try_clone()?)
+        .stdout(program.try_clone()?)
+        .stderr(program);
+    let child = command.spawn()?;
+    // The command holds the program's side of the terminal until it is dropped.
+    drop(command);
+    let pid = child.id();
+    Ok(Session {
+        stdin: Some(terminal.input()?),
+        stdout: Some(terminal.output()?),
+        stderr: None,
+        resize: Some(resizing(terminal, pid)),
+        ended: running(child).ended().boxed(),
+    })
+}
+
+/// Joins a running container.
+pub(super) async fn attach(shim: &Shim, container: &str, stdin: bool) -> io::Result<Session> {
+    let wish = Wish {
+        container: container.to_owned(),
+        stdin,
+    };
+    let (mut from, to) = shim.attach(&wish).await?.into_split();
+    let (near, mut out) = duplex(PIPE);
+    let (near_error, mut error) = duplex(PIPE);
+    let copying = tokio::spawn(async move {
+        while let Some((stream, piece)) = read_frame(&mut from).await? {
+            // One who does not listen to both hears one.
+            let _ = match stream {
+                2 => error.write_all(&piece).await,
+                _ => out.write_all(&piece).await,
+            };
+        }
+        io::Result::Ok(())
+    });
+    Ok(Session {
+        stdin: stdin.then(|| Box::new(to) as _),
+        stdout: Some(Box::new(near)),
+        stderr: Some(Box::new(near_error)),
+        resize: None,
+        ended: async move {
+            copying.await.map_err(io::Error::other)??;
+            Ok(0)
+        }
+        .boxed(),
+    })
+}
+
+/// The OCI runtime passes the size of its own terminal on when it is told that it changed.
+fn resizing(terminal: Terminal, runtime: Option<u32>) -> mpsc::UnboundedSender<(u16, u16)> {
+    let (sender, mut sizes) = mpsc::unbounded_channel();
+    let runtime = runtime.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    tokio::spawn(async move {
+        while let Some((columns, rows)) = sizes.recv().await {
+            terminal.resize(columns, rows);
+            if let Some(runtime) = runtime {
+                let _ = kill_process(runtime, Signal::WINCH);
+            }
+        }
+    });
+    sender
+}
+
+/// A command that ends when nobody waits for it any more.
+struct Running {
+    child: Child,
+    files: [PathBuf; 2],
+}
+
+impl Running {
+    async fn ended(mut self) -> io::Result<i32> {
+        let status = self.child.wait().await?;
+        let signal = || status.signal().map(|signal| 128 + signal);
+        Ok(status.code().or_else(signal).unwrap_or(255))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.child.id().is_some() {
+            // The runtime still waits for the command, so the number is the command's own.
+            let pid = std::fs::read_to_string(&self.files[1]).unwrap_or_default();
+            if let Some(pid) = pid.trim().parse().ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        for file in &self.files {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}

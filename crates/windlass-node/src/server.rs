@@ -1,0 +1,151 @@
+//! The node's HTTPS server: what the API server asks a node for.
+//!
+//! | path | what |
+//! | --- | --- |
+//! | `/healthz` | whether the node is there |
+//! | `/containerLogs/<namespace>/<pod>/<container>` | what a container has written |
+//! | `/exec/<namespace>/<pod>/<container>` | a command in a container, by WebSocket |
+//! | `/attach/<namespace>/<pod>/<container>` | the container itself, by WebSocket |
+//! | `/portForward/<namespace>/<pod>` | connections to ports of a pod: SPDY in a WebSocket |
+//!
+//! Only a client with a certificate of the given authority is answered; the handshake fails for
+//! everyone else.
+
+mod dictionary;
+mod forward;
+mod logs;
+mod query;
+mod session;
+mod spdy;
+mod tls;
+mod upgrade;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use windlass::Clock;
+
+use crate::agent::Directory;
+use crate::fault::Faults;
+use crate::runtime::Runtime;
+pub(crate) use tls::acceptor;
+pub use tls::{Tls, TlsError};
+
+type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// What requests are answered from.
+pub(crate) struct Server<R> {
+    pub(crate) runtime: Arc<R>,
+    pub(crate) directory: Directory,
+    pub(crate) clock: Clock,
+    pub(crate) faults: Faults,
+}
+
+/// Serves until told to stop; connections end with it.
+pub(crate) async fn serve<R: Runtime>(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    server: Server<R>,
+    stopping: CancellationToken,
+) {
+    let server = Arc::new(server);
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => return,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(attend(stream, acceptor.clone(), server.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    // Out of file descriptors, most likely: some will be closed meanwhile.
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            },
+        }
+    }
+}
+
+async fn attend<R: Runtime>(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server<R>>) {
+    server.faults.answering().await;
+    let _ = stream.set_nodelay(true);
+    let stream = match acceptor.accept(stream).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::debug!(%error, "a client without a proper certificate was turned away");
+            return;
+        }
+    };
+    let service = service_fn(move |request| {
+        let server = server.clone();
+        async move { Ok::<_, Infallible>(answer(request, &server).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection to the node's server broke");
+    }
+}
+
+async fn answer<R: Runtime>(request: Request<Incoming>, server: &Arc<Server<R>>) -> Response<Body> {
+    server.faults.answering().await;
+    let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    match (request.method(), parts.as_slice()) {
+        (&Method::GET, ["healthz"]) => text(StatusCode::OK, "ok"),
+        (&Method::GET, ["containerLogs", namespace, pod, container]) => {
+            logs::logs(server, namespace, pod, container, &query).await
+        }
+        (&Method::GET, ["exec", namespace, pod, container]) => {
+            session::exec(request, server, namespace, pod, container, &query).await
+        }
+        (&Method::GET, ["attach", namespace, pod, container]) => {
+            session::attach(request, server, namespace, pod, container, &query).await
+        }
+        (&Method::GET, ["portForward", namespace, pod]) => {
+            forward::forward(request, server, namespace, pod)
+        }
+        _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+/// The pod of that name, or the answer that there is none.
+fn find<R>(
+    server: &Server<R>,
+    namespace: &str,
+    pod: &str,
+) -> Result<Arc<k8s_openapi::api::core::v1::Pod>, Response<Body>> {
+    server
+        .directory
+        .find(namespace, pod)
+        .ok_or_else(|| text(StatusCode::NOT_FOUND, "pod does not exist"))
+}
+
+fn text(status: StatusCode, message: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(whole(message));
+    *response.status_mut() = status;
+    response
+}
+
+fn whole(message: impl Into<Bytes>) -> Body {
+    Full::new(message.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}

@@ -1,0 +1,300 @@
+//! Commands in containers, and containers themselves, by WebSocket.
+//!
+//! Each message begins with the number of a channel: 0 is what the program reads, 1 and 2 are what
+//! it writes, 4 is the size of its terminal, and 3 is how it ended, as a Status in JSON. From
+//! version 5 on a message of 255 and a channel's number ends that channel, which is how a client
+//! says that its input is over.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Mutex, mpsc};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use super::upgrade::{Socket, upgrade};
+use super::{Body, Server, find, query, text};
+use crate::runtime::{Execution, Input, Output, Runtime, Session};
+
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const ERROR: u8 = 3;
+const RESIZE: u8 = 4;
+const CLOSE: u8 = 255;
+
+/// The newest first.
+const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+/// How much is read from a program at once.
+const CHUNK: usize = 32 * 1024;
+/// How many messages may wait for a program to read them.
+const UNREAD: usize = 64;
+/// How long what a program left behind may hold its output open once it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Which ends the client wants.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    stdout: bool,
+    stderr: bool,
+}
+
+type Sender = Arc<Mutex<SplitSink<Socket, Message>>>;
+
+/// `GET /exec/<namespace>/<pod>/<container>`.
+pub(super) async fn exec<R: Runtime>(
+    request: Request<Incoming>,
+    server: &Arc<Server<R>>,
+    namespace: &str,
+    pod: &str,
+    container: &str,
+    query: &str,
+) -> Response<Body> {
+    let found = match find(server, namespace, pod) {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    let execution = Execution {
+        command: query::all(query, "command"),
+        tty: query::flag(query, "tty"),
+        stdin: query::flag(query, "input"),
+    };
+    let uid = found.metadata.uid.clone().unwrap_or_default();
+    let session = server.runtime.exec(&uid, container, execution).await;
+    // A command that cannot be run is told on the error channel, as kubelet does; a container that
+    // does not run is an answer.
+    if let Err(error) = &session
+        && error.to_string().starts_with("container not found")
+    {
+        return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+    }
+    talk(
+        request,
+        session,
+        wanted(query),
+        "error executing command in container",
+    )
+}
+
+/// `GET /attach/<namespace>/<pod>/<container>`.
+pub(super) async fn attach<R: Runtime>(
+    request: Request<Incoming>,
+    server: &Arc<Server<R>>,
+    namespace: &str,
+    pod: &str,
+    container: &str,
+    query: &str,
+) -> Response<Body> {
+    let found = match find(server, namespace, pod) {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    let uid = found.metadata.uid.clone().unwrap_or_default();
+    let stdin = query::flag(query, "input");
+    match server.runtime.attach(&uid, container, stdin).await {
+        Ok(session) => talk(
+            request,
+            Ok(session),
+            wanted(query),
+            "error attaching to container",
+        ),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+fn wanted(query: &str) -> Wanted {
+    Wanted {
+        stdout: query::flag(query, "output"),
+        stderr: query::flag(query, "error"),
+    }
+}
+
+fn talk(
+    request: Request<Incoming>,
+    session: io::Result<Session>,
+    wanted: Wanted,
+    what: &'static str,
+) -> Response<Body> {
+    upgrade(request, &PROTOCOLS, move |socket, _protocol| async move {
+        let (sink, incoming) = socket.split();
+        let sink: Sender = Arc::new(Mutex::new(sink));
+        let status = match session {
+            Ok(session) => converse(session, wanted, &sink, incoming).await,
+            Err(error) => Some(failure(&format!("{what}: {error}"))),
+        };
+        if let Some(status) = status {
+            let _ = send(&sink, ERROR, status.to_string().as_bytes()).await;
+        }
+        let mut sink = sink.lock().await;
+        // Without a code clients take it for an accident.
+        let normal = CloseFrame {
+            code: CloseCode::Normal,
+            reason: "".into(),
+        };
+        let _ = sink.send(Message::Close(Some(normal))).await;
+        let _ = sink.flush().await;
+    })
+}
+
+/// Carries everything to and fro until the program ends (then how it ended is returned) or the
+/// client goes.
+async fn converse(
+    session: Session,
+    wanted: Wanted,
+    sink: &Sender,
+    incoming: SplitStream<Socket>,
+) -> Option<Value> {
+    let Session {
+        stdin,
+        stdout,
+        stderr,
+        resize,
+        mut ended,
+    } = session;
+    // The client learns that it is connected before the program says anything.
+    if wanted.stdout {
+        send(sink, STDOUT, b"").await.ok()?;
+    } else if wanted.stderr {
+        send(sink, STDERR, b"").await.ok()?;
+    }
+    let outputs = async {
+        futures::join!(
+            speak(stdout, STDOUT, wanted.stdout, sink),
+            speak(stderr, STDERR, wanted.stderr, sink)
+        )
+    };
+    let program = async {
+        let mut outputs = std::pin::pin!(outputs);
+        tokio::select! {
+            biased;
+            _ = &mut outputs => ended.await,
+            code = &mut ended => {
+                let _ = tokio::time::timeout(LAST_WORDS, outputs).await;
+                code
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        code = program => Some(match code {
+            Ok(0) => json!({"metadata": {}, "status": "Success"}),
+            Ok(code) => non_zero(code),
+            Err(error) => failure(&error.to_string()),
+        }),
+        () = listen(incoming, stdin, resize) => None,
+    }
+}
+
+/// Sends what a program writes, also when nobody wants to hear it: it must not wait.
+async fn speak(output: Option<Output>, channel: u8, wanted: bool, sink: &Sender) {
+    let Some(mut output) = output else {
+        return;
+    };
+    let mut chunk = vec![0; CHUNK];
+    while let Ok(length @ 1..) = output.read(&mut chunk).await {
+        if wanted && send(sink, channel, &chunk[..length]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Hears the client until it goes.
+async fn listen(
+    mut incoming: SplitStream<Socket>,
+    stdin: Option<Input>,
+    resize: Option<mpsc::UnboundedSender<(u16, u16)>>,
+) {
+    let (typed, keys) = mpsc::channel(UNREAD);
+    let mut typed = stdin.is_some().then_some(typed);
+    let typing = tokio::spawn(type_in(keys, stdin));
+    while let Some(Ok(message)) = incoming.next().await {
+        let bytes = match message {
+            Message::Binary(bytes) => bytes,
+            Message::Text(text) => Bytes::from(text),
+            Message::Close(_) => break,
+            _ => continue,
+        };
+        match bytes.split_first() {
+            Some((&STDIN, rest)) if !rest.is_empty() => {
+                if let Some(typed) = &typed {
+                    // A program that has closed its input does not mind.
+                    let _ = typed.send(bytes.slice(1..)).await;
+                }
+            }
+            Some((&CLOSE, [STDIN])) => drop(typed.take()),
+            Some((&RESIZE, size)) => {
+                if let (Some(resize), Ok(size)) = (&resize, serde_json::from_slice::<Size>(size)) {
+                    let _ = resize.send((size.width, size.height));
+                }
+            }
+            _ => {}
+        }
+    }
+    typing.abort();
+}
+
+async fn type_in(mut keys: mpsc::Receiver<Bytes>, stdin: Option<Input>) {
+    let Some(mut stdin) = stdin else {
+        return;
+    };
+    while let Some(bytes) = keys.recv().await {
+        let written = async {
+            stdin.write_all(&bytes).await?;
+            stdin.flush().await
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+    let _ = stdin.shutdown().await;
+}
+
+/// The size of a terminal, as clients tell it.
+#[derive(Deserialize)]
+struct Size {
+    #[serde(rename = "Width")]
+    width: u16,
+    #[serde(rename = "Height")]
+    height: u16,
+}
+
+async fn send(sink: &Sender, channel: u8, bytes: &[u8]) -> Result<(), ()> {
+    let mut message = BytesMut::with_capacity(bytes.len() + 1);
+    message.put_u8(channel);
+    message.put_slice(bytes);
+    let mut sink = sink.lock().await;
+    sink.send(Message::Binary(message.freeze()))
+        .await
+        .map_err(|error| tracing::debug!(%error, "a client is gone"))
+}
+
+fn non_zero(code: i32) -> Value {
+    json!({
+        "metadata": {},
+        "status": "Failure",
+        "message": format!("command terminated with non-zero exit code: exit status {code}"),
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]},
+    })
+}
+
+fn failure(message: &str) -> Value {
+    json!({
+        "metadata": {},
+        "status": "Failure",
+        "message": format!("Internal error occurred: {message}"),
+        "reason": "InternalError",
+        "details": {"causes": [{"message": message}]},
+        "code": 500,
+    })
+}

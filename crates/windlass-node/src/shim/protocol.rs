@@ -1,0 +1,109 @@
+//! What node and shim say to each other.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What a pod's shim is made from: `shim-config.json` in its folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Config {
+    /// The host name of the pod.
+    pub(crate) hostname: String,
+    /// Whether it has a network namespace of its own.
+    pub(crate) own_network: bool,
+    /// The OCI runtime.
+    pub(crate) oci: PathBuf,
+    /// Where that keeps its state.
+    pub(crate) oci_root: PathBuf,
+    /// Whether the containers share one PID namespace.
+    pub(crate) share_processes: bool,
+}
+
+/// What the node asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Say what you hold; the first thing of each connection.
+    Hello,
+    /// Start a container.
+    Start(Start),
+    /// Send a signal to its first process; 9 ends all of its processes.
+    Signal {
+        container: String,
+        run: i32,
+        signal: i32,
+    },
+    /// Forget a run that ended: its end has been heard of.
+    Forget { container: String, run: i32 },
+    /// End everything, and then yourself.
+    End,
+}
+
+/// A container to be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub(crate) container: String,
+    pub(crate) run: i32,
+    /// The runtime's name for this run.
+    pub(crate) id: String,
+    pub(crate) image_id: String,
+    /// The folder with `config.json`; `rootfs`, `upper` and `work` are made in it.
+    pub(crate) bundle: PathBuf,
+    /// What the root file system is an overlay of.
+    pub(crate) lower: String,
+    pub(crate) log: PathBuf,
+    /// Whether its standard input is kept open.
+    pub(crate) stdin: bool,
+}
+
+/// What the shim tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// Everything it holds; the first event of each connection.
+    Hello(Vec<Held>),
+    /// A container runs.
+    Started {
+        container: String,
+        run: i32,
+        pid: i32,
+        at: Timestamp,
+    },
+    /// A container could not be started.
+    Failed {
+        container: String,
+        run: i32,
+        message: String,
+    },
+    /// A container ended.
+    Exited {
+        container: String,
+        run: i32,
+        code: i32,
+        at: Timestamp,
+    },
+}
+
+/// A container that the shim knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Held {
+    pub(crate) container: String,
+    pub(crate) run: i32,
+    pub(crate) id: String,
+    pub(crate) image_id: String,
+    pub(crate) pid: i32,
+    pub(crate) started_at: Timestamp,
+    /// Its exit code, and when it ended.
+    pub(crate) exit: Option<(i32, Timestamp)>,
+}
+
+impl Event {
+    /// The run that the event is about.
+    pub(crate) fn run(&self) -> Option<(&str, i32)> {
+        match self {
+            Self::Hello(_) => None,
+            Self::Started { container, run, .. }
+            | Self::Failed { container, run, .. }
+            | Self::Exited { container, run, .. } => Some((container, *run)),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The shim's own life.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, watch};
+
+use super::client::{CONFIG, SOCKET, ShimFile};
+use super::container::{self, Target};
+use super::protocol::{Config, Event, Held, Request, Start};
+use super::stream::{self, Streams};
+use super::{HOLDER, attach};
+
+/// Becomes the shim of the pod in `folder`, until its end.
+pub fn main(folder: &Path) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let outcome = runtime.and_then(|runtime| runtime.block_on(live(folder)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the shim of {} ended: {error}", folder.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Shim {
+    config: Config,
+    /// The first process of the shared PID namespace, if there is one.
+    holder: Option<i32>,
+    state: Mutex<State>,
+    /// How many containers run.
+    running: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct State {
+    held: BTreeMap<(String, i32), Known>,
+    listeners: Vec<mpsc::UnboundedSender<Event>>,
+    ending: bool,
+}
+
+struct Known {
+    held: Held,
+    target: Target,
+    /// Until it ends: whoever is attached learns of the end by it.
+    streams: Option<Streams>,
+}
+
+async fn live(folder: &Path) -> io::Result<()> {
+    let config: Config = serde_json::from_slice(&std::fs::read(folder.join(CONFIG))?)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    if let Err(error) = rustix::system::sethostname(config.hostname.as_bytes()) {
+        eprintln!("cannot set the host name: {error}");
+    }
+    if config.own_network {
+        // All traffic of a pod goes through the node, also to its neighbours: Services depend on it.
+        for name in ["all", "default"] {
+            let path = format!("/proc/sys/net/ipv4/conf/{name}/accept_redirects");
+            let _ = std::fs::write(path, "0");
+        }
+    }
+    let mut holding = None;
+    if config.share_processes {
+        holding = Some(hold()?);
+    }
+    let holder = match &holding {
+        Some(child) => Some(first_child(child.id()).await?),
+        None => None,
+    };
+    let (_folder, path) = stream::short(folder, SOCKET)?;
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path)?;
+    ShimFile::of_this_process().write(folder)?;
+    // Whoever started this waits for the line.
+    println!("ready");
+    let shim = Arc::new(Shim {
+        config,
+        holder,
+        state: Mutex::default(),
+        running: watch::Sender::default(),
+    });
+    let (end, mut ended) = mpsc::unbounded_channel();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = ended.recv() => break,
+            accepted = listener.accept() => accepted,
+        };
+        if let Ok((connection, _)) = accepted {
+            tokio::spawn(shim.clone().talk(connection, end.clone()));
+        }
+    }
+    shim.end_all().await;
+    let _ = std::fs::remove_file(&path);
+    if let Some(mut child) = holding {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    Ok(())
+}
+
+impl Shim {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, event: &Event) {
+        self.lock()
+            .listeners
+            .retain(|listener| listener.send(event.clone()).is_ok());
+    }
+
+    async fn talk(self: Arc<Self>, connection: UnixStream, end: mpsc::UnboundedSender<()>) {
+        let (from, to) = connection.into_split();
+        let mut lines = BufReader::new(from);
+        let (sender, events) = mpsc::unbounded_channel();
+        let mut line = String::new();
+        // Whoever comes to attach says so at once, and gets nothing else.
+        if !matches!(lines.read_line(&mut line).await, Ok(1..)) {
+            return;
+        }
+        if let Ok(wish) = serde_json::from_str::<attach::Wish>(&line) {
+            let streams = {
+                let state = self.lock();
+                let of = |known: &&Known| {
+                    known.held.container == wish.container && known.held.exit.is_none()
+                };
+                state
+                    .held
+                    .values()
+                    .rev()
+                    .find(of)
+                    .and_then(|known| known.streams.clone())
+            };
+            if let Some(streams) = streams {
+                attach::serve(streams, lines, to, wish.stdin).await;
+            }
+            return;
+        }
+        {
+            let mut state = self.lock();
+            let held = state
+                .held
+                .values()
+                .map(|known| known.held.clone())
+                .collect();
+            let _ = sender.send(Event::Hello(held));
+            state.listeners.push(sender);
+        }
+        futures::join!(
+            self.clone().hear(lines, line, end),
+            write_events(events, to)
+        );
+    }
+
+    async fn hear(
+        self: Arc<Self>,
+        mut lines: BufReader<OwnedReadHalf>,
+        mut line: String,
+        end: mpsc::UnboundedSender<()>,
+    ) {
+        loop {
+            match serde_json::from_str(&line) {
+                Ok(Request::Hello) => {}
+                Ok(Request::Start(start)) => {
+                    tokio::spawn(self.clone().run(start));
+                }
+                Ok(Request::Signal {
+                    container,
+                    run,
+                    signal,
+                }) => {
+                    if let Some(known) = self.lock().held.get(&(container, run))
+                        && known.held.exit.is_none()
+                    {
+                        known.target.signal(signal);
+                    }
+                }
+                Ok(Request::Forget { container, run }) => {
+                    let mut state = self.lock();
+                    let key = (container, run);
+                    if state
+                        .held
+                        .get(&key)
+                        .is_some_and(|known| known.held.exit.is_some())
+                    {
+                        state.held.remove(&key);
+                    }
+                }
+                Ok(Request::End) => {
+                    let _ = end.send(());
+                }
+                Err(error) => eprintln!("cannot read a request: {error}"),
+            }
+            line.clear();
+            if !matches!(lines.read_line(&mut line).await, Ok(1..)) {
+                return;
+            }
+        }
+    }
+
+    /// Runs a container to its end.
+    async fn run(self: Arc<Self>, start: Start) {
+        if self.lock().ending {
+            return;
+        }
+        self.running.send_modify(|running| *running += 1);
+        let key = (start.container.clone(), start.run);
+        match container::start(&self.config, self.holder, &start).await {
+            Ok(running) => {
+                let (pid, at) = (running.held.pid, running.held.started_at);
+                let known = Known {
+                    held: running.held.clone(),
+                    target: running.target(&self.config),
+                    streams: Some(running.streams.clone()),
+                };
+                if self.lock().ending {
+                    known.target.signal(9);
+                }
+                self.lock().held.insert(key.clone(), known);
+                self.tell(&Event::Started {
+                    container: key.0.clone(),
+                    run: key.1,
+                    pid,
+                    at,
+                });
+                let code = running.ended(&self.config, &start).await;
+                let at = Timestamp::now();
+                if let Some(known) = self.lock().held.get_mut(&key) {
+                    known.held.exit = Some((code, at));
+                    known.streams = None;
+                }
+                self.tell(&Event::Exited {
+                    container: key.0,
+                    run: key.1,
+                    code,
+                    at,
+                });
+            }
+            Err(message) => self.tell(&Event::Failed {
+                container: key.0,
+                run: key.1,
+                message,
+            }),
+        }
+        self.running.send_modify(|running| *running -= 1);
+    }
+
+    async fn end_all(&self) {
+        {
+            let mut state = self.lock();
+            state.ending = true;
+            for known in state.held.values() {
+                if known.held.exit.is_none() {
+                    known.target.signal(9);
+                }
+            }
+        }
+        let _ = self
+            .running
+            .subscribe()
+            .wait_for(|running| *running == 0)
+            .await;
+    }
+}
+
+async fn write_events(mut events: mpsc::UnboundedReceiver<Event>, mut to: OwnedWriteHalf) {
+    while let Some(event) = events.recv().await {
+        let Ok(mut line) = serde_json::to_vec(&event) else {
+            continue;
+        };
+        line.push(b'\n');
+        if to.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Starts the first process of a PID namespace that the containers share.
+fn hold() -> io::Result<std::process::Child> {
+    std::process::Command::new("unshare")
+        .args(["--pid", "--fork", "--kill-child=KILL", "--"])
+        .arg(PathBuf::from(format!("/proc/{}/exe", std::process::id())))
+        .arg(HOLDER)
+        .stdin(std::process::Stdio::null())
+        .spawn()
+}
+
+/// The number, on the host, of the only child of a process; it takes a moment to appear.
+async fn first_child(pid: u32) -> io::Result<i32> {
+    for _ in 0..500 {
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        if let Some(child) = children
+            .split_whitespace()
+            .next()
+            .and_then(|n| n.parse().ok())
+        {
+            return Ok(child);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    Err(io::Error::other(
+        "the shared PID namespace did not come about",
+    ))
+}
+
+/// Becomes the first process of a PID namespace: collects what ends in it, until it is killed.
+pub fn hold_processes() -> ExitCode {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let outcome = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let mut ended = signal(SignalKind::child())?;
+            let mut asked = signal(SignalKind::terminate())?;
+            loop {
+                while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG)
+                {
+                }
+                tokio::select! {
+                    biased;
+                    _ = asked.recv() => return Ok(()),
+                    _ = ended.recv() => {}
+                }
+            }
+        })
+    });
+    if outcome.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
