@@ -8,6 +8,9 @@
 //! | --- | --- |
 //! | `deployment` | rolls pods from one template to the next by way of ReplicaSets |
 //! | `replicaset` | keeps as many pods as asked for |
+//! | `statefulset` | keeps pods with names and storage of their own, in order |
+//! | `job` | runs pods to their end |
+//! | `cronjob` | starts Jobs when a schedule says so |
 //! | `endpoints` | says which pods stand behind a Service |
 //! | `garbage` | deletes what nobody owns any more |
 //! | `namespace` | empties namespaces that are going |
@@ -18,9 +21,12 @@
 //! | `protection` | keeps claims and volumes that are in use |
 
 mod cause;
+mod cronjob;
 mod deployment;
 mod endpoints;
 mod garbage;
+mod history;
+mod job;
 mod namespace;
 mod node;
 mod owner;
@@ -32,6 +38,7 @@ mod resource;
 mod rootca;
 mod scheduler;
 mod serviceaccount;
+mod statefulset;
 
 use windlass::Operator;
 
@@ -48,6 +55,8 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
     let operator = Operator::new("windlass-workloads")
         .controller(deployment::controller())
         .controller(replicaset::controller())
+        .controller(statefulset::controller())
+        .controller(cronjob::controller())
         .controller(namespace::controller())
         .controller(node::controller())
         .controller(serviceaccount::controller())
@@ -56,5 +65,5 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         Some(root_ca) => operator.controller(rootca::controller(root_ca)),
         None => operator,
     };
-    garbage::add_to(protection::add_to(endpoints::add_to(operator)))
+    garbage::add_to(protection::add_to(endpoints::add_to(job::add_to(operator))))
 }
