@@ -14,7 +14,7 @@ use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};
 use windlass_apiserver::{ApiServer, NodeClient, StorageError};
 use windlass_node::process::{self, ProcessNodeConfig};
-use windlass_workloads::WorkloadsConfig;
+use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use crate::credentials::{self, CredentialsError};
 use crate::folder::{FolderError, FolderLock};
@@ -22,6 +22,8 @@ use crate::kubeconfig::{Credential, kubeconfig};
 use crate::operators::{self, Account};
 use crate::webhooks;
 
+/// Where the volumes of claims are, in the data folder.
+const VOLUME_FOLDER: &str = "volumes";
 /// Where the API server keeps its objects, in the data folder.
 const STORE_FOLDER: &str = "store";
 /// Where the node keeps its state there.
@@ -164,6 +166,10 @@ impl Cluster {
         };
         let workloads = windlass_workloads::operator(WorkloadsConfig {
             root_ca: Some(ca.clone()),
+            local_volumes: Some(LocalVolumes {
+                folder: config.data_dir.join(VOLUME_FOLDER),
+                remove: |folder| std::fs::remove_dir_all(folder),
+            }),
         });
         let account = Account::of_system(&workloads);
         cluster.run_as(&workloads, &account).await?;

@@ -44,7 +44,11 @@ fn sorted(value: Value) -> Value {
         Value::Object(fields) => {
             let fields: BTreeMap<String, Value> = fields.into_iter().collect();
             let fields = fields.into_iter();
-            Value::Object(fields.map(|(key, value)| (key, sorted(value))).collect::<Map<_, _>>())
+            Value::Object(
+                fields
+                    .map(|(key, value)| (key, sorted(value)))
+                    .collect::<Map<_, _>>(),
+            )
         }
         Value::Array(items) => items.into_iter().map(sorted).collect(),
         other => other,
@@ -106,7 +110,12 @@ pub(crate) fn named(
     data: &Value,
     number: i64,
 ) -> ControllerRevision {
-    let prefix: String = owner.name.iter().flat_map(|name| name.chars()).take(PREFIX).collect();
+    let prefix: String = owner
+        .name
+        .iter()
+        .flat_map(|name| name.chars())
+        .take(PREFIX)
+        .collect();
     ControllerRevision {
         metadata: ObjectMeta {
             name: Some(format!("{prefix}-{hash}")),
@@ -132,7 +141,11 @@ pub(crate) fn sort(revisions: &mut [ControllerRevision]) {
 
 fn age(revision: &ControllerRevision) -> (i64, Option<Timestamp>, &str) {
     let created = revision.metadata.creation_timestamp.as_ref();
-    (revision.revision, created.map(|time| time.0), name(revision))
+    (
+        revision.revision,
+        created.map(|time| time.0),
+        name(revision),
+    )
 }
 
 /// The number of the next revision, after these in order.
@@ -160,7 +173,12 @@ pub(crate) enum Newest<'a> {
 pub(crate) fn newest<'a>(revisions: &'a [ControllerRevision], data: &Value) -> Newest<'a> {
     let number = next(revisions);
     let newest = revisions.last().filter(|newest| holds(newest, data));
-    let older = || revisions.iter().rev().find(|revision| holds(revision, data));
+    let older = || {
+        revisions
+            .iter()
+            .rev()
+            .find(|revision| holds(revision, data))
+    };
     match newest {
         Some(newest) => Newest::Is(newest),
         None => older().map_or(Newest::Create(number), |old| Newest::Renumber(old, number)),
@@ -176,7 +194,9 @@ pub(crate) fn surplus<'a>(
     let Ok(limit) = usize::try_from(limit.unwrap_or(10)) else {
         return Vec::new();
     };
-    let unused = revisions.iter().filter(|revision| !live.contains(name(revision)));
+    let unused = revisions
+        .iter()
+        .filter(|revision| !live.contains(name(revision)));
     let unused: Vec<&ControllerRevision> = unused.collect();
     let beyond = unused.len().saturating_sub(limit);
     unused.into_iter().take(beyond).collect()
@@ -222,12 +242,18 @@ mod tests {
     #[test]
     fn the_newest_is_kept_an_older_one_brought_forward_and_a_new_one_made() {
         let revisions = [revision("a", 1, "x"), revision("b", 4, "y")];
-        assert_eq!(newest(&revisions, &json!({"image": "y"})), Newest::Is(&revisions[1]));
+        assert_eq!(
+            newest(&revisions, &json!({"image": "y"})),
+            Newest::Is(&revisions[1])
+        );
         assert_eq!(
             newest(&revisions, &json!({"image": "x"})),
             Newest::Renumber(&revisions[0], 5)
         );
-        assert_eq!(newest(&revisions, &json!({"image": "z"})), Newest::Create(5));
+        assert_eq!(
+            newest(&revisions, &json!({"image": "z"})),
+            Newest::Create(5)
+        );
         assert_eq!(newest(&[], &json!({})), Newest::Create(1));
     }
 
@@ -236,7 +262,10 @@ mod tests {
         let revisions: Vec<_> = (1..6).map(|n| revision(&format!("r{n}"), n, "x")).collect();
         let live = BTreeSet::from(["r1", "r5"]);
         let gone = surplus(&revisions, &live, Some(1));
-        assert_eq!(gone.iter().map(|r| name(r)).collect::<Vec<_>>(), ["r2", "r3"]);
+        assert_eq!(
+            gone.iter().map(|r| name(r)).collect::<Vec<_>>(),
+            ["r2", "r3"]
+        );
         assert!(surplus(&revisions, &live, Some(3)).is_empty());
         assert!(surplus(&revisions, &live, None).is_empty());
     }

@@ -7,9 +7,11 @@
 
 mod account;
 mod collection;
+mod cronjob;
 mod deletion;
 mod deployment;
 mod endpoints;
+mod job;
 mod namespace;
 mod protection;
 mod real;
@@ -19,3 +21,4 @@ mod scene;
 mod scheduling;
 mod spectator;
 mod stage;
+mod statefulset;

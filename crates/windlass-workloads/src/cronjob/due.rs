@@ -24,7 +24,7 @@ pub(crate) struct Due {
 }
 
 fn spec_deadline(cron: &CronJob) -> Option<SignedDuration> {
-    let seconds = cron.spec.as_ref()?.starting_deadline_seconds?;
+    let seconds = cron.spec.starting_deadline_seconds?;
     Some(SignedDuration::from_secs(seconds))
 }
 
@@ -41,12 +41,20 @@ pub(crate) fn due(cron: &CronJob, schedule: &Schedule, now: Timestamp, with_dead
     {
         since = since.max(earliest);
     }
-    let nothing = Due { run: None, missed_many: false, since, missed: false };
+    let nothing = Due {
+        run: None,
+        missed_many: false,
+        since,
+        missed: false,
+    };
     let Some(first) = schedule.next(since).filter(|first| *first <= now) else {
         return nothing;
     };
     let Some(second) = schedule.next(first).filter(|second| *second <= now) else {
-        return Due { run: Some(first), ..nothing };
+        return Due {
+            run: Some(first),
+            ..nothing
+        };
     };
     // A guess at how many there were lets us begin near the last one.
     let apart = second.duration_since(first).as_secs().max(1);
@@ -58,7 +66,12 @@ pub(crate) fn due(cron: &CronJob, schedule: &Schedule, now: Timestamp, with_dead
         run = Some(next);
         at = next;
     }
-    Due { run, missed_many: count > MANY, since, missed: true }
+    Due {
+        run,
+        missed_many: count > MANY,
+        since,
+        missed: true,
+    }
 }
 
 /// When to look again.
@@ -114,16 +127,31 @@ mod tests {
         let many = due(&new, &every_minute(), at("01:50:00"), true);
         assert_eq!((many.run, many.missed_many), (Some(at("01:50:00")), true));
         let before = cron(Value::Null, json!("2030-01-01T00:07:00Z"));
-        assert_eq!(due(&before, &every_minute(), at("00:07:30"), true).run, None);
-        assert_eq!(look_again(&before, &every_minute(), at("00:07:30")), Some(at("00:08:00.1")));
-        assert_eq!(look_again(&new, &every_minute(), at("00:00:40")), Some(at("00:01:00.1")));
+        assert_eq!(
+            due(&before, &every_minute(), at("00:07:30"), true).run,
+            None
+        );
+        assert_eq!(
+            look_again(&before, &every_minute(), at("00:07:30")),
+            Some(at("00:08:00.1"))
+        );
+        assert_eq!(
+            look_again(&new, &every_minute(), at("00:00:40")),
+            Some(at("00:01:00.1"))
+        );
     }
 
     #[test]
     fn a_deadline_lets_old_runs_go() {
         let strict = cron(json!(10), Value::Null);
-        assert_eq!(due(&strict, &every_minute(), at("00:07:05"), true).run, Some(at("00:07:00")));
-        assert_eq!(due(&strict, &every_minute(), at("00:07:30"), true).run, None);
+        assert_eq!(
+            due(&strict, &every_minute(), at("00:07:05"), true).run,
+            Some(at("00:07:00"))
+        );
+        assert_eq!(
+            due(&strict, &every_minute(), at("00:07:30"), true).run,
+            None
+        );
         assert!(is_too_late(&strict, at("00:07:00"), at("00:07:11")));
         assert!(!is_too_late(&strict, at("00:07:00"), at("00:07:10")));
     }

@@ -68,7 +68,10 @@ impl CronJobs {
                 ctx.event(Event::normal("SuccessfulDelete", note));
             }
             Err(error) => {
-                ctx.event(Event::warning("FailedDelete", format!("Deleted job: {error}")));
+                ctx.event(Event::warning(
+                    "FailedDelete",
+                    format!("Deleted job: {error}"),
+                ));
             }
         }
         deleted
@@ -92,7 +95,10 @@ impl CronJobs {
             let ended = |job: &&Job| job::finished(job).is_some_and(|end| end.type_ == type_);
             let mut ended: Vec<&Job> = jobs.iter().filter(ended).collect();
             let began = |job: &Job| {
-                let start = job.status.as_ref().and_then(|status| status.start_time.as_ref());
+                let start = job
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.start_time.as_ref());
                 start.map_or(Timestamp::MAX, |time| time.0)
             };
             ended.sort_by_key(|job| (began(job), name(&job.metadata).to_owned()));
@@ -131,7 +137,10 @@ impl CronJobs {
             }
         };
         let look_again = |status: &CronJobStatus| {
-            let told = CronJob { status: Some(status.clone()), ..cron.clone() };
+            let told = CronJob {
+                status: Some(status.clone()),
+                ..cron.clone()
+            };
             due::look_again(&told, &schedule, now)
         };
         if self.has_changed(ctx.key(), spec) {
@@ -146,14 +155,23 @@ impl CronJobs {
             ctx.event(Event::warning("TooManyMissedTimes", note));
         }
         if due::is_too_late(cron, run, now) {
-            let missed = run.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S %z").to_string();
+            let missed = run
+                .to_zoned(TimeZone::UTC)
+                .strftime("%a, %d %b %Y %H:%M:%S %z")
+                .to_string();
             let note = format!("Missed scheduled time to start a job: {missed}");
             ctx.event(Event::warning("MissSchedule", note));
             return Ok(look_again(status));
         }
-        let job_name = format!("{}-{}", name(&cron.metadata), run.as_second().div_euclid(60));
+        let job_name = format!(
+            "{}-{}",
+            name(&cron.metadata),
+            run.as_second().div_euclid(60)
+        );
         let active = status.active.clone().unwrap_or_default();
-        let is_running = active.iter().any(|one| one.name.as_ref() == Some(&job_name));
+        let is_running = active
+            .iter()
+            .any(|one| one.name.as_ref() == Some(&job_name));
         if is_running || due::is_done(cron, run) {
             return Ok(look_again(status));
         }
@@ -185,7 +203,10 @@ impl CronJobs {
                 }
             }
             Err(error) => {
-                ctx.event(Event::warning("FailedCreate", format!("Error creating job: {error}")));
+                ctx.event(Event::warning(
+                    "FailedCreate",
+                    format!("Error creating job: {error}"),
+                ));
                 return Err(error);
             }
         };
@@ -199,7 +220,7 @@ impl Reconciler for CronJobs {
     type Object = CronJob;
 
     async fn reconcile(&self, cron: &CronJob, ctx: &Ctx) -> Result<Next> {
-        let spec = cron.spec.clone().unwrap_or_default();
+        let spec = cron.spec.clone();
         let jobs = self.jobs.list(ctx).await?;
         let mut status = cron.status.clone().unwrap_or_default();
         let cleaned = self.clean_up(ctx, &spec, &mut status, &jobs).await;
@@ -252,10 +273,17 @@ fn take_note(status: &mut CronJobStatus, jobs: &[Job]) -> Vec<Event> {
         };
         if known {
             forget(status, &job.metadata);
-            let note = format!("Saw completed job: {}, condition: {}", name(&job.metadata), end.type_);
+            let note = format!(
+                "Saw completed job: {}, condition: {}",
+                name(&job.metadata),
+                end.type_
+            );
             events.push(Event::normal("SawCompletedJob", note));
         }
-        let completed = job.status.as_ref().and_then(|status| status.completion_time.clone());
+        let completed = job
+            .status
+            .as_ref()
+            .and_then(|status| status.completion_time.clone());
         if let Some(completed) = completed.filter(|_| end.type_ == "Complete") {
             let last = status.last_successful_time.as_ref();
             if last.is_none_or(|last| completed.0 > last.0) {
@@ -272,8 +300,17 @@ fn take_note(status: &mut CronJobStatus, jobs: &[Job]) -> Vec<Event> {
         .collect();
     for one in missing {
         let gone = one.name.clone().unwrap_or_default();
-        events.push(Event::normal("MissingJob", format!("Active job went missing: {gone}")));
-        forget(status, &ObjectMeta { uid: one.uid, ..ObjectMeta::default() });
+        events.push(Event::normal(
+            "MissingJob",
+            format!("Active job went missing: {gone}"),
+        ));
+        forget(
+            status,
+            &ObjectMeta {
+                uid: one.uid,
+                ..ObjectMeta::default()
+            },
+        );
     }
     events
 }

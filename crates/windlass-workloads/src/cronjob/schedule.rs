@@ -43,7 +43,9 @@ const DAYS: Bounds = Bounds(1, 31, &[]);
 const MONTHS: Bounds = Bounds(
     1,
     12,
-    &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+    &[
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ],
 );
 const WEEKDAYS: Bounds = Bounds(0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]);
 
@@ -60,9 +62,12 @@ impl Schedule {
             other => other,
         };
         if let Some(every) = fields.strip_prefix("@every ") {
-            let every = duration(every).ok_or_else(|| format!("failed to parse duration {text}"))?;
+            let every =
+                duration(every).ok_or_else(|| format!("failed to parse duration {text}"))?;
             // Whole seconds, one at least.
-            return Ok(Self::Every(SignedDuration::from_secs(every.as_secs().max(1))));
+            return Ok(Self::Every(SignedDuration::from_secs(
+                every.as_secs().max(1),
+            )));
         }
         if fields.starts_with('@') {
             return Err(format!("unrecognized descriptor: {text}"));
@@ -70,7 +75,10 @@ impl Schedule {
         let parts: Vec<&str> = fields.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = parts[..] else {
             let found = parts.len();
-            return Err(format!("expected exactly 5 fields, found {found}: [{}]", parts.join(" ")));
+            return Err(format!(
+                "expected exactly 5 fields, found {found}: [{}]",
+                parts.join(" ")
+            ));
         };
         let (day, any_day) = field(day, &DAYS)?;
         let (weekday, any_weekday) = field(weekday, &WEEKDAYS)?;
@@ -100,7 +108,9 @@ impl Schedule {
 impl Fields {
     fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let minute = after.as_second().div_euclid(60) + 1;
-        let mut at = Timestamp::from_second(minute * 60).ok()?.to_zoned(zone.clone());
+        let mut at = Timestamp::from_second(minute * 60)
+            .ok()?
+            .to_zoned(zone.clone());
         let last = at.year().checked_add(YEARS)?;
         while at.year() <= last {
             if !self.has_date(at.date()) {
@@ -123,7 +133,11 @@ impl Fields {
         }
         let day = has(self.day, date.day());
         let weekday = has(self.weekday, date.weekday().to_sunday_zero_offset());
-        if self.any_day { day && weekday } else { day || weekday }
+        if self.any_day {
+            day && weekday
+        } else {
+            day || weekday
+        }
     }
 }
 
@@ -150,10 +164,14 @@ fn field(text: &str, bounds: &Bounds) -> Result<(u64, bool), String> {
 fn values(text: &str, bounds: &Bounds) -> Result<(u64, bool), String> {
     let Bounds(least, greatest, names) = bounds;
     let number = |text: &str| -> Result<u32, String> {
-        let name = names.iter().position(|name| name.eq_ignore_ascii_case(text));
+        let name = names
+            .iter()
+            .position(|name| name.eq_ignore_ascii_case(text));
         match name.and_then(|place| u32::try_from(place).ok()) {
             Some(place) => Ok(least + place),
-            None => text.parse().map_err(|_| format!("failed to parse int from {text}")),
+            None => text
+                .parse()
+                .map_err(|_| format!("failed to parse int from {text}")),
         }
     };
     let mut parts = text.split('/');
@@ -180,19 +198,27 @@ fn values(text: &str, bounds: &Bounds) -> Result<(u64, bool), String> {
     let step = step.map_or(Ok(1), number)?;
     star &= step <= 1;
     if low < *least {
-        return Err(format!("beginning of range ({low}) below minimum ({least}): {text}"));
+        return Err(format!(
+            "beginning of range ({low}) below minimum ({least}): {text}"
+        ));
     }
     if high > *greatest {
-        return Err(format!("end of range ({high}) above maximum ({greatest}): {text}"));
+        return Err(format!(
+            "end of range ({high}) above maximum ({greatest}): {text}"
+        ));
     }
     if low > high {
-        return Err(format!("beginning of range ({low}) beyond end of range ({high}): {text}"));
+        return Err(format!(
+            "beginning of range ({low}) beyond end of range ({high}): {text}"
+        ));
     }
     let step = usize::try_from(step).unwrap_or(0);
     if step == 0 {
         return Err(format!("step of range should be a positive number: {text}"));
     }
-    let bits = (low..=high).step_by(step).fold(0, |bits, value| bits | 1 << value);
+    let bits = (low..=high)
+        .step_by(step)
+        .fold(0, |bits, value| bits | 1 << value);
     Ok((bits, star))
 }
 
@@ -203,7 +229,9 @@ fn duration(text: &str) -> Option<SignedDuration> {
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let amount: f64 = rest[..end].parse().ok()?;
-        let unit_end = rest[end..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| end + at);
+        let unit_end = rest[end..]
+            .find(|c: char| c.is_ascii_digit())
+            .map_or(rest.len(), |at| end + at);
         let seconds = match &rest[end..unit_end] {
             "h" => 3600.0,
             "m" => 60.0,
@@ -226,7 +254,9 @@ mod tests {
 
     fn next_in(zone: &str, schedule: &str, after: &str) -> String {
         let zone = TimeZone::get(zone).unwrap();
-        let next = Schedule::parse(schedule, zone).unwrap().next(after.parse().unwrap());
+        let next = Schedule::parse(schedule, zone)
+            .unwrap()
+            .next(after.parse().unwrap());
         next.map_or("never".to_owned(), |at| at.to_string())
     }
 
@@ -238,11 +268,17 @@ mod tests {
     fn fields_are_matched() {
         let from = "2030-01-01T00:00:00Z"; // a Tuesday
         assert_eq!(next("* * * * *", from), "2030-01-01T00:01:00Z");
-        assert_eq!(next("*/15 * * * *", "2030-01-01T00:16:01Z"), "2030-01-01T00:30:00Z");
+        assert_eq!(
+            next("*/15 * * * *", "2030-01-01T00:16:01Z"),
+            "2030-01-01T00:30:00Z"
+        );
         assert_eq!(next("30 4 * * *", from), "2030-01-01T04:30:00Z");
         assert_eq!(next("0 0 29 2 *", from), "2032-02-29T00:00:00Z");
         assert_eq!(next("0 0 31 2 *", from), "never");
-        assert_eq!(next("0 9-17/4 * * mon-fri", "2030-01-04T17:30:00Z"), "2030-01-07T09:00:00Z");
+        assert_eq!(
+            next("0 9-17/4 * * mon-fri", "2030-01-04T17:30:00Z"),
+            "2030-01-07T09:00:00Z"
+        );
         assert_eq!(next("5/20 * * * *", from), "2030-01-01T00:05:00Z");
         assert_eq!(next("@yearly", from), "2031-01-01T00:00:00Z");
         assert_eq!(next("@weekly", from), "2030-01-06T00:00:00Z");
@@ -261,21 +297,48 @@ mod tests {
     #[test]
     fn clocks_that_change_skip_a_time_or_show_it_twice() {
         let berlin = "Europe/Berlin";
-        assert_eq!(next_in(berlin, "0 8 * * *", "2030-01-01T00:00:00Z"), "2030-01-01T07:00:00Z");
-        assert_eq!(next_in(berlin, "0 8 * * *", "2030-07-01T00:00:00Z"), "2030-07-01T06:00:00Z");
+        assert_eq!(
+            next_in(berlin, "0 8 * * *", "2030-01-01T00:00:00Z"),
+            "2030-01-01T07:00:00Z"
+        );
+        assert_eq!(
+            next_in(berlin, "0 8 * * *", "2030-07-01T00:00:00Z"),
+            "2030-07-01T06:00:00Z"
+        );
         // On 2030-03-31 there is no 02:30, on 2030-10-27 there are two.
-        assert_eq!(next_in(berlin, "30 2 * * *", "2030-03-30T12:00:00Z"), "2030-04-01T00:30:00Z");
-        assert_eq!(next_in(berlin, "30 2 * * *", "2030-10-26T12:00:00Z"), "2030-10-27T00:30:00Z");
-        assert_eq!(next_in(berlin, "30 2 * * *", "2030-10-27T00:30:00Z"), "2030-10-27T01:30:00Z");
+        assert_eq!(
+            next_in(berlin, "30 2 * * *", "2030-03-30T12:00:00Z"),
+            "2030-04-01T00:30:00Z"
+        );
+        assert_eq!(
+            next_in(berlin, "30 2 * * *", "2030-10-26T12:00:00Z"),
+            "2030-10-27T00:30:00Z"
+        );
+        assert_eq!(
+            next_in(berlin, "30 2 * * *", "2030-10-27T00:30:00Z"),
+            "2030-10-27T01:30:00Z"
+        );
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         let error = |text: &str| Schedule::parse(text, TimeZone::UTC).unwrap_err();
-        assert_eq!(error("* * * *"), "expected exactly 5 fields, found 4: [* * * *]");
-        assert_eq!(error("60 * * * *"), "end of range (60) above maximum (59): 60");
-        assert_eq!(error("5-3 * * * *"), "beginning of range (5) beyond end of range (3): 5-3");
-        assert_eq!(error("*/0 * * * *"), "step of range should be a positive number: */0");
+        assert_eq!(
+            error("* * * *"),
+            "expected exactly 5 fields, found 4: [* * * *]"
+        );
+        assert_eq!(
+            error("60 * * * *"),
+            "end of range (60) above maximum (59): 60"
+        );
+        assert_eq!(
+            error("5-3 * * * *"),
+            "beginning of range (5) beyond end of range (3): 5-3"
+        );
+        assert_eq!(
+            error("*/0 * * * *"),
+            "step of range should be a positive number: */0"
+        );
         assert_eq!(error("@sometimes"), "unrecognized descriptor: @sometimes");
         assert_eq!(error("x * * * *"), "failed to parse int from x");
     }

@@ -90,7 +90,10 @@ impl<'a> State<'a> {
         let ended = |counted: &[String], is: &dyn Fn(&Pod) -> bool| -> Vec<&'a Pod> {
             let pods = pods.iter().filter(is_valid).filter(|pod| is(pod));
             let is_new = |pod: &&Pod| {
-                pod.metadata.uid.as_ref().is_none_or(|uid| !counted.contains(uid))
+                pod.metadata
+                    .uid
+                    .as_ref()
+                    .is_none_or(|uid| !counted.contains(uid))
             };
             pods.filter(is_new).collect()
         };
@@ -206,26 +209,42 @@ impl<'a> State<'a> {
         if self.end.is_none()
             && let Some(message) = policy::success(policy, completions, &self.succeeded_indexes)
         {
-            self.end = Some(condition(SUCCESS_CRITERIA_MET, "SuccessPolicy", &message, now));
+            self.end = Some(condition(
+                SUCCESS_CRITERIA_MET,
+                "SuccessPolicy",
+                &message,
+                now,
+            ));
         }
     }
 
     /// Finds the last failed pod of each index that is neither done nor running: it is kept until
     /// the next pod of its index knows how often the index has failed.
     fn find_replaced(&mut self, completions: i32) {
-        let active: BTreeSet<i32> =
-            self.active.iter().filter_map(|pod| pods::index(pod)).collect();
+        let active: BTreeSet<i32> = self
+            .active
+            .iter()
+            .filter_map(|pod| pods::index(pod))
+            .collect();
         let failed = self.failed_indexes.clone().unwrap_or_default();
         for pod in self.pods {
             let Some(index) = pods::index(pod).filter(|index| *index < completions) else {
                 continue;
             };
             let done = self.succeeded_indexes.has(index) || failed.has(index);
-            if done || active.contains(&index) || !is_tracked(pod) || !pods::has_failed(self.job, pod) {
+            if done
+                || active.contains(&index)
+                || !is_tracked(pod)
+                || !pods::has_failed(self.job, pod)
+            {
                 continue;
             }
             let rank = |pod: &Pod| (pods::all_failures(pod), backoff::ended_at(pod));
-            if self.replaced.get(&index).is_none_or(|last| rank(last) <= rank(pod)) {
+            if self
+                .replaced
+                .get(&index)
+                .is_none_or(|last| rank(last) <= rank(pod))
+            {
                 self.replaced.insert(index, pod);
             }
         }
@@ -236,7 +255,10 @@ impl<'a> State<'a> {
         let spec = spec(self.job);
         let active = number(self.active.len());
         if is_suspended(self.job) {
-            return Step { delete: self.surplus(active, &spec, now), ..Step::default() };
+            return Step {
+                delete: self.surplus(active, &spec, now),
+                ..Step::default()
+            };
         }
         let parallelism = spec.parallelism.unwrap_or(1);
         let wanted = match spec.completions {
@@ -247,25 +269,42 @@ impl<'a> State<'a> {
         let mut delete = self.surplus((active - wanted).max(0), &spec, now);
         delete.truncate(BURST);
         if !delete.is_empty() {
-            return Step { delete, ..Step::default() };
+            return Step {
+                delete,
+                ..Step::default()
+            };
         }
-        let leaving = if replaces_only_ended(self.job) { self.terminating } else { 0 };
-        let missing = usize::try_from(wanted - leaving - active).unwrap_or(0).min(BURST);
+        let leaving = if replaces_only_ended(self.job) {
+            self.terminating
+        } else {
+            0
+        };
+        let missing = usize::try_from(wanted - leaving - active)
+            .unwrap_or(0)
+            .min(BURST);
         if missing == 0 {
             return Step::default();
         }
         let per_index = spec.backoff_limit_per_index.is_some();
         if let Some(wait) = self.backoff.until().filter(|at| *at > now && !per_index) {
-            return Step { wait: Some(wait), ..Step::default() };
+            return Step {
+                wait: Some(wait),
+                ..Step::default()
+            };
         }
         if !is_indexed(self.job) {
-            return Step { create: vec![None; missing], ..Step::default() };
+            return Step {
+                create: vec![None; missing],
+                ..Step::default()
+            };
         }
         self.create_indexes(&spec, missing, now)
     }
 
     fn create_indexes(&self, spec: &JobSpec, missing: usize, now: Timestamp) -> Step<'a> {
-        let of = |pods: &[&Pod]| -> Vec<i32> { pods.iter().filter_map(|pod| pods::index(pod)).collect() };
+        let of = |pods: &[&Pod]| -> Vec<i32> {
+            pods.iter().filter_map(|pod| pods::index(pod)).collect()
+        };
         let mut taken = self.succeeded_indexes.clone().with(of(&self.active));
         if replaces_only_ended(self.job) {
             let leaving = self.pods.iter();
@@ -286,7 +325,11 @@ impl<'a> State<'a> {
             wait = indexes.iter().filter_map(ready_at).min();
             indexes.retain(|index| ready_at(index).is_none());
         }
-        Step { create: indexes.into_iter().map(Some).collect(), wait, ..Step::default() }
+        Step {
+            create: indexes.into_iter().map(Some).collect(),
+            wait,
+            ..Step::default()
+        }
     }
 
     /// Active pods that go: those whose index is another's or nobody's, and as many more as have
@@ -335,11 +378,15 @@ fn restarted_too_often(spec: &JobSpec, pods: &[Pod], limit: i32) -> bool {
     if policy != Some("OnFailure") {
         return false;
     }
-    let running = pods.iter().filter(|pod| matches!(pod::phase(pod), "Running" | "Pending"));
-    let statuses = running.filter_map(|pod| pod.status.as_ref()).flat_map(|status| {
-        let inits = status.init_container_statuses.iter().flatten();
-        inits.chain(status.container_statuses.iter().flatten())
-    });
+    let running = pods
+        .iter()
+        .filter(|pod| matches!(pod::phase(pod), "Running" | "Pending"));
+    let statuses = running
+        .filter_map(|pod| pod.status.as_ref())
+        .flat_map(|status| {
+            let inits = status.init_container_statuses.iter().flatten();
+            inits.chain(status.container_statuses.iter().flatten())
+        });
     let restarts: i32 = statuses.map(|status| status.restart_count).sum();
     restarts > 0 && restarts >= limit
 }

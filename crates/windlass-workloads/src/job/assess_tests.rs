@@ -4,7 +4,8 @@ use super::*;
 use crate::pod::testing::{at, in_phase, pod as named, ready};
 
 fn job(spec: Value, status: Value) -> Job {
-    let mut object = json!({"metadata": {"name": "work"}, "spec": {"template": {}}, "status": status});
+    let mut object =
+        json!({"metadata": {"name": "work"}, "spec": {"template": {}}, "status": status});
     if let Value::Object(spec) = spec {
         for (key, value) in spec {
             object["spec"][key] = value;
@@ -22,13 +23,19 @@ fn pod(name: &str, phase: &str) -> Pod {
 fn indexed(name: &str, phase: &str, index: i32) -> Pod {
     let mut pod = pod(name, phase);
     let annotations = pod.metadata.annotations.get_or_insert_default();
-    annotations.insert("batch.kubernetes.io/job-completion-index".to_owned(), index.to_string());
+    annotations.insert(
+        "batch.kubernetes.io/job-completion-index".to_owned(),
+        index.to_string(),
+    );
     pod
 }
 
 fn failing_before(mut pod: Pod, times: i32) -> Pod {
     let annotations = pod.metadata.annotations.get_or_insert_default();
-    annotations.insert("batch.kubernetes.io/job-index-failure-count".to_owned(), times.to_string());
+    annotations.insert(
+        "batch.kubernetes.io/job-index-failure-count".to_owned(),
+        times.to_string(),
+    );
     pod
 }
 
@@ -51,7 +58,10 @@ fn as_many_pods_as_are_missing_and_no_more_than_may_run_at_once() {
     assert_eq!(state(&five, &[]).next(at(1000)).create.len(), 3);
     let pods = [pod("a", "Running")];
     assert_eq!(state(&five, &pods).next(at(1000)).create.len(), 2);
-    let nearly = job(json!({"completions": 5, "parallelism": 3}), json!({"succeeded": 4}));
+    let nearly = job(
+        json!({"completions": 5, "parallelism": 3}),
+        json!({"succeeded": 4}),
+    );
     assert_eq!(state(&nearly, &[]).next(at(1000)).create.len(), 1);
     let queue = job(json!({"parallelism": 3}), json!({}));
     assert_eq!(state(&queue, &[]).next(at(1000)).create.len(), 3);
@@ -104,7 +114,10 @@ fn restarts_in_place_count_too() {
         [pod]
     };
     assert_eq!(end(&limited, &restarted(1)), None);
-    assert_eq!(end(&limited, &restarted(2)), failing("BackoffLimitExceeded"));
+    assert_eq!(
+        end(&limited, &restarted(2)),
+        failing("BackoffLimitExceeded")
+    );
 }
 
 #[test]
@@ -113,9 +126,18 @@ fn a_deadline_is_known_and_kept() {
     let before = State::of(&short, &[], Some(at(0)), Backoff::default(), at(9));
     assert_eq!((before.end, before.deadline), (None, Some(at(10))));
     let after = State::of(&short, &[], Some(at(0)), Backoff::default(), at(10));
-    assert_eq!(after.end.unwrap().reason.as_deref(), Some("DeadlineExceeded"));
-    let resting = job(json!({"activeDeadlineSeconds": 10, "suspend": true}), json!({}));
-    assert_eq!(State::of(&resting, &[], Some(at(0)), Backoff::default(), at(99)).end, None);
+    assert_eq!(
+        after.end.unwrap().reason.as_deref(),
+        Some("DeadlineExceeded")
+    );
+    let resting = job(
+        json!({"activeDeadlineSeconds": 10, "suspend": true}),
+        json!({}),
+    );
+    assert_eq!(
+        State::of(&resting, &[], Some(at(0)), Backoff::default(), at(99)).end,
+        None
+    );
 }
 
 #[test]
@@ -126,7 +148,11 @@ fn indexes_are_filled_in_order_and_doubles_go() {
     );
     let pods = [indexed("a", "Running", 2)];
     assert_eq!(state(&three, &pods).next(at(1000)).create, [Some(1)]);
-    let pods = [indexed("a", "Succeeded", 1), indexed("b", "Running", 2), indexed("c", "Running", 2)];
+    let pods = [
+        indexed("a", "Succeeded", 1),
+        indexed("b", "Running", 2),
+        indexed("c", "Running", 2),
+    ];
     let state_of = state(&three, &pods);
     assert_eq!(state_of.succeeded, 2);
     assert_eq!(state_of.succeeded_indexes.to_string(), "0,1");
@@ -147,7 +173,10 @@ fn each_index_has_its_own_limit() {
     assert_eq!(state_of.replaced[&0], &pods[0]);
     let step = state_of.next(at(5));
     assert_eq!((step.create, step.wait), (vec![Some(2)], Some(at(10))));
-    let pods = [failing_before(indexed("a", "Failed", 0), 1), indexed("b", "Running", 1)];
+    let pods = [
+        failing_before(indexed("a", "Failed", 0), 1),
+        indexed("b", "Running", 1),
+    ];
     let state_of = state(&each, &pods);
     assert_eq!(state_of.failed_indexes.as_ref().unwrap().to_string(), "0");
     assert_eq!(state_of.next(at(1000)).create, [Some(2)]);

@@ -34,7 +34,10 @@ impl Backoff {
             Some(success) => {
                 let since: Vec<Timestamp> =
                     failed.into_iter().filter(|time| time > success).collect();
-                Self { failures: count(&since), last: since.last().copied() }
+                Self {
+                    failures: count(&since),
+                    last: since.last().copied(),
+                }
             }
         }
     }

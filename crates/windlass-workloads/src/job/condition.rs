@@ -39,7 +39,10 @@ pub(crate) fn finished(job: &Job) -> Option<&JobCondition> {
 
 /// Sets a condition; true if that changed anything. One that does not hold is not added.
 pub(crate) fn set(conditions: &mut Vec<JobCondition>, condition: JobCondition) -> bool {
-    match conditions.iter_mut().find(|one| one.type_ == condition.type_) {
+    match conditions
+        .iter_mut()
+        .find(|one| one.type_ == condition.type_)
+    {
         Some(one) => {
             let same = (&one.status, &one.reason, &one.message)
                 == (&condition.status, &condition.reason, &condition.message);

@@ -28,10 +28,22 @@ impl Indexes {
         if last < first {
             return;
         }
-        let touches = |one: &(i32, i32)| one.0 <= last.saturating_add(1) && first <= one.1.saturating_add(1);
-        let (touching, mut apart): (Vec<_>, Vec<_>) = self.0.iter().partition(|one| touches(one));
-        let first = touching.iter().map(|one| one.0).min().unwrap_or(first).min(first);
-        let last = touching.iter().map(|one| one.1).max().unwrap_or(last).max(last);
+        let touches =
+            |one: &(i32, i32)| one.0 <= last.saturating_add(1) && first <= one.1.saturating_add(1);
+        let (touching, mut apart): (Vec<(i32, i32)>, Vec<(i32, i32)>) =
+            self.0.iter().copied().partition(touches);
+        let first = touching
+            .iter()
+            .map(|one| one.0)
+            .min()
+            .unwrap_or(first)
+            .min(first);
+        let last = touching
+            .iter()
+            .map(|one| one.1)
+            .max()
+            .unwrap_or(last)
+            .max(last);
         apart.push((first, last));
         apart.sort_unstable();
         self.0 = apart;
@@ -57,7 +69,9 @@ impl Indexes {
 
     /// Whether the index is in the set.
     pub(crate) fn has(&self, index: i32) -> bool {
-        self.0.iter().any(|(first, last)| (*first..=*last).contains(&index))
+        self.0
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&index))
     }
 
     /// How many indexes there are.
@@ -68,13 +82,20 @@ impl Indexes {
     /// How many are in both sets.
     pub(crate) fn shared(&self, other: &Self) -> i32 {
         let shared = |a: &(i32, i32), b: &(i32, i32)| (a.1.min(b.1) - a.0.max(b.0) + 1).max(0);
-        let pairs = self.0.iter().flat_map(|a| other.0.iter().map(move |b| shared(a, b)));
+        let pairs = self
+            .0
+            .iter()
+            .flat_map(|a| other.0.iter().map(move |b| shared(a, b)));
         pairs.sum()
     }
 
     /// The first `count` indexes below `completions` that are not in the set.
     pub(crate) fn missing(&self, completions: i32, count: usize) -> Vec<i32> {
-        let taken: BTreeSet<i32> = self.0.iter().flat_map(|(first, last)| *first..=*last).collect();
+        let taken: BTreeSet<i32> = self
+            .0
+            .iter()
+            .flat_map(|(first, last)| *first..=*last)
+            .collect();
         let free = (0..completions).filter(|index| !taken.contains(index));
         free.take(count).collect()
     }

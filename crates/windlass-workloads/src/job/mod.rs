@@ -111,7 +111,13 @@ impl Jobs {
     }
 
     /// Creates pods in growing batches, and says how many.
-    async fn create(&self, job: &Job, ctx: &Ctx, state: &State<'_>, step: &Step<'_>) -> (i32, Result<()>) {
+    async fn create(
+        &self,
+        job: &Job,
+        ctx: &Ctx,
+        state: &State<'_>,
+        step: &Step<'_>,
+    ) -> (i32, Result<()>) {
         let (mut left, mut created) = (&step.create[..], 0);
         for size in batches::sizes(left.len()) {
             let (batch, rest) = left.split_at(size);
@@ -129,7 +135,9 @@ impl Jobs {
                         let note = format!("Created pod: {name}");
                         ctx.event(Event::normal("SuccessfulCreate", note));
                     }
-                    Err(error) if cause::namespace_is_terminating(&error) => return (created, Ok(())),
+                    Err(error) if cause::namespace_is_terminating(&error) => {
+                        return (created, Ok(()));
+                    }
                     Err(error) => failed = Some(error),
                 }
             }
@@ -190,7 +198,10 @@ impl Jobs {
     }
 
     async fn sync(&self, job: &Job, ctx: &Ctx) -> Result<Next> {
-        let managed_by = job.spec.as_ref().and_then(|spec| spec.managed_by.as_deref());
+        let managed_by = job
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.managed_by.as_deref());
         if managed_by.is_some_and(|name| name != NAME) {
             return Ok(Next::settled());
         }
@@ -247,7 +258,12 @@ impl Jobs {
             };
             if is_complete && state.end.is_none() {
                 let message = "Reached expected number of succeeded pods";
-                end = Some(condition(SUCCESS_CRITERIA_MET, "CompletionsReached", message, now));
+                end = Some(condition(
+                    SUCCESS_CRITERIA_MET,
+                    "CompletionsReached",
+                    message,
+                    now,
+                ));
             } else if job.metadata.deletion_timestamp.is_none() && state.end.is_none() {
                 tell_rest(job, ctx, &mut status, now);
             }
@@ -301,9 +317,9 @@ impl Jobs {
         }
         let mut status = tracking.status;
         tracking::count(&mut status, &tracked);
-        let ended = tracking.end.filter(|end| {
-            failed.is_none() && tracking::finish(&mut status, end, terminating)
-        });
+        let ended = tracking
+            .end
+            .filter(|end| failed.is_none() && tracking::finish(&mut status, end, terminating));
         self.status.status(ctx, &written, &status).await?;
         if let Some(end) = ended {
             self.tell_end(job, ctx, &status, &end);
@@ -311,17 +327,14 @@ impl Jobs {
         failed.map_or(Ok(()), Err)
     }
 
-    fn tell_end(
-        &self,
-        job: &Job,
-        ctx: &Ctx,
-        status: &JobStatus,
-        end: &JobCondition,
-    ) {
+    fn tell_end(&self, job: &Job, ctx: &Ctx, status: &JobStatus, end: &JobCondition) {
         let completions = job.spec.as_ref().and_then(|spec| spec.completions);
         if end.type_ != COMPLETE {
             let reason = end.reason.clone().unwrap_or_default();
-            return ctx.event(Event::warning(reason, end.message.clone().unwrap_or_default()));
+            return ctx.event(Event::warning(
+                reason,
+                end.message.clone().unwrap_or_default(),
+            ));
         }
         if completions.is_some_and(|completions| status.succeeded > Some(completions)) {
             let note = "Too many succeeded pods running after completion count reached";

@@ -28,8 +28,7 @@ impl Orphans {
         Self {
             jobs: declare.reads(Job::referenced_by(|pod: &Pod| {
                 let controller = owner::controller_of(&pod.metadata)?;
-                (controller.kind == "Job" && pods::is_tracked(pod))
-                    .then(|| controller.name.clone())
+                (controller.kind == "Job" && pods::is_tracked(pod)).then(|| controller.name.clone())
             })),
             written: declare.writes(Access::to([Verb::Patch])),
         }
@@ -63,7 +62,10 @@ impl Orphans {
 
 /// Whether a Job still counts its pods, or another controller does.
 fn counts(job: &Job) -> bool {
-    let managed_by = job.spec.as_ref().and_then(|spec| spec.managed_by.as_deref());
+    let managed_by = job
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.managed_by.as_deref());
     managed_by.is_some_and(|name| name != super::NAME) || condition::finished(job).is_none()
 }
 

@@ -20,14 +20,18 @@ const VARIABLE: &str = "JOB_COMPLETION_INDEX";
 const PREFIX: usize = 58;
 
 pub(crate) fn is_indexed(job: &Job) -> bool {
-    let mode = job.spec.as_ref().and_then(|spec| spec.completion_mode.as_deref());
+    let mode = job
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.completion_mode.as_deref());
     mode == Some("Indexed")
 }
 
 /// Whether only pods that have ended are replaced.
 pub(crate) fn replaces_only_ended(job: &Job) -> bool {
     job.spec.as_ref().is_some_and(|spec| {
-        spec.pod_replacement_policy.as_deref() == Some("Failed") || spec.pod_failure_policy.is_some()
+        spec.pod_replacement_policy.as_deref() == Some("Failed")
+            || spec.pod_failure_policy.is_some()
     })
 }
 
@@ -40,7 +44,10 @@ pub(crate) fn is_tracked(pod: &Pod) -> bool {
 /// The finalizers without the one that waits for counting.
 pub(crate) fn untracked(pod: &Pod) -> Vec<String> {
     let finalizers = pod.metadata.finalizers.clone().unwrap_or_default();
-    finalizers.into_iter().filter(|name| name != FINALIZER).collect()
+    finalizers
+        .into_iter()
+        .filter(|name| name != FINALIZER)
+        .collect()
 }
 
 /// Whether the pod counts as failed.

@@ -22,7 +22,10 @@ pub(crate) enum Failure {
 
 /// What the pod failure policy says about a failed pod.
 pub(crate) fn failure(job: &Job, pod: &Pod) -> Failure {
-    let policy = job.spec.as_ref().and_then(|spec| spec.pod_failure_policy.as_ref());
+    let policy = job
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.pod_failure_policy.as_ref());
     let rules = policy.map_or(&[][..], |policy| &policy.rules);
     for (index, rule) in rules.iter().enumerate() {
         let Some(what) = matched(rule, pod) else {
@@ -48,7 +51,10 @@ fn matched(rule: &PodFailurePolicyRule, pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     if let Some(requirement) = &rule.on_exit_codes {
         let of = |statuses: &Option<Vec<ContainerStatus>>| {
-            statuses.iter().flatten().find_map(|status| exit_code(status, requirement))
+            statuses
+                .iter()
+                .flatten()
+                .find_map(|status| exit_code(status, requirement))
         };
         let (container, code) =
             of(&status.container_statuses).or_else(|| of(&status.init_container_statuses))?;
@@ -64,7 +70,10 @@ fn matched(rule: &PodFailurePolicyRule, pod: &Pod) -> Option<String> {
                 && pattern.status.as_deref().unwrap_or("True") == condition.status
         })
     })?;
-    Some(format!("Pod {namespace}/{name} has condition {}", condition.type_))
+    Some(format!(
+        "Pod {namespace}/{name} has condition {}",
+        condition.type_
+    ))
 }
 
 /// The container and its exit code, if the requirement asks for it.
@@ -73,7 +82,10 @@ fn exit_code(
     requirement: &PodFailurePolicyOnExitCodesRequirement,
 ) -> Option<(String, i32)> {
     let ended = status.state.as_ref()?.terminated.as_ref()?;
-    let named = requirement.container_name.as_ref().is_none_or(|name| *name == status.name);
+    let named = requirement
+        .container_name
+        .as_ref()
+        .is_none_or(|name| *name == status.name);
     let listed = requirement.values.contains(&ended.exit_code);
     let asked = match requirement.operator.as_str() {
         "In" => listed,
@@ -93,16 +105,20 @@ pub(crate) fn success(
         return None;
     }
     let rules = policy.map_or(&[][..], |policy| &policy.rules);
-    let met = rules.iter().position(|rule| match &rule.succeeded_indexes {
-        Some(text) => {
-            let wanted = Indexes::parse(text, completions);
-            let shared = wanted.shared(succeeded);
-            !wanted.is_empty()
-                && (shared == wanted.total()
-                    || rule.succeeded_count.is_some_and(|count| shared >= count))
-        }
-        None => rule.succeeded_count.is_some_and(|count| succeeded.total() >= count),
-    })?;
+    let met = rules
+        .iter()
+        .position(|rule| match &rule.succeeded_indexes {
+            Some(text) => {
+                let wanted = Indexes::parse(text, completions);
+                let shared = wanted.shared(succeeded);
+                !wanted.is_empty()
+                    && (shared == wanted.total()
+                        || rule.succeeded_count.is_some_and(|count| shared >= count))
+            }
+            None => rule
+                .succeeded_count
+                .is_some_and(|count| succeeded.total() >= count),
+        })?;
     Some(format!("Matched rules at index {met}"))
 }
 
@@ -164,7 +180,11 @@ mod tests {
         ]}))
         .unwrap();
         let met = |indexes: &[i32]| {
-            success(Some(&policy), 10, &Indexes::default().with(indexes.iter().copied()))
+            success(
+                Some(&policy),
+                10,
+                &Indexes::default().with(indexes.iter().copied()),
+            )
         };
         assert_eq!(met(&[0, 2]), None);
         assert_eq!(met(&[0, 2, 3]).as_deref(), Some("Matched rules at index 0"));

@@ -40,15 +40,21 @@ fn add(counter: &mut Option<i32>, count: usize) {
 /// Counts uncounted pods that have no finalizer any more.
 pub(crate) fn count(status: &mut JobStatus, tracked: &BTreeSet<&str>) {
     let uncounted = status.uncounted_terminated_pods.get_or_insert_default();
-    let mut settle = |list: &mut Option<Vec<String>>| {
+    let settle = |list: &mut Option<Vec<String>>| {
         let before = list.as_ref().map_or(0, Vec::len);
         let left: Vec<String> = list.take().unwrap_or_default();
-        let left: Vec<String> = left.into_iter().filter(|uid| tracked.contains(uid.as_str())).collect();
+        let left: Vec<String> = left
+            .into_iter()
+            .filter(|uid| tracked.contains(uid.as_str()))
+            .collect();
         let counted = before - left.len();
         *list = (!left.is_empty()).then_some(left);
         counted
     };
-    let (succeeded, failed) = (settle(&mut uncounted.succeeded), settle(&mut uncounted.failed));
+    let (succeeded, failed) = (
+        settle(&mut uncounted.succeeded),
+        settle(&mut uncounted.failed),
+    );
     add(&mut status.succeeded, succeeded);
     add(&mut status.failed, failed);
 }
@@ -63,8 +69,14 @@ pub(crate) fn track<'a>(
     now: Timestamp,
 ) -> Tracking<'a> {
     let tracked: Vec<&Pod> = pods.iter().filter(|pod| is_tracked(pod)).collect();
-    let completions = job.spec.as_ref().and_then(|spec| spec.completions).unwrap_or(0);
-    let is_success = end.as_ref().is_some_and(|end| end.type_ == SUCCESS_CRITERIA_MET);
+    let completions = job
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.completions)
+        .unwrap_or(0);
+    let is_success = end
+        .as_ref()
+        .is_some_and(|end| end.type_ == SUCCESS_CRITERIA_MET);
     let fails = end.is_some() && !is_success;
     let before = status.uncounted_terminated_pods.clone().unwrap_or_default();
     let knows = |list: &Option<Vec<String>>, pod: &Pod| {
@@ -126,16 +138,27 @@ pub(crate) fn track<'a>(
     }
     let end = end.map(|end| {
         let conditions = status.conditions.get_or_insert_default();
-        let last = if end.type_ == SUCCESS_CRITERIA_MET { COMPLETE } else { FAILED };
+        let last = if end.type_ == SUCCESS_CRITERIA_MET {
+            COMPLETE
+        } else {
+            FAILED
+        };
         if matches!(end.type_.as_str(), SUCCESS_CRITERIA_MET | FAILURE_TARGET)
             && condition::held(job, &end.type_).is_none()
         {
             conditions.push(end.clone());
         }
-        let (reason, message) = (end.reason.unwrap_or_default(), end.message.unwrap_or_default());
+        let (reason, message) = (
+            end.reason.unwrap_or_default(),
+            end.message.unwrap_or_default(),
+        );
         condition(last, &reason, &message, now)
     });
-    Tracking { status, release, end }
+    Tracking {
+        status,
+        release,
+        end,
+    }
 }
 
 /// Ends the Job, if everything is counted and nobody is left; true if it has ended.

@@ -32,7 +32,9 @@ impl Ttl {
 fn expires_at(job: &Job) -> Option<Timestamp> {
     let ttl = job.spec.as_ref()?.ttl_seconds_after_finished?;
     let ended = condition::finished(job)?.last_transition_time.as_ref()?.0;
-    ended.checked_add(SignedDuration::from_secs(i64::from(ttl))).ok()
+    ended
+        .checked_add(SignedDuration::from_secs(i64::from(ttl)))
+        .ok()
 }
 
 impl Reconciler for Ttl {

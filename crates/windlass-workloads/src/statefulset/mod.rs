@@ -24,11 +24,11 @@ use windlass::{
 
 use self::plan::{Plan, Step, View};
 use self::template::Version;
+use crate::cause;
 use crate::history::{self, Newest};
 use crate::owner::{self, Claim};
 use crate::pending::Pending;
 use crate::replicaset::{gone_meanwhile, until};
-use crate::cause;
 
 /// The controller of StatefulSets.
 pub(crate) fn controller() -> Controller<StatefulSet, Reconciled<StatefulSet>> {
@@ -118,15 +118,23 @@ impl StatefulSets {
         }
         history::sort(&mut all);
         let status = set.status.as_ref();
-        let mut collisions = status.and_then(|status| status.collision_count).unwrap_or(0);
+        let mut collisions = status
+            .and_then(|status| status.collision_count)
+            .unwrap_or(0);
         let data = history::data(&spec.template).map_err(Error::other)?;
         let update = match history::newest(&all, &data) {
             Newest::Is(newest) => newest.clone(),
             Newest::Renumber(old, number) => {
-                self.revisions.patch(ctx, old, json!({ "revision": number })).await?
+                self.revisions
+                    .patch(ctx, old, json!({ "revision": number }))
+                    .await?
             }
             Newest::Create(number) => {
-                let labels = spec.template.metadata.as_ref().and_then(|meta| meta.labels.as_ref());
+                let labels = spec
+                    .template
+                    .metadata
+                    .as_ref()
+                    .and_then(|meta| meta.labels.as_ref());
                 loop {
                     let new = history::revision(&set.metadata, labels, &data, number, collisions);
                     let name = history::name(&new).to_owned();
@@ -186,7 +194,14 @@ impl StatefulSets {
         Ok(())
     }
 
-    fn tell_claim(&self, set: &StatefulSet, ctx: &Ctx, claim: &str, pod: &str, error: Option<&Error>) {
+    fn tell_claim(
+        &self,
+        set: &StatefulSet,
+        ctx: &Ctx,
+        claim: &str,
+        pod: &str,
+        error: Option<&Error>,
+    ) {
         let set = set.metadata.name.as_deref().unwrap_or_default();
         match error {
             None => ctx.event(Event::normal(
@@ -196,7 +211,9 @@ impl StatefulSets {
             Some(error) if error.is_already_exists() => {}
             Some(error) => ctx.event(Event::warning(
                 "FailedCreate",
-                format!("Create Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"),
+                format!(
+                    "Create Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"
+                ),
             )),
         }
     }
@@ -271,12 +288,20 @@ impl StatefulSets {
         revisions: &Revisions,
         pods: &[Pod],
     ) -> Result<()> {
-        let named = [revisions.current.name.as_str(), revisions.update.name.as_str()];
+        let named = [
+            revisions.current.name.as_str(),
+            revisions.update.name.as_str(),
+        ];
         let used = pods.iter().map(template::revision);
         let live: BTreeSet<&str> = used.chain(named).collect();
-        let limit = set.spec.as_ref().and_then(|spec| spec.revision_history_limit);
+        let limit = set
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.revision_history_limit);
         for revision in history::surplus(&revisions.all, &live, limit) {
-            self.revisions.delete(ctx, revision, Delete::background()).await?;
+            self.revisions
+                .delete(ctx, revision, Delete::background())
+                .await?;
         }
         Ok(())
     }
@@ -289,7 +314,10 @@ impl StatefulSets {
         pods: &[Pod],
         updated: i32,
     ) -> Result<()> {
-        let names = (revisions.current.name.as_str(), revisions.update.name.as_str());
+        let names = (
+            revisions.current.name.as_str(),
+            revisions.update.name.as_str(),
+        );
         let now = ctx.clock().now();
         let status = status::status(set, names, revisions.collisions, pods, updated, now);
         self.status.status(ctx, set, status).await?;
@@ -321,7 +349,9 @@ impl Reconciler for StatefulSets {
             BTreeMap::new()
         } else {
             let claims = self.claims.list(ctx, Select::all()).await?.into_iter();
-            claims.filter_map(|claim| Some((claim.metadata.name.clone()?, claim))).collect()
+            claims
+                .filter_map(|claim| Some((claim.metadata.name.clone()?, claim)))
+                .collect()
         };
         let plan = plan::plan(&View {
             set,

@@ -36,7 +36,10 @@ pub(crate) fn range(set: &StatefulSet) -> std::ops::Range<i32> {
 
 /// The name of the pod with this ordinal.
 pub(crate) fn pod_name(set: &StatefulSet, ordinal: i32) -> String {
-    format!("{}-{ordinal}", set.metadata.name.as_deref().unwrap_or_default())
+    format!(
+        "{}-{ordinal}",
+        set.metadata.name.as_deref().unwrap_or_default()
+    )
 }
 
 /// The name of the claim that a template makes for the pod with this ordinal.

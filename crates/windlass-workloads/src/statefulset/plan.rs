@@ -88,7 +88,9 @@ impl View<'_> {
             (Some(partition), Some(_)) => partition,
             (Some(_), None) => {
                 let status = self.set.status.as_ref();
-                status.and_then(|status| status.current_replicas).unwrap_or(0)
+                status
+                    .and_then(|status| status.current_replicas)
+                    .unwrap_or(0)
             }
             (None, _) => 0,
         };
@@ -117,7 +119,10 @@ impl View<'_> {
     fn look_after(&self, plan: &mut Plan, pod: Option<&Pod>, ordinal: i32) -> bool {
         let Some(pod) = pod else {
             let missing = self.missing(ordinal);
-            if self.claims_of(ordinal).any(|claim| retention::is_doomed(self.set, claim, &missing)) {
+            if self
+                .claims_of(ordinal)
+                .any(|claim| retention::is_doomed(self.set, claim, &missing))
+            {
                 plan.waits_for_claim = true;
             } else {
                 plan.steps.push(Step::Create(Box::new(missing), ordinal));
@@ -137,7 +142,8 @@ impl View<'_> {
             return true;
         }
         if !self.is_repaired(pod, ordinal) {
-            plan.steps.push(Step::Repair(Box::new(pod.clone()), ordinal));
+            plan.steps
+                .push(Step::Repair(Box::new(pod.clone()), ordinal));
         }
         false
     }
@@ -160,18 +166,24 @@ pub(crate) fn plan(view: &View<'_>) -> Plan {
         }
     }
 
-    let condemned = by_ordinal.iter().rev().filter(|(ordinal, _)| !wanted.contains(*ordinal));
+    let condemned = by_ordinal
+        .iter()
+        .rev()
+        .filter(|(ordinal, _)| !wanted.contains(*ordinal));
     let condemned: Vec<(i32, &Pod)> = condemned.map(|(ordinal, pod)| (*ordinal, *pod)).collect();
     for (ordinal, pod) in &condemned {
         if !view.is_retained(pod, *ordinal) {
-            plan.steps.push(Step::Retain(Box::new((*pod).clone()), *ordinal));
+            plan.steps
+                .push(Step::Retain(Box::new((*pod).clone()), *ordinal));
         }
     }
     // An ordered set gets smaller only from a healthy state, but for the pod that is not.
     let unhealthy = condemned.iter().rev().find(|(_, pod)| is_unavailable(pod));
-    let first_wanted_is_unhealthy = wanted
-        .clone()
-        .any(|ordinal| by_ordinal.get(&ordinal).is_none_or(|pod| is_unavailable(pod)));
+    let first_wanted_is_unhealthy = wanted.clone().any(|ordinal| {
+        by_ordinal
+            .get(&ordinal)
+            .is_none_or(|pod| is_unavailable(pod))
+    });
     for (ordinal, pod) in &condemned {
         if pod::is_terminating(pod) {
             if view.is_ordered() {

@@ -22,7 +22,10 @@ fn set(replicas: i32, more: Value) -> StatefulSet {
 }
 
 fn version(name: &str) -> Version {
-    Version { name: name.to_owned(), template: PodTemplateSpec::default() }
+    Version {
+        name: name.to_owned(),
+        template: PodTemplateSpec::default(),
+    }
 }
 
 /// A pod of the set as its controller makes it, of one revision.
@@ -45,7 +48,14 @@ fn going(mut pod: Pod) -> Pod {
 fn steps(set: &StatefulSet, pods: &[Pod]) -> Vec<String> {
     let claims = BTreeMap::new();
     let (current, update) = (version("old"), version("new"));
-    let view = View { set, current: &current, update: &update, pods, claims: &claims, now: at(100) };
+    let view = View {
+        set,
+        current: &current,
+        update: &update,
+        pods,
+        claims: &claims,
+        now: at(100),
+    };
     let name = |pod: &Pod| pod.metadata.name.clone().unwrap();
     let steps = plan(&view).steps.into_iter();
     steps
@@ -64,9 +74,15 @@ fn an_ordered_set_grows_one_by_one() {
     let set = set(3, json!({}));
     assert_eq!(steps(&set, &[]), ["create web-0 new"]);
     assert_eq!(steps(&set, &[pod(0, "new")]), ["claim web-0"]);
-    assert_eq!(steps(&set, &[in_phase(pod(0, "new"), "Running")]), [] as [&str; 0]);
+    assert_eq!(
+        steps(&set, &[in_phase(pod(0, "new"), "Running")]),
+        [] as [&str; 0]
+    );
     assert_eq!(steps(&set, &[well(0, "new")]), ["create web-1 new"]);
-    assert_eq!(steps(&set, &[well(0, "new"), well(2, "new")]), ["create web-1 new"]);
+    assert_eq!(
+        steps(&set, &[well(0, "new"), well(2, "new")]),
+        ["create web-1 new"]
+    );
 }
 
 #[test]
@@ -108,15 +124,21 @@ fn an_ended_pod_is_replaced() {
 
 #[test]
 fn an_update_goes_from_the_end_down_to_the_partition() {
-    let rolling = |partition: i32| json!({"updateStrategy": {
-        "type": "RollingUpdate", "rollingUpdate": {"partition": partition},
-    }});
+    let rolling = |partition: i32| {
+        json!({"updateStrategy": {
+            "type": "RollingUpdate", "rollingUpdate": {"partition": partition},
+        }})
+    };
     let old: Vec<Pod> = (0..3).map(|ordinal| well(ordinal, "old")).collect();
     assert_eq!(steps(&set(3, rolling(0)), &old), ["delete web-2"]);
     let half = [well(0, "old"), well(1, "old"), well(2, "new")];
     assert_eq!(steps(&set(3, rolling(0)), &half), ["delete web-1"]);
     assert_eq!(steps(&set(3, rolling(2)), &half), [] as [&str; 0]);
-    let half = [well(0, "old"), well(1, "old"), in_phase(pod(2, "new"), "Running")];
+    let half = [
+        well(0, "old"),
+        well(1, "old"),
+        in_phase(pod(2, "new"), "Running"),
+    ];
     assert_eq!(steps(&set(3, rolling(0)), &half), [] as [&str; 0]);
     // A pod below the partition comes back as it was.
     let missing = [well(0, "old"), well(2, "new")];
@@ -136,9 +158,12 @@ fn ordinals_may_start_elsewhere() {
 
 #[test]
 fn a_pod_waits_until_its_claim_of_before_is_gone() {
-    let mut set = set(1, json!({
-        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Delete"},
-    }));
+    let mut set = set(
+        1,
+        json!({
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Delete"},
+        }),
+    );
     set.spec.as_mut().unwrap().volume_claim_templates = Some(vec![
         serde_json::from_value(json!({"metadata": {"name": "data"}})).unwrap(),
     ]);
@@ -149,7 +174,14 @@ fn a_pod_waits_until_its_claim_of_before_is_gone() {
     .unwrap();
     let claims = BTreeMap::from([("data-web-0".to_owned(), claim)]);
     let (current, update) = (version("old"), version("new"));
-    let view = View { set: &set, current: &current, update: &update, pods: &[], claims: &claims, now: at(0) };
+    let view = View {
+        set: &set,
+        current: &current,
+        update: &update,
+        pods: &[],
+        claims: &claims,
+        now: at(0),
+    };
     let plan = plan(&view);
     assert!(plan.steps.is_empty() && plan.waits_for_claim);
 }

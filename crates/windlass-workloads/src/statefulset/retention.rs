@@ -26,7 +26,11 @@ fn deletes(set: &StatefulSet) -> (bool, bool) {
 }
 
 fn references(claim: &PersistentVolumeClaim) -> &[OwnerReference] {
-    claim.metadata.owner_references.as_deref().unwrap_or_default()
+    claim
+        .metadata
+        .owner_references
+        .as_deref()
+        .unwrap_or_default()
 }
 
 /// Whether a reference names an object, whatever its uid.
@@ -158,8 +162,16 @@ mod tests {
         ] {
             let set = set(deleted, scaled);
             let wanted = |kind: Option<&str>| kind.map(|kind| vec![kind.to_owned()]);
-            assert_eq!(kinds(owners(&set, &bare, &pod(0))), wanted(inside), "{deleted} {scaled}");
-            assert_eq!(kinds(owners(&set, &bare, &pod(1))), wanted(outside), "{deleted} {scaled}");
+            assert_eq!(
+                kinds(owners(&set, &bare, &pod(0))),
+                wanted(inside),
+                "{deleted} {scaled}"
+            );
+            assert_eq!(
+                kinds(owners(&set, &bare, &pod(1))),
+                wanted(outside),
+                "{deleted} {scaled}"
+            );
         }
     }
 
@@ -167,7 +179,10 @@ mod tests {
     fn a_changed_policy_takes_owners_away() {
         let owned = claim(&[controller(SET, &set("Delete", "Retain").metadata)]);
         assert_eq!(owners(&set("Delete", "Retain"), &owned, &pod(0)), None);
-        assert_eq!(kinds(owners(&set("Retain", "Retain"), &owned, &pod(0))), Some(vec![]));
+        assert_eq!(
+            kinds(owners(&set("Retain", "Retain"), &owned, &pod(0))),
+            Some(vec![])
+        );
     }
 
     #[test]

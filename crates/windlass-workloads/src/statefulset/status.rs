@@ -10,7 +10,9 @@ use crate::pod;
 
 /// How long a pod has to be ready to count as available.
 pub(crate) fn min_ready_seconds(set: &StatefulSet) -> i32 {
-    spec(set).and_then(|spec| spec.min_ready_seconds).unwrap_or(0)
+    spec(set)
+        .and_then(|spec| spec.min_ready_seconds)
+        .unwrap_or(0)
 }
 
 /// The status that describes these pods. `updated` of them were just deleted for the update.
@@ -50,7 +52,10 @@ pub(crate) fn status(
         current_revision: Some(current.to_owned()),
         update_revision: Some(update.to_owned()),
         collision_count: Some(collisions),
-        conditions: set.status.as_ref().and_then(|status| status.conditions.clone()),
+        conditions: set
+            .status
+            .as_ref()
+            .and_then(|status| status.conditions.clone()),
     }
 }
 
@@ -62,7 +67,9 @@ fn is_on_delete(set: &StatefulSet) -> bool {
 /// When the next ready pod becomes available; `None` when no ready pod is waiting for that.
 pub(crate) fn next_available(set: &StatefulSet, pods: &[Pod], now: Timestamp) -> Option<Timestamp> {
     let min_ready = min_ready_seconds(set);
-    let at = pods.iter().filter_map(|pod| pod::available_at(pod, min_ready));
+    let at = pods
+        .iter()
+        .filter_map(|pod| pod::available_at(pod, min_ready));
     at.filter(|at| *at > now).min()
 }
 

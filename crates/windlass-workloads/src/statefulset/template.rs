@@ -65,7 +65,10 @@ pub(crate) fn pod(set: &StatefulSet, version: &Version, ordinal: i32) -> Pod {
     let mut pod = Pod {
         metadata: ObjectMeta {
             name: Some(name.clone()),
-            generate_name: Some(format!("{}-", set.metadata.name.as_deref().unwrap_or_default())),
+            generate_name: Some(format!(
+                "{}-",
+                set.metadata.name.as_deref().unwrap_or_default()
+            )),
             namespace: set.metadata.namespace.clone(),
             labels: metadata.labels,
             annotations: metadata.annotations,
