@@ -13,6 +13,7 @@
 //! | `cronjob` | starts Jobs when a schedule says so |
 //! | `daemonset` | keeps a pod on every node that wants one |
 //! | `disruption` | says how many pods of a budget may go |
+//! | `quota` | says how much of a quota is used |
 //! | `endpoints` | says which pods stand behind a Service |
 //! | `garbage` | deletes what nobody owns any more |
 //! | `namespace` | empties namespaces that are going |
@@ -40,6 +41,7 @@ mod pending;
 mod pod;
 mod protection;
 mod quantity;
+mod quota;
 mod replicaset;
 mod resource;
 mod rootca;
@@ -71,7 +73,7 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         .controller(statefulset::controller())
         .controller(daemonset::controller())
         .controller(cronjob::controller())
-        .controller(disruption::controller())
+        .controller(quota::controller())
         .controller(namespace::controller())
         .controller(serviceaccount::controller())
         .controller(scheduler::controller());

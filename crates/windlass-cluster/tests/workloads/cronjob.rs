@@ -1,5 +1,7 @@
 //! `CronJobs`: Jobs by the clock.
 
+mod in_virtual_time;
+
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;

@@ -1,6 +1,8 @@
-//! The disruption controller: says how many pods of a PodDisruptionBudget may go ([`budget`]).
+//! The disruption controllers: say how many pods of a PodDisruptionBudget may go ([`budget`]), and
+//! take back announcements of disruptions that did not come ([`stale`]).
 
 mod budget;
+mod stale;
 
 use std::collections::BTreeMap;
 
@@ -8,14 +10,20 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use windlass::{
-    Access, Context, Controller, Declare, Event, Next, Reads, Reconciled, Reconciler, Result,
-    Select, Verb, Watched, Writes,
+    Access, Context, Controller, Declare, Event, Next, Operator, Reads, Reconciled, Reconciler,
+    Result, Select, Verb, Watched, Writes,
 };
 
 use crate::owner;
 
-/// The controller of budgets.
-pub(crate) fn controller() -> Controller<PodDisruptionBudget, Reconciled<PodDisruptionBudget>> {
+/// Adds the controllers of budgets and of announced disruptions.
+pub(crate) fn add_to(operator: Operator) -> Operator {
+    operator
+        .controller(controller())
+        .controller(stale::controller())
+}
+
+fn controller() -> Controller<PodDisruptionBudget, Reconciled<PodDisruptionBudget>> {
     Controller::of_existing::<PodDisruptionBudget>()
         .reports_as("controllermanager")
         .reconciler(Budgets::declare)

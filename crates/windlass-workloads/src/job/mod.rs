@@ -24,10 +24,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Event, Key, Next, Operator, Owned, Reads,
-    Reconciled, Reconciler, Result, Select, Verb, Watched, Writes,
+    Access, Context, Controller, Declare, Delete, Event, Grant, Key, Next, Operator, Owned, Raw,
+    Reads, Reconciled, Reconciler, Result, Select, Verb, Watched, Writes,
 };
 
 use self::assess::{State, Step, is_suspended};
@@ -62,6 +63,8 @@ struct Jobs {
     /// Pods that match, though nobody controls them yet: to be adopted.
     _matching: Reads<Pod>,
     status: Writes<Job>,
+    /// To look at a pod past the cache when it has changed.
+    raw: Raw,
     /// The failures of each Job since its last success.
     backoffs: Mutex<BTreeMap<Key, Backoff>>,
     pending: Pending,
@@ -77,6 +80,7 @@ impl Jobs {
                 job.spec.as_ref().and_then(|spec| spec.selector.clone())
             })),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
+            raw: declare.raw([Grant::of::<Pod>([Verb::Get])]),
             backoffs: Mutex::default(),
             pending: Pending::default(),
         }
@@ -172,8 +176,27 @@ impl Jobs {
         Ok(())
     }
 
-    /// Takes a pod's finalizer away; true if it is.
+    /// Takes a pod's finalizer away.
     async fn release(&self, ctx: &Ctx, pod: &Pod) -> Result<()> {
+        match self.release_read(ctx, pod).await {
+            Err(error) if error.is_conflict() => {
+                // We may have deleted it just now: it is looked at again as it is.
+                let name = pod.metadata.name.as_deref().unwrap_or_default();
+                let namespace = ctx.key().namespace().unwrap_or_default();
+                let pods: Api<Pod> = Api::namespaced(self.raw.client(ctx), namespace);
+                match pods.get_opt(name).await? {
+                    Some(live) if live.metadata.uid == pod.metadata.uid => {
+                        self.release_read(ctx, &live).await
+                    }
+                    _ => Ok(()),
+                }
+            }
+            released => released,
+        }
+    }
+
+    /// Takes the finalizer away from a pod that is as it was read.
+    async fn release_read(&self, ctx: &Ctx, pod: &Pod) -> Result<()> {
         // The list is replaced as a whole, so nobody may have changed it since.
         let patch = json!({ "metadata": {
             "finalizers": pods::untracked(pod),

@@ -121,7 +121,9 @@ fn a_failure_can_be_ignored() {
         let [pod] = &until_active(scene, 1).await[..] else {
             panic!("one pod")
         };
-        let disrupted = json!({ "type": "DisruptionTarget", "status": "True" });
+        let now = scene.now().await;
+        let disrupted =
+            json!({ "type": "DisruptionTarget", "status": "True", "lastTransitionTime": now });
         scene
             .set_status::<Pod>(&pod.name_any(), json!({ "conditions": [disrupted] }))
             .await;
