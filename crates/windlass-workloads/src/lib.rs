@@ -81,7 +81,15 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
         Some(root_ca) => operator.controller(rootca::controller(root_ca)),
         None => operator,
     };
-    garbage::add_to(protection::add_to(endpoints::add_to(job::add_to(
-        node::add_to(volume::add_to(operator, config.local_volumes)),
-    ))))
+    let operator = volume::add_to(operator, config.local_volumes);
+    [
+        job::add_to,
+        node::add_to,
+        disruption::add_to,
+        endpoints::add_to,
+        protection::add_to,
+        garbage::add_to,
+    ]
+    .into_iter()
+    .fold(operator, |operator, add_to| add_to(operator))
 }

@@ -24,7 +24,13 @@ fn a_pod_that_fits_nowhere_is_told_why_and_bound_once_a_node_fits() {
         let is_told = |pod: &Pod| {
             let told: Vec<String> = refusal(pod)
                 .split(' ')
-                .map(|word| if word.starts_with(|c: char| c.is_ascii_digit()) { "#" } else { word })
+                .map(|word| {
+                    if word.starts_with(|c: char| c.is_ascii_digit()) {
+                        "#"
+                    } else {
+                        word
+                    }
+                })
                 .map(str::to_owned)
                 .collect();
             told.join(" ")
@@ -38,7 +44,10 @@ fn a_pod_that_fits_nowhere_is_told_why_and_bound_once_a_node_fits() {
         let pod = scene.until::<Pod>("picky", "bound", is_bound).await;
         assert_eq!(pod.spec.unwrap().node_name, Some(node.clone()));
         let nodes: Api<Node> = Api::all(scene.client.clone());
-        nodes.delete(&node, &DeleteParams::default()).await.expect("a node that goes");
+        nodes
+            .delete(&node, &DeleteParams::default())
+            .await
+            .expect("a node that goes");
     });
 }
 

@@ -67,7 +67,8 @@ impl Volumes {
             return Ok(());
         }
         let made_by = annotation(&volume.metadata, PROVISIONED_BY);
-        if made_by.is_some_and(|by| by != PROVISIONER) {
+        let is_going = volume.metadata.deletion_timestamp.is_some();
+        if is_going || made_by.is_some_and(|by| by != PROVISIONER) {
             return Ok(());
         }
         let folder = self
@@ -103,10 +104,8 @@ fn claim_key(volume: &PersistentVolume) -> Option<Key> {
     ))
 }
 
-impl Reconciler for Volumes {
-    type Object = PersistentVolume;
-
-    async fn reconcile(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Next> {
+impl Volumes {
+    async fn follow(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Next> {
         let reference = volume
             .spec
             .as_ref()
@@ -154,5 +153,18 @@ impl Reconciler for Volumes {
             }
         }
         Ok(Next::settled())
+    }
+}
+
+impl Reconciler for Volumes {
+    type Object = PersistentVolume;
+
+    async fn reconcile(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Next> {
+        self.follow(volume, ctx).await
+    }
+
+    /// One that is to go is still bound until its claim is gone, and only then lets go.
+    async fn terminating(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Next> {
+        self.follow(volume, ctx).await
     }
 }

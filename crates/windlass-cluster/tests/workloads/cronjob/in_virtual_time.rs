@@ -38,9 +38,15 @@ async fn jobs(cluster: &TestCluster) -> BTreeMap<String, Timestamp> {
 /// Lets all pods end well.
 async fn finish(cluster: &TestCluster) {
     for pod in cluster.list::<Pod>().await {
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let phase = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
         if phase == Some("Running") {
-            cluster.node().stop("default", &pod.name_any()).expect("a running pod");
+            cluster
+                .node()
+                .stop("default", &pod.name_any())
+                .expect("a running pod");
         }
     }
     cluster.settle().await;
@@ -93,10 +99,19 @@ async fn runs_may_overlap_unless_told_otherwise(cluster: TestCluster) {
 
 #[windlass_cluster::test]
 async fn forbidden_runs_wait_for_the_one_before(cluster: TestCluster) {
-    start(&cluster, "* * * * *", json!({ "concurrencyPolicy": "Forbid" })).await;
+    start(
+        &cluster,
+        "* * * * *",
+        json!({ "concurrencyPolicy": "Forbid" }),
+    )
+    .await;
     cluster.advance(5 * MINUTE + MINUTE / 2).await;
     assert_eq!(jobs(&cluster).await.len(), 1);
-    assert!(reasons(&cluster).await.contains(&"JobAlreadyActive".to_owned()));
+    assert!(
+        reasons(&cluster)
+            .await
+            .contains(&"JobAlreadyActive".to_owned())
+    );
     finish(&cluster).await;
     cluster.advance(MINUTE).await;
     assert_eq!(jobs(&cluster).await.len(), 2, "the next one has its turn");
@@ -104,7 +119,12 @@ async fn forbidden_runs_wait_for_the_one_before(cluster: TestCluster) {
 
 #[windlass_cluster::test]
 async fn a_run_replaces_the_one_before(cluster: TestCluster) {
-    start(&cluster, "* * * * *", json!({ "concurrencyPolicy": "Replace" })).await;
+    start(
+        &cluster,
+        "* * * * *",
+        json!({ "concurrencyPolicy": "Replace" }),
+    )
+    .await;
     cluster.advance(MINUTE + MINUTE / 2).await;
     let first = jobs(&cluster).await;
     cluster.advance(MINUTE).await;
@@ -119,9 +139,15 @@ async fn of_missed_runs_only_the_last_is_made_up_for(cluster: TestCluster) {
     start(&cluster, "*/10 * * * *", json!({ "suspend": true })).await;
     cluster.advance(Duration::from_mins(65)).await;
     assert!(jobs(&cluster).await.is_empty());
-    cluster.patch::<CronJob>("tick", json!({ "spec": { "suspend": false } })).await;
+    cluster
+        .patch::<CronJob>("tick", json!({ "spec": { "suspend": false } }))
+        .await;
     cluster.settle().await;
-    let runs: Vec<String> = jobs(&cluster).await.into_values().map(|run| run.to_string()).collect();
+    let runs: Vec<String> = jobs(&cluster)
+        .await
+        .into_values()
+        .map(|run| run.to_string())
+        .collect();
     assert_eq!(runs, ["2030-01-01T01:00:00Z"]);
 }
 
@@ -130,11 +156,17 @@ async fn a_run_that_is_too_late_is_left_out(cluster: TestCluster) {
     let more = json!({ "suspend": true, "startingDeadlineSeconds": 60 });
     start(&cluster, "*/10 * * * *", more).await;
     cluster.advance(Duration::from_mins(65)).await;
-    cluster.patch::<CronJob>("tick", json!({ "spec": { "suspend": false } })).await;
+    cluster
+        .patch::<CronJob>("tick", json!({ "spec": { "suspend": false } }))
+        .await;
     cluster.settle().await;
     assert!(jobs(&cluster).await.is_empty());
     cluster.advance(Duration::from_mins(6)).await;
-    let runs: Vec<String> = jobs(&cluster).await.into_values().map(|run| run.to_string()).collect();
+    let runs: Vec<String> = jobs(&cluster)
+        .await
+        .into_values()
+        .map(|run| run.to_string())
+        .collect();
     assert_eq!(runs, ["2030-01-01T01:10:00Z"]);
 }
 
@@ -142,7 +174,9 @@ async fn a_run_that_is_too_late_is_left_out(cluster: TestCluster) {
 async fn a_new_schedule_begins_with_its_next_run(cluster: TestCluster) {
     start(&cluster, "0 0 1 1 *", json!({})).await;
     cluster.advance(Duration::from_secs(90)).await;
-    cluster.patch::<CronJob>("tick", json!({ "spec": { "schedule": "* * * * *" } })).await;
+    cluster
+        .patch::<CronJob>("tick", json!({ "spec": { "schedule": "* * * * *" } }))
+        .await;
     cluster.settle().await;
     assert!(jobs(&cluster).await.is_empty());
     cluster.advance(MINUTE).await;
@@ -161,7 +195,12 @@ async fn failed_and_successful_runs_are_kept_apart(cluster: TestCluster) {
     for run in 0..4 {
         cluster.advance(MINUTE).await;
         for pod in cluster.list::<Pod>().await {
-            if pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running") {
+            if pod
+                .status
+                .as_ref()
+                .and_then(|status| status.phase.as_deref())
+                == Some("Running")
+            {
                 let node = cluster.node();
                 let crashed = node.crash("default", &pod.name_any(), "main", run % 2);
                 crashed.expect("a running pod");
@@ -172,8 +211,13 @@ async fn failed_and_successful_runs_are_kept_apart(cluster: TestCluster) {
     let ends = |type_: &str| {
         let type_ = type_.to_owned();
         move |job: &&Job| {
-            let conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            conditions.into_iter().any(|one| one.type_ == type_ && one.status == "True")
+            let conditions = job
+                .status
+                .iter()
+                .flat_map(|status| status.conditions.iter().flatten());
+            conditions
+                .into_iter()
+                .any(|one| one.type_ == type_ && one.status == "True")
         }
     };
     let kept = cluster.list::<Job>().await;

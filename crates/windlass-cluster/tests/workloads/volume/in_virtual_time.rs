@@ -8,9 +8,7 @@ use windlass_cluster::TestCluster;
 use super::phase;
 
 #[windlass_cluster::test]
-async fn a_pod_gets_a_volume_of_its_own_and_it_goes_with_the_claim(
-    cluster: TestCluster,
-) {
+async fn a_pod_gets_a_volume_of_its_own_and_it_goes_with_the_claim(cluster: TestCluster) {
     let data: PersistentVolumeClaim = serde_json::from_value(json!({
         "metadata": { "name": "data" },
         "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
