@@ -155,4 +155,51 @@ mod tests {
         assert!(is_too_late(&strict, at("00:07:00"), at("00:07:11")));
         assert!(!is_too_late(&strict, at("00:07:00"), at("00:07:10")));
     }
+
+    /// Lives through a year as the controller does: looks when it was told to, starts what is due.
+    fn year(schedule: &str, zone: &str) -> Vec<Timestamp> {
+        let schedule = Schedule::parse(schedule, TimeZone::get(zone).unwrap()).unwrap();
+        let mut cron = cron(Value::Null, Value::Null);
+        let end: Timestamp = "2031-01-01T00:00:00Z".parse().unwrap();
+        let mut now = at("00:00:30");
+        let mut runs = Vec::new();
+        while now < end {
+            if let Some(run) = due(&cron, &schedule, now, true).run {
+                assert!(!is_done(&cron, run), "{run} twice");
+                runs.push(run);
+                cron.status.get_or_insert_default().last_schedule_time =
+                    Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(run));
+            }
+            let next = look_again(&cron, &schedule, now).unwrap();
+            assert!(next > now, "{next} after {now}");
+            now = next;
+        }
+        runs
+    }
+
+    #[test]
+    fn a_year_has_every_run_once() {
+        assert_eq!(year("@hourly", "UTC").len(), 365 * 24 - 1);
+        assert_eq!(year("*/15 9-16 * * mon-fri", "UTC").len(), 261 * 32);
+        assert_eq!(year("0 0 1 * *", "UTC").len(), 11);
+        assert_eq!(year("0 12 31 * *", "UTC").len(), 7);
+        assert_eq!(year("@every 1h30m", "UTC").len(), 5839);
+    }
+
+    #[test]
+    fn a_year_in_a_time_zone_skips_one_night_and_doubles_another() {
+        let runs = year("30 2 * * *", "Europe/Berlin");
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let on = |month: i8, day: i8| {
+            let local = |run: &&Timestamp| {
+                let local = run.to_zoned(zone.clone());
+                assert_eq!((local.hour(), local.minute()), (2, 30));
+                (local.month(), local.day()) == (month, day)
+            };
+            runs.iter().filter(local).count()
+        };
+        assert_eq!(runs.len(), 365);
+        assert_eq!([on(3, 30), on(3, 31), on(4, 1)], [1, 0, 1]);
+        assert_eq!([on(10, 26), on(10, 27), on(10, 28)], [1, 2, 1]);
+    }
 }

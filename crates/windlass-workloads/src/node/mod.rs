@@ -2,7 +2,7 @@
 //!
 //! A node that has been silent for too long is not known to be ready ([`condition`]); taints say
 //! what is wrong ([`taint`]), and pods that do not tolerate them leave ([`eviction`]). When a node
-//! stops being ready, its pods are not ready either, so that nobody sends them anything.
+//! falls silent, its pods are not ready either, so that nobody sends them anything.
 
 mod condition;
 mod eviction;
@@ -46,8 +46,6 @@ struct Nodes {
     written: Writes<Node>,
     pods_written: Writes<Pod>,
     heard: Mutex<BTreeMap<Key, Heard>>,
-    /// The nodes that were ready when last seen.
-    ready: Mutex<BTreeMap<Key, bool>>,
 }
 
 type Ctx = Context<Node>;
@@ -69,7 +67,6 @@ impl Nodes {
             written: declare.writes(Access::to([Verb::Patch]).on("status", [Verb::Patch])),
             pods_written: declare.writes(Access::none().on("status", [Verb::Patch])),
             heard: Mutex::default(),
-            ready: Mutex::default(),
         }
     }
 
@@ -83,13 +80,6 @@ impl Nodes {
             None => heard.remove(ctx.key()),
         };
         Ok(now)
-    }
-
-    /// Whether the node was ready when last seen, and is not now.
-    fn has_fallen(&self, key: &Key, is_ready: bool) -> bool {
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_ready = ready.insert(key.clone(), is_ready);
-        was_ready == Some(true) && !is_ready
     }
 
     async fn make_pods_not_ready(&self, ctx: &Ctx) -> Result<()> {
@@ -124,6 +114,12 @@ impl Reconciler for Nodes {
         if silent_at.is_some_and(|at| at <= now)
             && let Some(status) = condition::unknown(node, now)
         {
+            // Pods first: once the node is told to be unknown, nobody looks at them again.
+            if value(node, "Ready") == Some("True") {
+                let note = format!("Node {} status is now: NodeNotReady", ctx.key().name());
+                ctx.event(Event::normal("NodeNotReady", note));
+                self.make_pods_not_ready(ctx).await?;
+            }
             current = self.written.status(ctx, node, status).await?;
         }
         if let Some(taints) = taint::wanted(&current, now) {
@@ -134,24 +130,12 @@ impl Reconciler for Nodes {
             });
             cause::unless_pointless(self.written.patch(ctx, &current, patch).await)?;
         }
-        if self.has_fallen(ctx.key(), value(&current, "Ready") == Some("True")) {
-            let note = format!("Node {} status is now: NodeNotReady", ctx.key().name());
-            ctx.event(Event::normal("NodeNotReady", note));
-            self.make_pods_not_ready(ctx).await?;
-        }
         Ok(silent_at
             .filter(|at| *at > now)
             .map_or(Next::settled(), Next::at))
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {
-        let lock = |nodes: &Mutex<BTreeMap<Key, bool>>| {
-            nodes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(key);
-        };
-        lock(&self.ready);
         self.heard
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -58,6 +58,13 @@ async fn a_silent_node_is_unreachable_and_its_pods_leave_after_five_minutes(clus
         (ready.status.as_str(), ready.reason.as_deref()),
         ("Unknown", Some("NodeStatusUnknown"))
     );
+    let web = scene.find::<Pod>("web").await.unwrap();
+    let conditions = web.status.unwrap().conditions.unwrap();
+    let ready = conditions.iter().find(|one| one.type_ == "Ready").unwrap();
+    assert_eq!(
+        ready.status, "False",
+        "nobody sends anything to a pod that may be gone"
+    );
     cluster.advance(Duration::from_secs(280)).await;
     assert!(scene.find::<Pod>("web").await.is_some());
     cluster.advance(Duration::from_secs(30)).await;
