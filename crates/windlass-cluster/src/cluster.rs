@@ -166,7 +166,8 @@ impl Cluster {
         };
         let workloads = windlass_workloads::operator(WorkloadsConfig {
             root_ca: Some(ca.clone()),
-            local_volumes: Some(LocalVolumes {
+            // Without a node there is nobody to put anything there.
+            local_volumes: config.node.as_ref().map(|_| LocalVolumes {
                 folder: config.data_dir.join(VOLUME_FOLDER),
                 remove: |folder| std::fs::remove_dir_all(folder),
             }),

@@ -174,3 +174,102 @@ pub(crate) fn finish(status: &mut JobStatus, end: &JobCondition, terminating: i3
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::backoff::Backoff;
+    use crate::pod::testing::{at, in_phase, pod as named};
+    use serde_json::{Value, json};
+
+    fn job(status: Value) -> Job {
+        serde_json::from_value(json!({
+            "metadata": {"name": "work"},
+            "spec": {"template": {}, "completions": 3},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn pod(name: &str, phase: &str) -> Pod {
+        let mut pod = in_phase(named(name), phase);
+        pod.metadata.finalizers = Some(vec![pods::FINALIZER.to_owned()]);
+        pod
+    }
+
+    fn tracked<'a>(job: &Job, pods: &'a [Pod], end: Option<JobCondition>) -> Tracking<'a> {
+        let state = State::of(job, pods, None, Backoff::default(), at(0));
+        let status = job.status.clone().unwrap_or_default();
+        track(job, status, pods, &state, end, at(0))
+    }
+
+    #[test]
+    fn an_end_is_noted_then_released_and_then_counted() {
+        let pods = [
+            pod("a", "Succeeded"),
+            pod("b", "Failed"),
+            pod("c", "Running"),
+        ];
+        let Tracking {
+            mut status,
+            release,
+            ..
+        } = tracked(&job(json!({})), &pods, None);
+        let uncounted = status.uncounted_terminated_pods.clone().unwrap();
+        assert_eq!(uncounted.succeeded, Some(vec!["uid-a".to_owned()]));
+        assert_eq!(uncounted.failed, Some(vec!["uid-b".to_owned()]));
+        assert_eq!((status.succeeded, status.failed), (None, None));
+        assert_eq!(release.len(), 2, "the one at work is kept");
+        count(&mut status, &BTreeSet::from(["uid-b", "uid-c"]));
+        assert_eq!(
+            (status.succeeded, status.failed),
+            (Some(1), None),
+            "b is not released yet"
+        );
+        count(&mut status, &BTreeSet::from(["uid-c"]));
+        assert_eq!((status.succeeded, status.failed), (Some(1), Some(1)));
+    }
+
+    #[test]
+    fn what_was_noted_before_is_not_noted_again() {
+        let noted = json!({"uncountedTerminatedPods": {"succeeded": ["uid-a"]}});
+        let pods = [pod("a", "Succeeded")];
+        let status = tracked(&job(noted), &pods, None).status;
+        let uncounted = status.uncounted_terminated_pods.unwrap();
+        assert_eq!(uncounted.succeeded, Some(vec!["uid-a".to_owned()]));
+        // Killed after the release, before the count: the next attempt counts.
+        let noted = json!({"uncountedTerminatedPods": {"succeeded": ["uid-a"]}});
+        let status = tracked(&job(noted), &[], None).status;
+        assert_eq!(status.succeeded, Some(1));
+    }
+
+    #[test]
+    fn a_job_ends_when_all_is_counted_and_nobody_is_left() {
+        let target = condition(FAILURE_TARGET, "DeadlineExceeded", "too long", at(0));
+        let pods = [pod("a", "Running")];
+        let Tracking {
+            mut status, end, ..
+        } = tracked(&job(json!({})), &pods, Some(target));
+        let end = end.unwrap();
+        assert_eq!(
+            (end.type_.as_str(), end.reason.as_deref()),
+            (FAILED, Some("DeadlineExceeded"))
+        );
+        assert!(!finish(&mut status, &end, 0), "one is not counted");
+        count(&mut status, &BTreeSet::new());
+        assert_eq!(
+            status.failed,
+            Some(1),
+            "what is ended with the job has failed"
+        );
+        assert!(!finish(&mut status, &end, 1), "one is still going");
+        assert!(finish(&mut status, &end, 0));
+        let types: Vec<String> = status
+            .conditions
+            .unwrap()
+            .into_iter()
+            .map(|one| one.type_)
+            .collect();
+        assert_eq!(types, [FAILURE_TARGET, FAILED]);
+    }
+}
