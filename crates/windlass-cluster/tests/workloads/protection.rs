@@ -82,7 +82,7 @@ fn a_volume_stays_while_it_is_bound() {
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "capacity": { "storage": "1Gi" },
-                "storageClassName": "",
+                "storageClassName": scene.namespace,
                 "hostPath": { "path": "/tmp" },
             },
         }))
@@ -91,6 +91,7 @@ fn a_volume_stays_while_it_is_bound() {
         created.expect("a new volume");
         let mut wanted = claim("data");
         wanted["spec"]["volumeName"] = json!(name);
+        wanted["spec"]["storageClassName"] = json!(scene.namespace);
         scene.create::<PersistentVolumeClaim>(wanted).await;
         let is_bound = |claim: &PersistentVolumeClaim| {
             let status = claim.status.as_ref();

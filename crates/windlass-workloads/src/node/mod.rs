@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use serde_json::json;
 use windlass::{
     Access, Context, Controller, Declare, Event, Index, Key, Next, Operator, Reads, Reconciled,
-    Reconciler, Result, Scope, Verb, Watched, Writes,
+    Reconciler, Result, Scope, Select, Verb, Watched, Writes,
 };
 
 use self::condition::{Heard, value};
@@ -40,6 +40,7 @@ fn controller() -> Controller<Node, Reconciled<Node>> {
 }
 
 struct Nodes {
+    nodes: Reads<Node>,
     leases: Reads<Lease>,
     _pods: Reads<Pod>,
     pods_by_node: Index<Pod>,
@@ -61,6 +62,7 @@ impl Nodes {
         let pods = declare.reads(Pod::waking_nobody());
         let pods_by_node = declare.index(&pods, |pod: &Pod| pod::node_name(pod).map(str::to_owned));
         Self {
+            nodes: declare.reads(Node::waking_everyone()),
             leases: declare.reads(leases.scoped(Scope::all().namespace(LEASES))),
             _pods: pods,
             pods_by_node,
@@ -122,7 +124,9 @@ impl Reconciler for Nodes {
             }
             current = self.written.status(ctx, node, status).await?;
         }
-        if let Some(taints) = taint::wanted(&current, now) {
+        let all = self.nodes.list(ctx, Select::all()).await?;
+        let sends_away = taint::sends_away(&current, &all);
+        if let Some(taints) = taint::wanted(&current, sends_away, now) {
             // What was read must still hold: whoever else taints nodes is not undone.
             let patch = json!({
                 "metadata": {"resourceVersion": current.metadata.resource_version},

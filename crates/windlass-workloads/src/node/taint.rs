@@ -2,7 +2,8 @@
 //!
 //! Nothing more is sent to a node that is not ready, is short of something, or was cordoned
 //! (`NoSchedule`); and what is there has to leave one that is not ready or does not answer, as
-//! soon as it does not tolerate that any longer (`NoExecute`).
+//! soon as it does not tolerate that any longer (`NoExecute`). But when most of a zone seems to be
+//! gone, or everything is, it is rather us who are cut off: then nothing is sent away.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -41,8 +42,34 @@ fn is_ours(taint: &Taint) -> bool {
     }
 }
 
+/// In a zone of up to this many nodes nothing is sent away while most of them are not ready.
+const SMALL: usize = 50;
+
+fn zone(node: &Node) -> Option<&String> {
+    node.metadata
+        .labels
+        .as_ref()?
+        .get("topology.kubernetes.io/zone")
+}
+
+/// Whether pods are sent away from the nodes of this one's zone.
+pub(crate) fn sends_away(node: &Node, nodes: &[Node]) -> bool {
+    let is_ready = |node: &&Node| value(node, "Ready") == Some("True");
+    if !nodes.iter().any(|node| is_ready(&node)) {
+        return false;
+    }
+    let zone_of: Vec<&Node> = nodes
+        .iter()
+        .filter(|other| zone(other) == zone(node))
+        .collect();
+    let ready = zone_of.iter().filter(|node| is_ready(node)).count();
+    let missing = zone_of.len() - ready;
+    let most = ready > 0 && missing > 2 && missing * 100 >= zone_of.len() * 55;
+    !most || zone_of.len() > SMALL
+}
+
 /// The keys and effects of the taints that a node should have from us.
-fn wanted_keys(node: &Node) -> Vec<(&'static str, &'static str)> {
+fn wanted_keys(node: &Node, sends_away: bool) -> Vec<(&'static str, &'static str)> {
     let mut keys = Vec::new();
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
     if cordoned {
@@ -55,6 +82,7 @@ fn wanted_keys(node: &Node) -> Vec<(&'static str, &'static str)> {
     }
     match value(node, "Ready") {
         Some("True") => {}
+        Some(_) if !sends_away => {}
         Some("Unknown") => keys.push((UNREACHABLE, "NoExecute")),
         Some(_) => keys.push((NOT_READY, "NoExecute")),
         // One that has not said anything yet is new: the API server tainted it.
@@ -64,8 +92,8 @@ fn wanted_keys(node: &Node) -> Vec<(&'static str, &'static str)> {
 }
 
 /// The taints a node should have, when they are not those it has.
-pub(crate) fn wanted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
-    let keys = wanted_keys(node);
+pub(crate) fn wanted(node: &Node, sends_away: bool, now: Timestamp) -> Option<Vec<Taint>> {
+    let keys = wanted_keys(node, sends_away);
     let has = crate::toleration::taints(node);
     let is_wanted = |taint: &Taint| {
         keys.iter()
@@ -108,7 +136,7 @@ mod tests {
     }
 
     fn keys(node: &Node) -> Option<Vec<(String, String)>> {
-        let taints = wanted(node, at(0))?;
+        let taints = wanted(node, true, at(0))?;
         Some(
             taints
                 .into_iter()
@@ -157,5 +185,32 @@ mod tests {
         assert_eq!(keys(&cordoned), pairs(&[(UNSCHEDULABLE, "NoSchedule")]));
         let free = json!({"taints": [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]});
         assert_eq!(keys(&node(Some("True"), free)), pairs(&[]));
+    }
+
+    #[test]
+    fn nothing_is_sent_away_when_most_seem_gone() {
+        let nodes = |ready: usize, gone: usize| -> Vec<Node> {
+            let ready = (0..ready).map(|_| node(Some("True"), json!({})));
+            ready
+                .chain((0..gone).map(|_| node(Some("Unknown"), json!({}))))
+                .collect()
+        };
+        for (ready, gone, away) in [
+            (0, 1, false),
+            (1, 1, true),
+            (1, 2, true),
+            (1, 3, false),
+            (3, 3, true),
+            (2, 3, false),
+            (20, 40, true),
+        ] {
+            let nodes = nodes(ready, gone);
+            let last = nodes.last().unwrap();
+            assert_eq!(sends_away(last, &nodes), away, "{ready} ready, {gone} gone");
+        }
+        let lonely = node(Some("Unknown"), json!({}));
+        let wanted = wanted(&lonely, false, at(0)).unwrap();
+        assert_eq!(wanted.len(), 1);
+        assert_eq!(wanted[0].effect, "NoSchedule");
     }
 }
