@@ -17,7 +17,7 @@ use windlass_apiserver::{ApiServer, NodeClient, StorageError};
 use windlass_node::fault::Faults;
 use windlass_node::image::ImageTable;
 use windlass_node::process::{NodeError, Tls};
-use windlass_workloads::WorkloadsConfig;
+use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use crate::credentials::{self, CredentialsError};
 use crate::folder::{FolderError, FolderLock};
@@ -27,6 +27,8 @@ use crate::operators::{self, Account};
 use crate::runtime::{Choice, Runtime, RuntimeError};
 use crate::webhooks;
 
+/// Where the volumes of claims are, in the data folder.
+const VOLUME_FOLDER: &str = "volumes";
 /// Where the API server keeps its objects, in the data folder.
 const STORE_FOLDER: &str = "store";
 
@@ -235,6 +237,11 @@ impl Cluster {
         };
         let workloads = windlass_workloads::operator(WorkloadsConfig {
             root_ca: Some(ca.clone()),
+            // Without a node there is nobody to put anything there.
+            local_volumes: config.node.as_ref().map(|_| LocalVolumes {
+                folder: config.data_dir.join(VOLUME_FOLDER),
+                remove: |folder| std::fs::remove_dir_all(folder),
+            }),
         });
         let account = Account::of_system(&workloads);
         cluster.run_as(&workloads, &account).await?;

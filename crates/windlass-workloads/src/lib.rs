@@ -8,32 +8,52 @@
 //! | --- | --- |
 //! | `deployment` | rolls pods from one template to the next by way of ReplicaSets |
 //! | `replicaset` | keeps as many pods as asked for |
+//! | `statefulset` | keeps pods with names and storage of their own, in order |
+//! | `job` | runs pods to their end |
+//! | `cronjob` | starts Jobs when a schedule says so |
+//! | `daemonset` | keeps a pod on every node that wants one |
+//! | `disruption` | says how many pods of a budget may go |
+//! | `quota` | says how much of a quota is used |
 //! | `endpoints` | says which pods stand behind a Service |
 //! | `garbage` | deletes what nobody owns any more |
 //! | `namespace` | empties namespaces that are going |
 //! | `serviceaccount` | gives every namespace its default account |
 //! | `rootca` | gives every namespace the API server's certificate |
-//! | `node` | taints nodes that are not ready |
+//! | `node` | marks nodes that are not well, and takes pods off them |
 //! | `scheduler` | binds pods to nodes |
+//! | `volume` | finds or makes volumes for claims, and takes them back |
 //! | `protection` | keeps claims and volumes that are in use |
 
+mod affinity;
 mod cause;
+mod cronjob;
+mod daemonset;
 mod deployment;
+mod disruption;
 mod endpoints;
 mod garbage;
+mod history;
+mod job;
 mod namespace;
 mod node;
 mod owner;
 mod pending;
 mod pod;
 mod protection;
+mod quantity;
+mod quota;
 mod replicaset;
 mod resource;
 mod rootca;
 mod scheduler;
 mod serviceaccount;
+mod statefulset;
+mod toleration;
+mod volume;
 
 use windlass::Operator;
+
+pub use self::volume::LocalVolumes;
 
 /// What the workload controllers have to be told about their cluster.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +61,8 @@ pub struct WorkloadsConfig {
     /// The certificate (PEM) by which pods know the API server; it is published in every namespace
     /// as the ConfigMap `kube-root-ca.crt`. Nothing is published without one.
     pub root_ca: Option<String>,
+    /// Where volumes are made for claims that name no class. Without, nobody makes any.
+    pub local_volumes: Option<LocalVolumes>,
 }
 
 /// The workload controllers, the garbage collector and the scheduler, as one operator.
@@ -48,13 +70,26 @@ pub fn operator(config: WorkloadsConfig) -> Operator {
     let operator = Operator::new("windlass-workloads")
         .controller(deployment::controller())
         .controller(replicaset::controller())
+        .controller(statefulset::controller())
+        .controller(daemonset::controller())
+        .controller(cronjob::controller())
+        .controller(quota::controller())
         .controller(namespace::controller())
-        .controller(node::controller())
         .controller(serviceaccount::controller())
         .controller(scheduler::controller());
     let operator = match config.root_ca {
         Some(root_ca) => operator.controller(rootca::controller(root_ca)),
         None => operator,
     };
-    garbage::add_to(protection::add_to(endpoints::add_to(operator)))
+    let operator = volume::add_to(operator, config.local_volumes);
+    [
+        job::add_to,
+        node::add_to,
+        disruption::add_to,
+        endpoints::add_to,
+        protection::add_to,
+        garbage::add_to,
+    ]
+    .into_iter()
+    .fold(operator, |operator, add_to| add_to(operator))
 }

@@ -17,7 +17,7 @@ use windlass::{Activity, Environment, Operator, Running};
 use windlass_apiserver::webhook::LocalWebhooks;
 use windlass_apiserver::{ApiServer, Identity};
 use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
-use windlass_workloads::WorkloadsConfig;
+use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use super::faults::{Failure, Faults, Request, user_of};
 use super::started::Started;
@@ -32,6 +32,8 @@ const NAMESPACE: &str = "default";
 const NODE: &str = "simulated";
 /// What pods would know the API server by. In one process there is no TLS, and so no certificate.
 const ROOT_CA: &str = "in process: no certificate\n";
+/// Where volumes would be.
+const VOLUMES: &str = "/volumes";
 /// A cluster that is still at work after this much virtual time never settles.
 const SETTLE_LIMIT: Duration = Duration::from_hours(1);
 
@@ -98,6 +100,11 @@ impl TestCluster {
         let admin = client(Identity::admin());
         let workloads = windlass_workloads::operator(WorkloadsConfig {
             root_ca: Some(ROOT_CA.to_owned()),
+            // Nothing is ever written there: the node is a simulated one.
+            local_volumes: Some(LocalVolumes {
+                folder: VOLUMES.into(),
+                remove: |_| Ok(()),
+            }),
         });
         let account = Account::of_system(&workloads);
         let admitted = operators::admit(&admin, &workloads, &account).await;

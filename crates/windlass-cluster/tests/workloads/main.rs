@@ -7,11 +7,17 @@
 
 mod account;
 mod collection;
+mod cronjob;
+mod daemonset;
 mod deletion;
 mod deployment;
+mod disruption;
 mod endpoints;
+mod job;
 mod namespace;
+mod node;
 mod protection;
+mod quota;
 mod real;
 mod replicaset;
 mod rollout;
@@ -19,3 +25,5 @@ mod scene;
 mod scheduling;
 mod spectator;
 mod stage;
+mod statefulset;
+mod volume;

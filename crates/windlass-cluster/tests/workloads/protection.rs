@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, until};
@@ -82,20 +82,24 @@ fn a_volume_stays_while_it_is_bound() {
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "capacity": { "storage": "1Gi" },
-                "storageClassName": "",
+                "storageClassName": scene.namespace,
                 "hostPath": { "path": "/tmp" },
             },
         }))
         .expect("a volume");
         let created = volumes.create(&PostParams::default(), &volume).await;
         created.expect("a new volume");
-        let phase = async |phase: &str| {
-            let patch = Patch::Merge(json!({ "status": { "phase": phase } }));
-            let params = PatchParams::default();
-            let patched = volumes.patch_status(&name, &params, &patch).await;
-            patched.expect("a status");
+        let mut wanted = claim("data");
+        wanted["spec"]["volumeName"] = json!(name);
+        wanted["spec"]["storageClassName"] = json!(scene.namespace);
+        scene.create::<PersistentVolumeClaim>(wanted).await;
+        let is_bound = |claim: &PersistentVolumeClaim| {
+            let status = claim.status.as_ref();
+            status.and_then(|status| status.phase.as_deref()) == Some("Bound")
         };
-        phase("Bound").await;
+        scene
+            .until::<PersistentVolumeClaim>("data", "bound", is_bound)
+            .await;
         let deleted = volumes.delete(&name, &DeleteParams::default()).await;
         deleted.expect("a deletion");
         until(
@@ -107,7 +111,7 @@ fn a_volume_stays_while_it_is_bound() {
             },
         )
         .await;
-        phase("Released").await;
+        delete_claim(scene, "data").await;
         until(
             &volumes,
             &name,

@@ -62,6 +62,7 @@ fn attend(kubeconfig: PathBuf) {
             let ours = (!theirs).then(|| {
                 let workloads = windlass_workloads::operator(WorkloadsConfig {
                     root_ca: Some("a certificate".to_owned()),
+                    ..WorkloadsConfig::default()
                 });
                 workloads.start(client.clone(), Environment::default())
             });

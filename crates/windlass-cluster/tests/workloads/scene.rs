@@ -10,16 +10,18 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::runtime::watcher::{self, Event as Change, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Pods of this image never become ready.
 pub(crate) const BROKEN: &str = "broken";
+/// The name of a node that nobody runs: what becomes of its pods says the test.
+pub(crate) const IDLE: &str = "idle";
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -131,15 +133,15 @@ impl Scene {
             let mut is_listed = false;
             while let Some(event) = events.next().await {
                 match event.expect("a watch") {
-                    Event::Init => {
+                    Change::Init => {
                         objects.clear();
                         is_listed = false;
                     }
-                    Event::InitDone => is_listed = true,
-                    Event::InitApply(object) | Event::Apply(object) => {
+                    Change::InitDone => is_listed = true,
+                    Change::InitApply(object) | Change::Apply(object) => {
                         objects.insert(object.name_any(), object);
                     }
-                    Event::Delete(object) => {
+                    Change::Delete(object) => {
                         objects.remove(&object.name_any());
                     }
                 }
@@ -152,6 +154,78 @@ impl Scene {
         };
         let waited = tokio::time::timeout(PATIENCE, wait).await;
         waited.unwrap_or_else(|_| panic!("not {what} in time: {objects:#?}"))
+    }
+
+    /// Makes a pod that no node runs run and be ready.
+    pub(crate) async fn make_ready(&self, pod: &str) {
+        let ready =
+            json!({ "type": "Ready", "status": "True", "lastTransitionTime": self.now().await });
+        let status = json!({ "phase": "Running", "conditions": [ready] });
+        self.set_status::<Pod>(pod, status).await;
+    }
+
+    /// Makes a pod that no node runs end with an exit code.
+    pub(crate) async fn end(&self, pod: &str, code: i32) {
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let ended = json!({ "exitCode": code, "finishedAt": self.now().await });
+        let container = json!({
+            "name": "main", "image": "a", "imageID": "a", "ready": false, "restartCount": 0,
+            "state": { "terminated": ended },
+        });
+        let status = json!({ "phase": phase, "containerStatuses": [container] });
+        self.set_status::<Pod>(pod, status).await;
+    }
+
+    pub(crate) async fn set_status<K: Namespaced>(&self, name: &str, status: Value) {
+        let patch = Patch::Strategic(json!({ "status": status }));
+        let patched = self
+            .api::<K>()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await;
+        patched.unwrap_or_else(|error| panic!("cannot set the status of {name}: {error}"));
+    }
+
+    /// The time as the API server has it: that of an object it makes now, to the second.
+    pub(crate) async fn now(&self) -> String {
+        let map = json!({ "metadata": { "generateName": "now-" } });
+        let map = self.create::<ConfigMap>(map).await;
+        map.metadata
+            .creation_timestamp
+            .expect("a time")
+            .0
+            .to_string()
+    }
+
+    /// Waits until an event tells this about an object.
+    pub(crate) async fn until_told(&self, object: &str, reason: &str, message: &str) {
+        let is = |event: &Event| {
+            event.involved_object.name.as_deref() == Some(object)
+                && event.reason.as_deref() == Some(reason)
+                && event.message.as_deref() == Some(message)
+        };
+        let what = format!("told {reason} of {object}: {message}");
+        self.until_all::<Event>(&what, |events| events.iter().any(is))
+            .await;
+    }
+
+    /// The names of the pods, in order.
+    pub(crate) async fn pod_names(&self) -> Vec<String> {
+        self.pods()
+            .await
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect()
+    }
+
+    /// Waits until these are the pods.
+    pub(crate) async fn until_pods(&self, names: &[&str]) -> Vec<Pod> {
+        let what = format!("the pods {names:?}");
+        let are = |pods: &[Pod]| {
+            pods.iter()
+                .map(ResourceExt::name_any)
+                .eq(names.iter().copied())
+        };
+        self.until_all::<Pod>(&what, are).await
     }
 
     /// Waits until a roll-out has arrived.
@@ -221,4 +295,13 @@ pub(crate) fn annotation<'a, K: Resource>(object: &'a K, key: &str) -> &'a str {
     annotations
         .and_then(|annotations| annotations.get(key))
         .map_or("", String::as_str)
+}
+
+/// The spec of a pod that no node runs, and that goes at once when it is deleted.
+pub(crate) fn idle() -> Value {
+    json!({
+        "nodeName": IDLE,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{ "name": "main", "image": "a" }],
+    })
 }

@@ -84,14 +84,14 @@ pub(crate) fn replicas(deployment: &Deployment) -> i32 {
 }
 
 #[derive(Clone, Copy)]
-enum Rounding {
+pub(crate) enum Rounding {
     Up,
     Down,
 }
 
 /// A number, or a percentage of `total`; the API admits no other string, and one that slips
 /// through counts as nought.
-fn scaled(value: Option<&IntOrString>, total: i32, rounding: Rounding) -> i32 {
+pub(crate) fn scaled(value: Option<&IntOrString>, total: i32, rounding: Rounding) -> i32 {
     match value {
         None => 0,
         Some(IntOrString::Int(number)) => (*number).max(0),

@@ -8,13 +8,13 @@
 
 mod condition;
 mod history;
-mod limits;
+pub(crate) mod limits;
 mod proportion;
 mod revision;
 mod rolling;
 mod rollout;
 mod status;
-mod template;
+pub(crate) mod template;
 
 use std::time::Duration;
 

@@ -38,7 +38,7 @@ impl Claims {
 }
 
 /// The claims a pod names, those made for its ephemeral volumes included.
-fn claims_of(pod: &Pod) -> Vec<String> {
+pub(crate) fn claims_of(pod: &Pod) -> Vec<String> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref());
     let mut claims = Vec::new();

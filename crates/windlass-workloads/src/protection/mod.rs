@@ -10,6 +10,8 @@ mod volume;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass::Operator;
 
+pub(crate) use self::claim::claims_of;
+
 /// Adds both controllers.
 pub(crate) fn add_to(operator: Operator) -> Operator {
     operator

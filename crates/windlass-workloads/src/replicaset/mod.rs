@@ -5,8 +5,8 @@
 //! difference: creations in growing [`batches`], deletions in the order of [`ranking`]. Its
 //! [`status`] says how many there are and how far they have come.
 
-mod batches;
-mod ranking;
+pub(crate) mod batches;
+pub(crate) mod ranking;
 mod status;
 
 use std::collections::BTreeSet;

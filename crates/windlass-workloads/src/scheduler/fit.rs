@@ -1,240 +1,247 @@
-//! Which node a pod goes to.
+//! Which node a pod goes to, and why not to the others.
 //!
-//! A node fits when it is ready, takes pods, has the labels of the pod's `nodeSelector`, and has
-//! no taint that the pod does not tolerate. Of the nodes that fit the one with the fewest pods
-//! takes it; among equals the first by name, so that a run can be repeated.
+//! A node takes a pod when it is not cordoned or tainted against it, has the labels the pod asks
+//! for, has its ports and [`resources`](super::resources) free, and the pod's neighbours
+//! ([`neighbours`](super::neighbours)) and volumes ([`volumes`](super::volumes)) allow it. Of those
+//! that take it the one with the most preferred labels is chosen, then the one with the fewest
+//! pods, then the first by name, so that a run can be repeated.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodSpec};
+
+use super::resources::{self, Resources};
+use super::volumes::Volumes;
+use super::{neighbours, resources::ports};
+use crate::toleration::{of_pod, taints, untolerated};
+use crate::{affinity, pod};
+
+/// What there is.
+pub(crate) struct Cluster<'a> {
+    pub nodes: &'a [Node],
+    /// The pods on nodes, those just bound included, by node.
+    pub placed: BTreeMap<&'a str, Vec<&'a Pod>>,
+    pub namespaces: &'a [Namespace],
+}
 
 /// Where a pod goes, or why nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Placement<'a> {
     /// The name of the node.
     Node(&'a str),
-    /// No node fits, for these reasons.
+    /// No node takes it, for these reasons.
     Nowhere(String),
 }
 
-/// Places a pod on one of the nodes; `load` is the number of pods on each node.
-pub(crate) fn place<'a>(
-    pod: &Pod,
-    nodes: &'a [Node],
-    load: &BTreeMap<String, usize>,
-) -> Placement<'a> {
-    let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
-    let mut fitting: Vec<(usize, &str)> = Vec::new();
-    for node in nodes {
-        let name = node.metadata.name.as_deref().unwrap_or_default();
-        match refusal(pod, node) {
-            Some(reason) => *refusals.entry(reason).or_default() += 1,
-            None => fitting.push((load.get(name).copied().unwrap_or(0), name)),
+/// Why a node does not take a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    reasons: Vec<String>,
+    /// Whether it might if other pods left.
+    passing: bool,
+}
+
+impl Refusal {
+    fn lasting(reason: &str) -> Self {
+        Self {
+            reasons: vec![reason.to_owned()],
+            passing: false,
+        }
+    }
+
+    fn passing(reason: &str) -> Self {
+        Self {
+            reasons: vec![reason.to_owned()],
+            passing: true,
+        }
+    }
+}
+
+fn name(node: &Node) -> &str {
+    node.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Places a pod on one of the nodes.
+pub(crate) fn place<'a>(pod: &Pod, cluster: &Cluster<'a>, volumes: &Volumes<'_>) -> Placement<'a> {
+    if cluster.nodes.is_empty() {
+        return Placement::Nowhere("no nodes available to schedule pods".to_owned());
+    }
+    let all = cluster.nodes.len();
+    if let Err(why) = volumes.are_there() {
+        let lasting = BTreeMap::from([(HOPELESS.to_owned(), all)]);
+        let told = format!(
+            "0/{all} nodes are available: {why}. {}",
+            preemption(pod, all, &lasting)
+        );
+        return Placement::Nowhere(told);
+    }
+    let mut refusals = Vec::new();
+    let mut fitting = Vec::new();
+    for node in cluster.nodes {
+        match refusal(pod, node, cluster, volumes) {
+            Some(refusal) => refusals.push(refusal),
+            None => {
+                let load = cluster.placed.get(name(node)).map_or(0, Vec::len);
+                let chosen = volumes.chose(name(node));
+                fitting.push((!chosen, -preference(pod, node), load, name(node)));
+            }
         }
     }
     match fitting.into_iter().min() {
-        Some((_, name)) => Placement::Node(name),
-        None => Placement::Nowhere(message(nodes.len(), &refusals)),
+        Some((_, _, _, name)) => Placement::Node(name),
+        None => Placement::Nowhere(message(pod, all, &refusals)),
     }
 }
 
 /// Why the node does not take the pod; `None` if it does.
-fn refusal(pod: &Pod, node: &Node) -> Option<String> {
-    let spec = node.spec.as_ref();
-    let tolerations = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.tolerations.as_deref())
-        .unwrap_or_default();
-    if spec.and_then(|spec| spec.unschedulable) == Some(true) {
-        return Some("node(s) were unschedulable".to_owned());
+fn refusal(
+    pod: &Pod,
+    node: &Node,
+    cluster: &Cluster<'_>,
+    volumes: &Volumes<'_>,
+) -> Option<Refusal> {
+    let none = PodSpec::default();
+    let spec = pod.spec.as_ref().unwrap_or(&none);
+    let tolerations = of_pod(pod);
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    if cordoned && !tolerations.iter().any(tolerates_cordon) {
+        return Some(Refusal::lasting("node(s) were unschedulable"));
     }
-    let taints = spec
-        .and_then(|spec| spec.taints.as_deref())
-        .unwrap_or_default();
-    let untolerated = taints
-        .iter()
-        .filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"))
-        .find(|taint| {
-            !tolerations
-                .iter()
-                .any(|toleration| tolerates(toleration, taint))
-        });
-    if let Some(taint) = untolerated {
-        let value = taint.value.as_deref().unwrap_or_default();
-        return Some(format!(
-            "node(s) had untolerated taint {{{}: {value}}}",
-            taint.key
+    if untolerated(taints(node), tolerations, &["NoSchedule", "NoExecute"]).is_some() {
+        return Some(Refusal::lasting("node(s) had untolerated taint(s)"));
+    }
+    if !affinity::is_allowed(spec, node) {
+        return Some(Refusal::lasting(
+            "node(s) didn't match Pod's node affinity/selector",
         ));
     }
-    let selector = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.node_selector.as_ref());
-    let labels = node.metadata.labels.as_ref();
-    let selected = selector
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value));
-    if !selected {
-        return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
+    let there = cluster
+        .placed
+        .get(name(node))
+        .map_or(&[][..], Vec::as_slice);
+    if ports::are_taken(spec, there) {
+        let reason = "node(s) didn't have free ports for the requested pod ports";
+        return Some(Refusal::passing(reason));
     }
-    (!is_ready(node)).then(|| "node(s) were not ready".to_owned())
-}
-
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let effect = toleration.effect.as_deref().unwrap_or_default();
-    let key = toleration.key.as_deref().unwrap_or_default();
-    let effect_matches = effect.is_empty() || effect == taint.effect;
-    // An empty key with Exists tolerates everything.
-    let key_matches = key.is_empty() || key == taint.key;
-    let value_matches = match toleration.operator.as_deref() {
-        Some("Exists") => true,
-        _ => {
-            !key.is_empty()
-                && toleration.value.as_deref().unwrap_or_default()
-                    == taint.value.as_deref().unwrap_or_default()
+    let short = resources::short(node, there, &Resources::of(spec));
+    if !short.is_empty() {
+        return Some(Refusal {
+            reasons: short,
+            passing: true,
+        });
+    }
+    if let Some(reason) = volumes.refusal(node) {
+        return Some(Refusal::lasting(reason));
+    }
+    neighbours::refusal(pod, node, cluster).map(|(reason, passing)| {
+        if passing {
+            Refusal::passing(reason)
+        } else {
+            Refusal::lasting(reason)
         }
-    };
-    effect_matches && key_matches && value_matches
+    })
 }
 
-fn is_ready(node: &Node) -> bool {
-    node.status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten())
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+fn tolerates_cordon(toleration: &k8s_openapi::api::core::v1::Toleration) -> bool {
+    let taint = k8s_openapi::api::core::v1::Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        effect: "NoSchedule".to_owned(),
+        ..Default::default()
+    };
+    crate::toleration::tolerates(toleration, &taint)
 }
+
+/// How much a pod would like to be on a node.
+fn preference(pod: &Pod, node: &Node) -> i64 {
+    let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
+    let affinity = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
+    let terms = affinity
+        .and_then(|one| {
+            one.preferred_during_scheduling_ignored_during_execution
+                .as_deref()
+        })
+        .unwrap_or_default();
+    let matching = terms
+        .iter()
+        .filter(|term| affinity::term_matches(&term.preference, node));
+    matching.map(|term| i64::from(term.weight)).sum()
+}
+
+const HOPELESS: &str = "Preemption is not helpful for scheduling";
 
 /// The reasons in the form people know from Kubernetes: `0/2 nodes are available: 2 …`.
-fn message(nodes: usize, refusals: &BTreeMap<String, usize>) -> String {
-    if nodes == 0 {
-        return "no nodes available to schedule pods".to_owned();
+fn message(pod: &Pod, all: usize, refusals: &[Refusal]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut preempting: BTreeMap<String, usize> = BTreeMap::new();
+    for refusal in refusals {
+        for reason in &refusal.reasons {
+            *counts.entry(reason.clone()).or_default() += 1;
+        }
+        let why = if refusal.passing {
+            "No preemption victims found for incoming pod"
+        } else {
+            HOPELESS
+        };
+        *preempting.entry(why.to_owned()).or_default() += 1;
     }
-    let reasons: Vec<String> = refusals
+    let told = sentence(all, &counts);
+    format!("{told} {}", preemption(pod, all, &preempting))
+}
+
+/// What Kubernetes adds about making room: nobody is sent away here, which it has words for.
+fn preemption(pod: &Pod, all: usize, reasons: &BTreeMap<String, usize>) -> String {
+    let policy = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.preemption_policy.as_deref());
+    let claims = "no new claims to deallocate";
+    if policy == Some("Never") {
+        return format!("{claims}, preemption: not eligible due to preemptionPolicy=Never.");
+    }
+    format!("{claims}, preemption: {}", sentence(all, reasons))
+}
+
+fn sentence(all: usize, counts: &BTreeMap<String, usize>) -> String {
+    let mut reasons: Vec<String> = counts
         .iter()
         .map(|(reason, count)| format!("{count} {reason}"))
         .collect();
-    format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
+    reasons.sort();
+    format!("0/{all} nodes are available: {}.", reasons.join(", "))
+}
+
+/// Whether a pod comes before another that waits as well.
+pub(crate) fn comes_before(one: &Pod, other: &Pod) -> bool {
+    let priority = |pod: &Pod| {
+        pod.spec
+            .as_ref()
+            .and_then(|spec| spec.priority)
+            .unwrap_or(0)
+    };
+    priority(one) > priority(other)
+}
+
+/// The pods by the nodes they are on; `assumed` are those that were bound just now.
+pub(crate) fn placed<'a>(
+    pods: &'a [Pod],
+    assumed: &'a BTreeMap<String, String>,
+) -> BTreeMap<&'a str, Vec<&'a Pod>> {
+    let mut placed: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for one in pods.iter().filter(|pod| !pod::has_ended(pod)) {
+        let assumed = || {
+            one.metadata
+                .uid
+                .as_ref()
+                .and_then(|uid| assumed.get(uid))
+                .map(String::as_str)
+        };
+        if let Some(node) = pod::node_name(one).or_else(assumed) {
+            placed.entry(node).or_default().push(one);
+        }
+    }
+    placed
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pod::testing::pod;
-    use k8s_openapi::api::core::v1::{NodeCondition, NodeSpec, NodeStatus};
-
-    fn node(name: &str) -> Node {
-        let mut node = Node {
-            spec: Some(NodeSpec::default()),
-            status: Some(NodeStatus {
-                conditions: Some(vec![NodeCondition {
-                    type_: "Ready".to_owned(),
-                    status: "True".to_owned(),
-                    ..NodeCondition::default()
-                }]),
-                ..NodeStatus::default()
-            }),
-            ..Node::default()
-        };
-        node.metadata.name = Some(name.to_owned());
-        node
-    }
-
-    fn tainted(mut node: Node, key: &str, effect: &str) -> Node {
-        node.spec.get_or_insert_default().taints = Some(vec![Taint {
-            key: key.to_owned(),
-            effect: effect.to_owned(),
-            ..Taint::default()
-        }]);
-        node
-    }
-
-    fn placed(pod: &Pod, nodes: &[Node]) -> String {
-        match place(pod, nodes, &BTreeMap::new()) {
-            Placement::Node(name) => name.to_owned(),
-            Placement::Nowhere(why) => why,
-        }
-    }
-
-    #[test]
-    fn the_emptiest_node_takes_it() {
-        let nodes = [node("a"), node("b"), node("c")];
-        let load = BTreeMap::from([
-            ("a".to_owned(), 2),
-            ("b".to_owned(), 1),
-            ("c".to_owned(), 1),
-        ]);
-        assert_eq!(place(&pod("p"), &nodes, &load), Placement::Node("b"));
-        assert_eq!(
-            place(&pod("p"), &nodes, &BTreeMap::new()),
-            Placement::Node("a")
-        );
-    }
-
-    #[test]
-    fn says_why_no_node_fits() {
-        assert_eq!(
-            placed(&pod("p"), &[]),
-            "no nodes available to schedule pods"
-        );
-        let mut cordoned = node("a");
-        cordoned.spec.get_or_insert_default().unschedulable = Some(true);
-        let mut broken = node("b");
-        broken.status = None;
-        assert_eq!(
-            placed(
-                &pod("p"),
-                &[cordoned, broken, tainted(node("c"), "gpu", "NoSchedule")]
-            ),
-            "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: }, \
-             1 node(s) were not ready, 1 node(s) were unschedulable."
-        );
-    }
-
-    #[test]
-    fn the_selector_must_match() {
-        let mut picky = pod("p");
-        picky.spec.get_or_insert_default().node_selector =
-            Some(BTreeMap::from([("disk".to_owned(), "ssd".to_owned())]));
-        let mut ssd = node("b");
-        ssd.metadata.labels = Some(BTreeMap::from([("disk".to_owned(), "ssd".to_owned())]));
-        assert_eq!(
-            placed(&picky, &[node("a")]),
-            "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
-        );
-        assert_eq!(placed(&picky, &[node("a"), ssd]), "b");
-    }
-
-    #[test]
-    fn tolerations_open_tainted_nodes() {
-        let nodes = [tainted(node("a"), "gpu", "NoSchedule")];
-        let mut tolerant = pod("p");
-        let mut tolerate = |toleration: Toleration| {
-            tolerant.spec.get_or_insert_default().tolerations = Some(vec![toleration]);
-            placed(&tolerant, &nodes)
-        };
-        let exists = Some("Exists".to_owned());
-        let all = Toleration {
-            operator: exists.clone(),
-            ..Toleration::default()
-        };
-        assert_eq!(tolerate(all), "a");
-        let gpu = Toleration {
-            key: Some("gpu".to_owned()),
-            ..Toleration::default()
-        };
-        assert_eq!(tolerate(gpu), "a");
-        let other = Toleration {
-            key: Some("gpu".to_owned()),
-            operator: exists,
-            effect: Some("NoExecute".to_owned()),
-            ..Toleration::default()
-        };
-        assert!(tolerate(other).starts_with("0/1"));
-        assert_eq!(
-            placed(&pod("p"), &[tainted(node("a"), "x", "PreferNoSchedule")]),
-            "a"
-        );
-    }
-}
+#[path = "fit_tests.rs"]
+mod tests;
