@@ -44,6 +44,10 @@ bench-watchers: ## print how long after a write a thousand watchers have it
 bench-tests: ## print how many tests of a small operator run in a second
 	cargo test --release --locked -p windlass-cluster --test testing -- --ignored --exact seed::tests_per_second --nocapture
 
+.PHONY: bench-framework
+bench-framework: ## print what the same operator takes on Windlass, controller-runtime and kube-runtime
+	@scripts/bench-framework
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check
