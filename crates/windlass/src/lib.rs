@@ -55,9 +55,9 @@
 //! | to learn about | read |
 //! | --- | --- |
 //! | what runs and how it is started | [`Operator`], [`Running`], [`main`](fn@main) |
-//! | controllers and their two forms | [`Controller`], [`Dependent`], [`Reconciler`], [`Cleanup`] |
+//! | controllers and their two forms | [`Controller`], [`Dependent`], [`Template`], [`Reconciler`], [`Cleanup`] |
 //! | whom a change wakes | [`Watched`], [`Watch`], [`Scope`] |
-//! | reading and writing | [`Owned`], [`Reads`], [`Writes`], [`Raw`], [`Context`] |
+//! | reading and writing | [`Owned`], [`Reads`], [`Writes`], [`Live`], [`Raw`], [`Context`] |
 //! | defaults, judgement and conversion | [`Webhook`], [`Verdict`], [`Versions`] |
 //! | what happens after a reconcile | [`Next`], [`Error`], [`Class`] |
 //! | what a test replaces | [`Environment`], [`Clock`], [`Random`], [`Activity`] |
@@ -73,6 +73,7 @@ mod error;
 mod event;
 mod finalizer;
 mod handle;
+mod hash;
 mod install;
 mod key;
 mod kind;
@@ -90,7 +91,7 @@ pub use windlass_manifests as manifests;
 pub use self::{
     controller::{
         AnyController, Cleanup, Context, Controller, Dependent, DependentExt, Dependents, Next,
-        Observed, Reconciled, Reconciler, Undecided, When,
+        Observed, Reconciled, Reconciler, Template, Undecided, When,
     },
     declare::{
         Access, Changed, Declare, Grant, IntoSelector, Predicate, Scope, Select, Verb, Watch,
@@ -100,7 +101,8 @@ pub use self::{
     environment::{Activity, BusyGuard, Clock, DueGuard, Environment, Random},
     error::{Class, Error, Result},
     event::Event,
-    handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
+    handle::{Delete, Index, Live, Owned, Raw, Reads, Watches, Writes},
+    hash::{hash_of, name_within},
     install::install,
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},

@@ -51,10 +51,9 @@ impl Caches {
     /// The object as one of the stores shows it.
     pub(crate) fn shown(&self, kind: &KindInfo, key: &Key) -> Option<Value> {
         let stores = self.of(kind);
-        let whole = stores.iter().filter(|store| !store.scope.metadata_only);
+        let mut whole = stores.iter().filter(|store| !store.scope.metadata_only);
         whole
-            .filter_map(|store| store.get(key))
-            .next()
+            .find_map(|store| store.get(key))
             .map(|one| one.value())
     }
 

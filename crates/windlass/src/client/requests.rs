@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::Value;
 use tracing::info;
@@ -145,12 +145,29 @@ impl Requests {
         }
     }
 
-    fn api(&self, kind: &KindInfo, namespace: Option<&str>) -> Api<Wire> {
+    pub(crate) fn api(&self, kind: &KindInfo, namespace: Option<&str>) -> Api<Wire> {
         let resource = kind.api_resource();
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
         }
+    }
+
+    /// Deletes every object of a namespace (of all, without one) that matches.
+    pub(crate) async fn delete_all(
+        &self,
+        kind: &KindInfo,
+        namespace: Option<&str>,
+        params: &DeleteParams,
+        which: &ListParams,
+    ) -> Result<()> {
+        let api = self.api(kind, namespace);
+        let answer = api.delete_collection(params, which).await;
+        answer.map_err(|error| Error::api("delete", format!("every {kind}"), error))?;
+        if self.rehearsal.is_some() {
+            info!("dry run: would delete every {kind} that matches {which:?}");
+        }
+        Ok(())
     }
 
     fn post(&self) -> PostParams {
@@ -181,12 +198,11 @@ impl Requests {
         let Some(caches) = &self.rehearsal else {
             return;
         };
-        match (after, caches.shown(kind, key)) {
-            (Some(after), Some(before)) => {
-                let changes = rehearsal::changes(kind, &before, after);
-                info!("dry run: would {verb} {kind} {key}: {}", changes.join("; "));
-            }
-            (_, _) => info!("dry run: would {verb} {kind} {key}"),
+        if let (Some(after), Some(before)) = (after, caches.shown(kind, key)) {
+            let changes = rehearsal::changes(kind, &before, after);
+            info!("dry run: would {verb} {kind} {key}: {}", changes.join("; "));
+        } else {
+            info!("dry run: would {verb} {kind} {key}");
         }
     }
 }

@@ -170,7 +170,7 @@ fn shrunk(mut object: Value, fails: impl Fn(&Value) -> bool) -> Value {
     let mut tries = 0;
     loop {
         let mut paths = Vec::new();
-        removable(&object, String::new(), &mut paths);
+        removable(&object, "", &mut paths);
         let smaller = paths.iter().find_map(|path| {
             tries += 1;
             let smaller = without(&object, path)?;
@@ -184,7 +184,7 @@ fn shrunk(mut object: Value, fails: impl Fn(&Value) -> bool) -> Value {
 }
 
 /// Paths to everything that could be left out, the largest first.
-fn removable(value: &Value, at: String, paths: &mut Vec<String>) {
+fn removable(value: &Value, at: &str, paths: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (name, below) in fields {
@@ -193,14 +193,14 @@ fn removable(value: &Value, at: String, paths: &mut Vec<String>) {
                 if !["/apiVersion", "/kind", "/metadata"].contains(&path.as_str()) {
                     paths.push(path.clone());
                 }
-                removable(below, path, paths);
+                removable(below, &path, paths);
             }
         }
         Value::Array(items) => {
             for (nth, below) in items.iter().enumerate() {
                 let path = format!("{at}/{nth}");
                 paths.push(path.clone());
-                removable(below, path, paths);
+                removable(below, &path, paths);
             }
         }
         _ => {}
