@@ -188,21 +188,40 @@ impl<K: Kind> BoundTemplate<K> {
             return Ok(());
         }
         let values = encode(&KindInfo::of::<K>(), object)?;
+        let mut first_error = None;
         for document in &template.documents {
-            let kind = document.kind();
-            let Some(owned) = self.owned.get(&kind) else {
-                continue;
-            };
-            let mut wanted = filled(&document.value, &values)
-                .map_err(|missing| missing.of(&kind, &document.value))?;
-            for adjust in &template.adjust {
-                adjust(object, &mut wanted);
+            // One that is refused should not keep the others from being repaired.
+            match self.apply_one(document, object, &values, ctx).await {
+                Ok(live) => {
+                    seen.wants(document.kind(), key_of(&live));
+                    seen.saw_value(live);
+                }
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
             }
-            let live = owned.apply_value(ctx, &wanted).await?;
-            seen.wants(kind, key_of(&live));
-            seen.saw_value(live);
         }
-        Ok(())
+        first_error.map_or(Ok(()), Err)
+    }
+
+    async fn apply_one(
+        &self,
+        document: &Document,
+        object: &K,
+        values: &Value,
+        ctx: &Context<K>,
+    ) -> Result<Value> {
+        let kind = document.kind();
+        let mut wanted = filled(&document.value, values)
+            .map_err(|missing| missing.of(&kind, &document.value))?;
+        for adjust in &self.template.adjust {
+            adjust(object, &mut wanted);
+        }
+        let owned = self
+            .owned
+            .get(&kind)
+            .ok_or_else(|| Error::terminal(format!("{kind} of a template was not declared")))?;
+        owned.apply_value(ctx, &wanted).await
     }
 }
 
