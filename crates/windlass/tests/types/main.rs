@@ -1,6 +1,7 @@
 //! Types made from a definition in YAML compile, and read what the definition allows. That these are
 //! what is made says a test of `windlass-manifests`.
 
+#[allow(unreachable_pub)]
 #[rustfmt::skip]
 mod ship;
 
