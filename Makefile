@@ -54,6 +54,10 @@ bench-tests: ## print how many tests of a small operator run in a second
 bench-cluster: build ## print what a cluster costs: idle, and while 500 pods come up
 	KUBECTL=$$(scripts/kubectl) cargo test --release --locked -p windlass-tests --test bench_cluster -- --ignored --nocapture
 
+.PHONY: bench-framework
+bench-framework: ## print what the same operator takes on Windlass, controller-runtime and kube-runtime
+	@scripts/bench-framework
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check

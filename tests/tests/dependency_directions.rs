@@ -92,7 +92,12 @@ const TABLE: &[Row] = &[
         .tests_may(CLUSTER)
         .client()
         .program(),
-    Row::of("bench/").may(&["windlass-apiserver"]).program(),
+    Row::of("windlass-bench-apiserver").may(&["windlass-apiserver"]).program(),
+    Row::of("bench-framework").may(FRAMEWORK).client().program(),
+    Row::of("widgets-kube-runtime")
+        .may(&["bench-framework"])
+        .client()
+        .program(),
     Row::of("windlass-cli").may(EVERYTHING).client().program(),
     Row::of("windlass-tests").client().program(),
 ];

@@ -5,6 +5,43 @@
 //! process, under virtual time, with a simulated node: a test of hour-long behaviour takes
 //! milliseconds, and a failure replays from its seed.
 //!
+//! ```
+//! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! use windlass::{Controller, Operator};
+//! use windlass_cluster::{TestCluster, hours};
+//!
+//! /// Every secret has a map of its name.
+//! fn operator() -> Operator {
+//!     let map = |secret: &Secret| {
+//!         let mut map = ConfigMap::default();
+//!         map.metadata.name.clone_from(&secret.metadata.name);
+//!         map
+//!     };
+//!     Operator::new("maps").controller(Controller::of_existing::<Secret>().dependent(map))
+//! }
+//!
+//! #[windlass_cluster::test]
+//! async fn a_map_comes_back(cluster: TestCluster) {
+//!     cluster.start(operator()).await;
+//!     let mut secret = Secret::default();
+//!     secret.metadata.name = Some("one".to_owned());
+//!     cluster.create(secret).await;
+//!     cluster.settle().await; // until nobody has anything left to do: no polling
+//!     cluster.delete::<ConfigMap>("one").await;
+//!     cluster.advance(hours(1)).await; // milliseconds
+//!     assert!(cluster.find::<ConfigMap>("one").await.is_some());
+//! }
+//! # // The attribute makes a test of it; this runs it here.
+//! # windlass_cluster::private::run(|cluster| async move {
+//! #     cluster.start(operator()).await;
+//! #     let mut secret = Secret::default();
+//! #     secret.metadata.name = Some("one".to_owned());
+//! #     cluster.create(secret).await;
+//! #     cluster.settle().await;
+//! #     assert!(cluster.find::<ConfigMap>("one").await.is_some());
+//! # });
+//! ```
+//!
 //! Both give out a plain `kube::Client`, so operators written without the framework can use them
 //! too. Neither is a Kubernetes for production.
 

@@ -17,6 +17,7 @@ mod order;
 pub mod role;
 pub mod structural;
 mod tree;
+mod types;
 pub mod upgrade;
 pub mod users;
 pub mod webhook;
@@ -27,6 +28,7 @@ pub use self::{
     explain::explain,
     install::{Installation, manifests},
     tree::{File, MARK, tree},
+    types::types,
     webhook::{Reach, Webhook},
     yaml::{Error, Manifest, to_yaml},
 };

@@ -1,23 +1,30 @@
 //! Windlass: the framework an operator author imports.
 //!
 //! **An operator is one value; everything else is derived from it.** A function returns an
-//! [`Operator`]: its controllers, what each owns and reads, its background tasks. From that value
-//! come the running process, the custom resource definitions, the least-privilege role, the
-//! install manifests and the tests.
+//! [`Operator`]: its controllers, what each owns and reads, its webhooks, its background tasks. From
+//! that value come the running process, the custom resource definitions, the least-privilege role,
+//! the install manifests and the tests. This page makes one, step by step; `docs/guide.md` goes on
+//! from there to production, and `docs/coming-from.md` is for those who know kubebuilder or kube-rs.
 //!
-//! A simple operator needs no reconcile function:
+//! # A kind
+//! A kind is a struct with [`kube::CustomResource`]. Doc comments become descriptions, `schemars`
+//! attributes become rules that the API server checks. `conditions` in a status are kept by the
+//! framework: Available, Progressing and Degraded.
 //!
 //! ```
-//! use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-//! use kube::ResourceExt;
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
-//! use windlass::{Controller, DependentExt, Observed, Operator, Watched};
 //!
+//! /// A text, published.
 //! #[derive(kube::CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 //! #[kube(group = "example.com", version = "v1", kind = "Page", namespaced, status = "PageStatus")]
 //! struct PageSpec {
+//!     /// What it says.
+//!     #[schemars(length(min = 1))]
 //!     text: String,
+//!     /// Whether anybody may read it.
+//!     #[serde(default)]
 //!     published: bool,
 //! }
 //!
@@ -25,7 +32,27 @@
 //! struct PageStatus {
 //!     #[serde(default)]
 //!     readers: Vec<String>,
+//!     #[serde(default)]
+//!     conditions: Vec<Condition>,
 //! }
+//! ```
+//!
+//! # What belongs to it
+//! A simple operator needs no reconcile function. What belongs to a page is a function of the page;
+//! its status is a function of the page and of what was observed:
+//!
+//! ```
+//! # use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+//! # use schemars::JsonSchema;
+//! # use serde::{Deserialize, Serialize};
+//! # #[derive(kube::CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! # #[kube(group = "example.com", version = "v1", kind = "Page", namespaced, status = "PageStatus")]
+//! # struct PageSpec { text: String, #[serde(default)] published: bool }
+//! # #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+//! # struct PageStatus { #[serde(default)] readers: Vec<String>, #[serde(default)] conditions: Vec<Condition> }
+//! use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+//! use kube::ResourceExt;
+//! use windlass::{Controller, DependentExt, Observed, Operator, Watched};
 //!
 //! fn content(page: &Page) -> ConfigMap {
 //!     let mut map = ConfigMap::default();
@@ -35,7 +62,8 @@
 //! }
 //!
 //! fn status(_: &Page, observed: &Observed) -> PageStatus {
-//!     PageStatus { readers: observed.all::<Pod>().map(ResourceExt::name_any).collect() }
+//!     let readers = observed.all::<Pod>().map(ResourceExt::name_any);
+//!     PageStatus { readers: readers.collect(), ..PageStatus::default() }
 //! }
 //!
 //! fn operator() -> Operator {
@@ -46,18 +74,100 @@
 //!             .status(status),
 //!     )
 //! }
-//! # assert_eq!(operator().crds().len(), 1);
+//!
+//! // The definition, and exactly the rights it takes, follow.
+//! assert_eq!(operator().crds()[0].spec.names.kind, "Page");
+//! let description = operator().description();
+//! let pods = description.rules().find(|rule| rule.resource == "pods").unwrap();
+//! assert_eq!(Vec::from_iter(&pods.verbs), ["list", "watch"]);
 //! ```
 //!
-//! One with steps of its own is a [`Reconciler`]: a struct of handles made by a [`Declare`], which
-//! are the only way to the API server. So the role that is derived from them is the true one.
+//! The map is applied, owned, repaired when somebody changes it, made again when somebody deletes
+//! it, and deleted when the page is no longer published. Nothing is sent when nothing would change.
 //!
+//! # A program
+//! ```no_run
+//! # fn operator() -> windlass::Operator { windlass::Operator::new("pages") }
+//! fn main() -> std::process::ExitCode {
+//!     windlass::main(operator)
+//! }
+//! ```
+//!
+//! has the commands `run` (with `--dry-run`), `install`, `uninstall`, `manifests`, `rbac`, `explain`
+//! and `version`.
+//!
+//! # Steps of its own
+//! Where functions are not enough there is a [`Reconciler`]: a struct of handles made by a
+//! [`Declare`], which are the only way to the API server. So the role that is derived from them is
+//! the true one. Reads come from the cache and see what was written before.
+//!
+//! ```
+//! # use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+//! # use schemars::JsonSchema;
+//! # use serde::{Deserialize, Serialize};
+//! # #[derive(kube::CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! # #[kube(group = "example.com", version = "v1", kind = "Page", namespaced, status = "PageStatus")]
+//! # struct PageSpec { text: String, #[serde(default)] published: bool }
+//! # #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+//! # struct PageStatus { #[serde(default)] readers: Vec<String>, #[serde(default)] conditions: Vec<Condition> }
+//! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! use kube::ResourceExt;
+//! use windlass::{Cleanup, Context, Controller, Declare, Next, Operator, Owned, Reads, Reconciler, Result, Watched};
+//!
+//! struct Publisher {
+//!     maps: Owned<ConfigMap>,
+//!     keys: Reads<Secret>,
+//! }
+//!
+//! impl Publisher {
+//!     fn declare(declare: &mut Declare<Page>) -> Self {
+//!         Self {
+//!             maps: declare.owns(),
+//!             // A page is woken when the secret of its name changes, or appears.
+//!             keys: declare.reads(Secret::referenced_by(|page: &Page| page.metadata.name.clone())),
+//!         }
+//!     }
+//! }
+//!
+//! impl Reconciler for Publisher {
+//!     type Object = Page;
+//!
+//!     async fn reconcile(&self, page: &Page, ctx: &Context<Page>) -> Result<Next> {
+//!         let Some(key) = self.keys.get(ctx, ctx.key()).await? else {
+//!             return Ok(Next::waiting("NoKey", "there is no secret to sign with"));
+//!         };
+//!         let mut map = ConfigMap::default();
+//!         map.metadata.name = Some(page.name_any());
+//!         map.data = Some([("signed-by".to_owned(), key.name_any())].into());
+//!         self.maps.apply(ctx, map).await?;
+//!         Ok(Next::settled())
+//!     }
+//! }
+//!
+//! /// What happens before a page may go; the finalizer is there exactly because of this.
+//! impl Cleanup for Publisher {
+//!     async fn cleanup(&self, page: &Page, ctx: &Context<Page>) -> Result<Next> {
+//!         ctx.event(windlass::Event::normal("Withdrawn", page.name_any()));
+//!         Ok(Next::settled())
+//!     }
+//! }
+//!
+//! let operator = Operator::new("pages")
+//!     .controller(Controller::of::<Page>().reconciler_with_cleanup(Publisher::declare));
+//! # operator.check().unwrap();
+//! ```
+//!
+//! # A test
+//! `windlass-cluster` gives each test a cluster in the same process, with virtual time; its page
+//! shows one.
+//!
+//! # Where to read on
 //! | to learn about | read |
 //! | --- | --- |
 //! | what runs and how it is started | [`Operator`], [`Running`], [`main`](fn@main) |
-//! | controllers and their two forms | [`Controller`], [`Dependent`], [`Reconciler`], [`Cleanup`] |
+//! | controllers and their two forms | [`Controller`], [`Dependent`], [`Template`], [`Reconciler`], [`Cleanup`] |
 //! | whom a change wakes | [`Watched`], [`Watch`], [`Scope`] |
-//! | reading and writing | [`Owned`], [`Reads`], [`Writes`], [`Raw`], [`Context`] |
+//! | reading and writing | [`Owned`], [`Reads`], [`Writes`], [`Live`], [`Raw`], [`Context`] |
 //! | defaults, judgement and conversion | [`Webhook`], [`Verdict`], [`Versions`] |
 //! | what happens after a reconcile | [`Next`], [`Error`], [`Class`] |
 //! | what a test replaces | [`Environment`], [`Clock`], [`Random`], [`Activity`] |
@@ -73,6 +183,7 @@ mod error;
 mod event;
 mod finalizer;
 mod handle;
+mod hash;
 mod install;
 mod key;
 mod kind;
@@ -90,7 +201,7 @@ pub use windlass_manifests as manifests;
 pub use self::{
     controller::{
         AnyController, Cleanup, Context, Controller, Dependent, DependentExt, Dependents, Next,
-        Observed, Reconciled, Reconciler, Undecided, When,
+        Observed, Reconciled, Reconciler, Template, Undecided, When,
     },
     declare::{
         Access, Changed, Declare, Grant, IntoSelector, Predicate, Scope, Select, Verb, Watch,
@@ -100,7 +211,8 @@ pub use self::{
     environment::{Activity, BusyGuard, Clock, DueGuard, Environment, Random},
     error::{Class, Error, Result},
     event::Event,
-    handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
+    handle::{Delete, Index, Live, Owned, Raw, Reads, Watches, Writes},
+    hash::{hash_of, name_within},
     install::install,
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},

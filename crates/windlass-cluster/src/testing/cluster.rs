@@ -182,6 +182,11 @@ impl TestCluster {
         self.settle().await;
     }
 
+    /// Ends every operator that was started, as a crash would, for good.
+    pub fn stop_operators(&self) {
+        self.lock_operators().clear();
+    }
+
     fn lock_operators(&self) -> MutexGuard<'_, Vec<Started>> {
         self.0
             .operators

@@ -1,6 +1,7 @@
 //! [`TestCluster`]: a cluster in one process, under virtual time.
 
 mod cluster;
+mod dry_run;
 mod faults;
 mod replay;
 mod replica;

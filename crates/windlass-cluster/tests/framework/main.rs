@@ -2,10 +2,13 @@
 
 mod cache;
 mod controller;
+mod dry_run;
 mod failure;
+mod handles;
 mod installing;
 mod leader;
 mod needless_writes;
 mod observability;
 mod own_writes;
 mod stage;
+mod template;

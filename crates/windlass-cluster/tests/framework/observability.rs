@@ -8,7 +8,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use windlass::{Context, Controller, Declare, Next, Operator, Owned, Reconciler, Result};
-use windlass_cluster::{TestCluster, minutes, seconds};
+use windlass_cluster::{Failure, TestCluster, minutes, seconds};
 
 use crate::stage::{map, secret};
 
@@ -32,8 +32,9 @@ fn maker() -> Operator {
     Operator::new("maker").controller(Controller::of_existing().reconciler(declare))
 }
 
-/// The series that controller-runtime 0.25 registers by itself, without those of webhooks.
-const SERIES: [&str; 24] = [
+/// The series that controller-runtime 0.25 has, without those of webhooks, which
+/// `webhooks/observability.rs` looks for.
+const SERIES: [&str; 28] = [
     "controller_runtime_active_workers{controller=",
     "controller_runtime_client_consistency_wait_duration_seconds_count{operation=",
     "controller_runtime_max_concurrent_reconciles{controller=",
@@ -48,6 +49,10 @@ const SERIES: [&str; 24] = [
     "leader_election_master_status{name=\"maker\"} 1",
     "leader_election_slowpath_total{name=",
     "rest_client_request_duration_seconds_count{verb=",
+    "rest_client_rate_limiter_duration_seconds_count{verb=",
+    "rest_client_request_retries_total{code=\"500\",verb=\"PATCH\",host=",
+    "rest_client_request_size_bytes_count{verb=\"PATCH\"",
+    "rest_client_response_size_bytes_count{verb=\"PATCH\"",
     "rest_client_requests_total{code=\"200\",method=\"GET\",host=",
     "rest_client_requests_total{code=\"201\",method=\"PATCH\",host=",
     "workqueue_adds_total{name=\"secret\",controller=\"secret\"}",
@@ -66,6 +71,8 @@ async fn metrics_have_the_names_people_know(cluster: TestCluster) {
     let none = SignedDuration::ZERO;
     let _replica = cluster.start_replica(&operator, "a", none).await;
     cluster.delay_watch("maker", "configmaps", seconds(1));
+    let hiccup = Failure::with(500).by("maker").on("configmaps").writes();
+    cluster.fail(hiccup.times(1));
     cluster.create(secret("one")).await;
     cluster.advance(minutes(2)).await;
     // Somebody touches the lease: the next renewal has to look again.

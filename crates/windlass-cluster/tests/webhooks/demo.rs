@@ -41,7 +41,13 @@ pub(crate) mod v1 {
     use super::*;
 
     #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-    #[kube(group = "demo.example.com", version = "v1", kind = "Demo", namespaced)]
+    #[kube(
+        group = "demo.example.com",
+        version = "v1",
+        kind = "Demo",
+        namespaced,
+        status = "v2::DemoStatus"
+    )]
     pub(crate) struct DemoSpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub(crate) size: Option<i32>,
@@ -58,6 +64,7 @@ impl From<v1::Demo> for v2::Demo {
             },
         );
         new.metadata = old.metadata;
+        new.status = old.status;
         new.annotations_mut().remove("demo.example.com/config");
         new
     }
@@ -78,6 +85,7 @@ impl TryFrom<v2::Demo> for v1::Demo {
             },
         );
         old.metadata = new.metadata;
+        old.status = new.status;
         if let Some(config) = new.spec.config {
             old.annotations_mut()
                 .insert("demo.example.com/config".to_owned(), config);

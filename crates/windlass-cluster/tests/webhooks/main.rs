@@ -4,4 +4,5 @@ mod admission;
 mod certificate;
 mod conversion;
 mod demo;
+mod observability;
 mod tls;

@@ -93,7 +93,10 @@ impl Generator {
             return if text {
                 self.text(schema).into()
             } else {
-                self.integer(schema).into()
+                // Clients keep it in 32 bits, whatever the schema allows.
+                let mut schema = schema.clone();
+                schema["format"] = "int32".into();
+                self.integer(&schema).into()
             };
         }
         match schema["type"].as_str() {

@@ -19,6 +19,8 @@ pub(crate) struct Caches {
     manager: Arc<str>,
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
+    /// Nothing that is written is stored, so nothing is to be expected.
+    rehearsal: bool,
     stores: Mutex<BTreeMap<(KindInfo, Scope), Arc<Store>>>,
 }
 
@@ -32,8 +34,27 @@ impl Caches {
             manager,
             transforms,
             metrics,
+            rehearsal: false,
             stores: Mutex::default(),
         }
+    }
+
+    /// Caches of an operator whose writes are not stored.
+    pub(crate) fn rehearsing(self, rehearsal: bool) -> Self {
+        Self { rehearsal, ..self }
+    }
+
+    pub(crate) fn is_rehearsal(&self) -> bool {
+        self.rehearsal
+    }
+
+    /// The object as one of the stores shows it.
+    pub(crate) fn shown(&self, kind: &KindInfo, key: &Key) -> Option<Value> {
+        let stores = self.of(kind);
+        let mut whole = stores.iter().filter(|store| !store.scope.metadata_only);
+        whole
+            .find_map(|store| store.get(key))
+            .map(|one| one.value())
     }
 
     /// The store of a kind and scope; created when first asked for.
@@ -62,6 +83,9 @@ impl Caches {
     /// Notes that an object was written, with the answer to the write: every store that will show
     /// it is expected to.
     pub(crate) fn wrote(&self, kind: &KindInfo, key: &Key, answer: &Value, writer: &Writer) {
+        if self.rehearsal {
+            return;
+        }
         let version = version_of(answer);
         for store in self.of(kind) {
             if store.scope.shows(answer) {
@@ -79,6 +103,9 @@ impl Caches {
         version: u64,
         writer: &Writer,
     ) {
+        if self.rehearsal {
+            return;
+        }
         for store in self.of(kind) {
             // A store whose scope never showed the object owes nothing.
             if store.is_unlimited() || store.knows(key, uid) {

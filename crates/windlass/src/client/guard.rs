@@ -14,11 +14,13 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
+use http_body::Body as _;
 use kube::{Client, client::Body};
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
-use crate::metrics::Metrics;
+use super::rehearsal::rehearsed;
+use crate::metrics::{Answered, RequestMetrics};
 
 /// Whether requests may go out. Clones are the same.
 #[derive(Clone, Debug)]
@@ -85,14 +87,19 @@ impl Gate {
     }
 }
 
-/// A client whose requests pass the gate and are counted.
-pub(crate) fn guard(client: Client, gate: Gate, metrics: Metrics, host: Arc<str>) -> Client {
+/// A client whose requests pass the gate and are counted; in a rehearsal they change nothing.
+pub(crate) fn guard(
+    client: Client,
+    gate: Gate,
+    metrics: RequestMetrics,
+    rehearsal: bool,
+) -> Client {
     let namespace = client.default_namespace().to_owned();
     let guard = Guard {
         client,
         gate,
         metrics,
-        host,
+        rehearsal,
     };
     Client::new(guard, namespace)
 }
@@ -100,8 +107,8 @@ pub(crate) fn guard(client: Client, gate: Gate, metrics: Metrics, host: Arc<str>
 struct Guard {
     client: Client,
     gate: Gate,
-    metrics: Metrics,
-    host: Arc<str>,
+    metrics: RequestMetrics,
+    rehearsal: bool,
 }
 
 impl Service<Request<Body>> for Guard {
@@ -116,19 +123,29 @@ impl Service<Request<Body>> for Guard {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (client, gate, metrics) =
             (self.client.clone(), self.gate.clone(), self.metrics.clone());
-        let host = Arc::clone(&self.host);
+        let rehearsal = self.rehearsal;
         Box::pin(async move {
             let method = request.method().clone();
+            let request = if rehearsal {
+                rehearsed(request).await?
+            } else {
+                request
+            };
             gate.pass(&method).await?;
-            let sent = Instant::now();
+            let path = request.uri().path().to_owned();
+            let sent = request.body().size_hint().exact();
+            metrics.sends(&method, &path);
+            let begun = Instant::now();
             let answer = client.send(request).await;
-            let took = sent.elapsed();
-            match &answer {
-                Ok(answer) => {
-                    metrics.request(answer.status().as_str(), method.as_str(), &host, took);
-                }
-                Err(_) => metrics.request("<error>", method.as_str(), &host, took),
-            }
+            let known = answer.as_ref().ok();
+            metrics.answered(&Answered {
+                method: &method,
+                path: &path,
+                code: known.map(|answer| answer.status().as_u16()),
+                took: begun.elapsed(),
+                sent,
+                received: known.and_then(|answer| answer.body().size_hint().exact()),
+            });
             Ok(answer?)
         })
     }

@@ -8,6 +8,7 @@ pub(crate) mod intent;
 pub(crate) mod managed;
 pub(crate) mod merge;
 mod quantity;
+mod rehearsal;
 mod requests;
 
 pub(crate) use self::{

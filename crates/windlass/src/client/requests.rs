@@ -4,22 +4,41 @@ use std::sync::Arc;
 
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::Value;
+use tracing::info;
 
-use crate::{Error, Key, KindInfo, Result, cache::Wire};
+use super::rehearsal;
+use crate::{
+    Error, Key, KindInfo, Result,
+    cache::{Caches, Wire},
+};
 
 /// Sends requests and names verb and object in what goes wrong.
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(crate) client: Client,
     manager: Arc<str>,
+    /// In a rehearsal, what is there: to tell what would change.
+    rehearsal: Option<Arc<Caches>>,
 }
 
 impl Requests {
     pub(crate) fn new(client: Client, manager: Arc<str>) -> Self {
-        Self { client, manager }
+        Self {
+            client,
+            manager,
+            rehearsal: None,
+        }
+    }
+
+    /// Requests that change nothing, and tell what they would change.
+    pub(crate) fn rehearsing(self, caches: &Arc<Caches>) -> Self {
+        Self {
+            rehearsal: Some(Arc::clone(caches)),
+            ..self
+        }
     }
 
     /// Server-side apply: these fields shall have these values, whoever set them before.
@@ -27,7 +46,7 @@ impl Requests {
         let params = PatchParams::apply(&self.manager).force();
         let api = self.api(kind, key.namespace());
         let answer = api.patch(key.name(), &params, &Patch::Apply(body)).await;
-        value_of(answer, "apply", kind, key)
+        self.value_of(answer, "apply", kind, key)
     }
 
     /// Reads an object live, past the cache.
@@ -44,7 +63,7 @@ impl Requests {
             .api(kind, key.namespace())
             .create(&self.post(), &Wire::new(body))
             .await;
-        value_of(answer, "create", kind, key)
+        self.value_of(answer, "create", kind, key)
     }
 
     /// JSON merge patch of an object or, with a subresource, of that.
@@ -68,7 +87,7 @@ impl Requests {
             }
             None => api.patch(key.name(), &params, &patch).await,
         };
-        value_of(answer, "patch", kind, key)
+        self.value_of(answer, "patch", kind, key)
     }
 
     pub(crate) async fn replace(
@@ -87,7 +106,7 @@ impl Requests {
             }
             None => api.replace(key.name(), &self.post(), &body).await,
         };
-        value_of(answer, "update", kind, key)
+        self.value_of(answer, "update", kind, key)
     }
 
     /// Posts to a subresource; the answer is whatever kind the subresource has.
@@ -117,18 +136,38 @@ impl Requests {
             .delete(key.name(), params)
             .await
         {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.tell("delete", kind, key, None);
+                Ok(true)
+            }
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
             Err(error) => Err(Error::api("delete", format!("{kind} {key}"), error)),
         }
     }
 
-    fn api(&self, kind: &KindInfo, namespace: Option<&str>) -> Api<Wire> {
+    pub(crate) fn api(&self, kind: &KindInfo, namespace: Option<&str>) -> Api<Wire> {
         let resource = kind.api_resource();
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
         }
+    }
+
+    /// Deletes every object of a namespace (of all, without one) that matches.
+    pub(crate) async fn delete_all(
+        &self,
+        kind: &KindInfo,
+        namespace: Option<&str>,
+        params: &DeleteParams,
+        which: &ListParams,
+    ) -> Result<()> {
+        let api = self.api(kind, namespace);
+        let answer = api.delete_collection(params, which).await;
+        answer.map_err(|error| Error::api("delete", format!("every {kind}"), error))?;
+        if self.rehearsal.is_some() {
+            info!("dry run: would delete every {kind} that matches {which:?}");
+        }
+        Ok(())
     }
 
     fn post(&self) -> PostParams {
@@ -137,16 +176,33 @@ impl Requests {
             ..PostParams::default()
         }
     }
-}
 
-fn value_of(
-    answer: kube::Result<Wire>,
-    verb: &'static str,
-    kind: &KindInfo,
-    key: &Key,
-) -> Result<Value> {
-    match answer {
-        Ok(wire) => Ok(wire.value),
-        Err(error) => Err(Error::api(verb, format!("{kind} {key}"), error)),
+    fn value_of(
+        &self,
+        answer: kube::Result<Wire>,
+        verb: &'static str,
+        kind: &KindInfo,
+        key: &Key,
+    ) -> Result<Value> {
+        match answer {
+            Ok(wire) => {
+                self.tell(verb, kind, key, Some(&wire.value));
+                Ok(wire.value)
+            }
+            Err(error) => Err(Error::api(verb, format!("{kind} {key}"), error)),
+        }
+    }
+
+    /// In a rehearsal, says what a write would have done.
+    fn tell(&self, verb: &str, kind: &KindInfo, key: &Key, after: Option<&Value>) {
+        let Some(caches) = &self.rehearsal else {
+            return;
+        };
+        if let (Some(after), Some(before)) = (after, caches.shown(kind, key)) {
+            let changes = rehearsal::changes(kind, &before, after);
+            info!("dry run: would {verb} {kind} {key}: {}", changes.join("; "));
+        } else {
+            info!("dry run: would {verb} {kind} {key}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Serialize;
 
 use super::session::{Session, encode};
@@ -39,6 +40,20 @@ impl<K: Kind> Context<K> {
     /// Clock, randomness and activity.
     pub fn environment(&self) -> &Environment {
         &self.session.shared.environment
+    }
+
+    /// A reference to the reconciled object that makes it an owner, but not the controller: for an
+    /// object with several owners, which goes when the last of them is gone.
+    pub fn owner_reference(&self) -> OwnerReference {
+        let kind = &self.session.controller.kind;
+        OwnerReference {
+            api_version: kind.api_version(),
+            kind: kind.kind.clone(),
+            name: self.key().name().to_owned(),
+            uid: self.session.uid.to_string(),
+            controller: None,
+            block_owner_deletion: None,
+        }
     }
 
     /// Makes the object's status be as given; sends nothing when it is already. Conditions that

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     Declare, Key, Kind, KindInfo, Result, Select,
+    cache::Store,
     declare::{Wakes, Watch},
     handle::{self, Owned, Reads},
 };
@@ -53,6 +54,18 @@ pub(crate) struct Seen {
     wanted: BTreeSet<(KindInfo, Key)>,
     /// Something could not be read, so that no status can be computed.
     blind: bool,
+}
+
+impl Seen {
+    /// An object is wanted: it is not to be pruned.
+    pub(super) fn wants(&mut self, kind: KindInfo, key: Key) {
+        self.wanted.insert((kind, key));
+    }
+
+    /// An object of a kind without a type.
+    pub(super) fn saw_value(&mut self, object: Value) {
+        self.observed.add_value(object);
+    }
 }
 
 /// The parts bound together: a reconciler.
@@ -142,24 +155,25 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
             };
             seen.observed.add(live);
             let live = applied?;
-            seen.wanted
-                .insert((KindInfo::of::<D::Kind>(), Key::of(&live)));
+            seen.wants(KindInfo::of::<D::Kind>(), Key::of(&live));
             Ok(())
         }
         .boxed()
     }
 
     fn prune<'a>(&'a self, ctx: &'a Context<K>, seen: &'a Seen) -> BoxFuture<'a, Result<()>> {
-        async move {
-            let kind = KindInfo::of::<D::Kind>();
-            let wanted = |key: &Key| seen.wanted.contains(&(kind.clone(), key.clone()));
-            for key in handle::prune(&ctx.session, self.owned.store(), wanted).await? {
-                info!(%kind, %key, "deleted what is not wanted any more");
-            }
-            Ok(())
-        }
-        .boxed()
+        async move { prune(ctx, self.owned.store(), seen).await }.boxed()
     }
+}
+
+/// Deletes the objects of a kind that are not wanted.
+pub(super) async fn prune<K: Kind>(ctx: &Context<K>, store: &Store, seen: &Seen) -> Result<()> {
+    let kind = &store.kind;
+    let wanted = |key: &Key| seen.wanted.contains(&(kind.clone(), key.clone()));
+    for key in handle::prune(&ctx.session, store, wanted).await? {
+        info!(%kind, %key, "deleted what is not wanted any more");
+    }
+    Ok(())
 }
 
 /// Something that is read, as a part.

@@ -16,6 +16,7 @@ mod reconciler;
 mod repetitions;
 mod session;
 mod steps;
+mod template;
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,10 +33,12 @@ pub use self::{
     next::Next,
     observed::Observed,
     reconciler::{Cleanup, Reconciler},
+    template::Template,
 };
 use self::{
     dependents::{DependentPart, Part, ReadPart},
     steps::{Plain, Steps, WithCleanup},
+    template::TemplatePart,
 };
 pub(crate) use self::{
     history::History,
@@ -255,6 +258,19 @@ impl<K: Kind, F: Into<Dependents<K>>> Controller<K, F> {
     /// [`when`](DependentExt::when) it is wanted only under a condition.
     pub fn dependent(self, dependent: impl Dependent<K> + 'static) -> Controller<K, Dependents<K>> {
         self.with_part(DependentPart(Arc::new(dependent)))
+    }
+
+    /// Objects that belong to each `K`, as YAML documents with values of it: see [`Template`].
+    pub fn template(mut self, mut template: Template<K>) -> Controller<K, Dependents<K>> {
+        let flaws = std::mem::take(&mut template.flaws);
+        if !flaws.is_empty() {
+            let flaws = flaws.join("\n");
+            self.settings.flaw = Some(match self.settings.flaw.take() {
+                Some(flaw) => format!("{flaw}\n{flaws}"),
+                None => flaws,
+            });
+        }
+        self.with_part(TemplatePart(Arc::new(template)))
     }
 
     /// Objects of another kind that the status is computed from.

@@ -5,6 +5,8 @@ use std::{
     collections::BTreeMap,
 };
 
+use serde_json::Value;
+
 use crate::Kind;
 
 /// The objects a status is computed from: the dependents as they are in the cluster, and what the
@@ -12,6 +14,7 @@ use crate::Kind;
 #[derive(Default)]
 pub struct Observed {
     objects: BTreeMap<TypeId, Vec<Box<dyn Any + Send + Sync>>>,
+    values: Vec<Value>,
 }
 
 impl Observed {
@@ -27,6 +30,16 @@ impl Observed {
     /// The first observed object of a kind: the one to ask for where there is one.
     pub fn first<T: Kind>(&self) -> Option<&T> {
         self.all().next()
+    }
+
+    /// The objects of a [`Template`](crate::Template), as they are in the cluster, in the order of
+    /// its documents.
+    pub fn of_templates(&self) -> impl Iterator<Item = &Value> {
+        self.values.iter()
+    }
+
+    pub(crate) fn add_value(&mut self, object: Value) {
+        self.values.push(object);
     }
 
     pub(crate) fn add<T: Kind>(&mut self, objects: impl IntoIterator<Item = T>) {

@@ -23,6 +23,8 @@ pub enum Verb {
     Patch,
     /// Delete an object.
     Delete,
+    /// Delete many objects by one request.
+    DeleteCollection,
 }
 
 impl Verb {
@@ -36,6 +38,7 @@ impl Verb {
             Self::Update => "update",
             Self::Patch => "patch",
             Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
         }
     }
 

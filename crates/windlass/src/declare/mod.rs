@@ -25,7 +25,7 @@ pub(crate) use self::{scope::Within, watch::Wakes};
 use crate::{
     Kind, KindInfo, Object,
     cache::{CachedObject, Caches, Store},
-    handle::{Index, Owned, Raw, Reads, Watches, Writes},
+    handle::{Index, Live, Owned, Raw, Reads, Watches, Writes},
 };
 
 /// Collects what the controller of kind `K` does, and hands out the handles to do it.
@@ -91,6 +91,16 @@ impl<K: Kind> Declare<K> {
         self.owned(kind)
     }
 
+    /// As [`owns_kind`](Self::owns_kind), for objects that are only ever applied and deleted.
+    pub(crate) fn applies_kind(&mut self, kind: &KindInfo) -> Owned<DynamicObject> {
+        let writes = [Verb::Get, Verb::Create, Verb::Patch, Verb::Delete];
+        let verbs = Verb::READ.into_iter().chain(writes);
+        let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
+        self.grant(grant, "owns them");
+        self.blocks_deletion();
+        self.owned(kind)
+    }
+
     /// The controller reads objects of kind `T`; the [`Watch`] says whom their changes wake.
     pub fn reads<T: Kind>(&mut self, watch: Watch<K, T>) -> Reads<T> {
         self.reads_as(&KindInfo::of::<T>(), watch)
@@ -111,6 +121,13 @@ impl<K: Kind> Declare<K> {
         let store = self.watch(kind, &watch.scope, watch.wakes.describe());
         self.wiring.extend(wiring::read(&store, watch));
         Reads::new(store)
+    }
+
+    /// The controller reads objects of kind `T` now and then, by requests: nothing is watched, and
+    /// nothing is kept.
+    pub fn reads_live<T: Kind>(&mut self) -> Live<T> {
+        self.grant(Grant::of::<T>([Verb::Get, Verb::List]), "looks at them");
+        Live::new()
     }
 
     /// An index over what is read: objects by whatever a function says of them.

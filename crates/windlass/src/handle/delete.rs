@@ -65,6 +65,14 @@ impl Delete {
         self.params_for(meta.uid.as_deref().unwrap_or_default(), version)
     }
 
+    /// For many objects: no preconditions.
+    pub(crate) fn params_for_all(&self) -> DeleteParams {
+        DeleteParams {
+            preconditions: None,
+            ..self.params_for("", None)
+        }
+    }
+
     pub(crate) fn params_for(&self, uid: &str, resource_version: Option<String>) -> DeleteParams {
         DeleteParams {
             grace_period_seconds: self.grace_seconds,

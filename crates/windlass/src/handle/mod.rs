@@ -9,12 +9,14 @@
 //! | [`Owned`] | the objects the reconciled object controls | applies, creates, patches, deletes, adopts |
 //! | [`Reads`] | any object of a watched kind | nothing |
 //! | [`Writes`] | nothing | what its [`Access`](crate::Access) lists, on objects it does not own |
+//! | [`Live`] | any object of a kind that is not watched, by a request | nothing |
 //! | [`Index`] | objects of a watched kind by what a function says of them | nothing |
 //! | [`Watches`] | kinds that are known only at run time | nothing |
 //! | [`Raw`] | everything granted | everything granted |
 
 mod apply;
 mod delete;
+mod live;
 mod owned;
 mod raw;
 mod reads;
@@ -24,6 +26,7 @@ mod writes;
 pub(crate) use self::apply::prune;
 pub use self::{
     delete::Delete,
+    live::Live,
     owned::Owned,
     raw::Raw,
     reads::{Index, Reads},

@@ -85,6 +85,16 @@ impl<T: Object> Owned<T> {
         decode(&self.store.kind, live)
     }
 
+    /// As `apply`, of an object as JSON; answers it as it is then.
+    pub(crate) async fn apply_value<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        object: &Value,
+    ) -> Result<Value> {
+        let intent = owned_body(&ctx.session, &self.store.kind, object)?;
+        apply::apply(&ctx.session, &self.store, &self.refusals, intent).await
+    }
+
     /// Creates an object controlled by the reconciled object; its name may be a `generateName`.
     pub async fn create<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<T> {
         let body = owned_body(
@@ -113,6 +123,23 @@ impl<T: Object> Owned<T> {
     /// Deletes an object; done already if it is gone.
     pub async fn delete<K: Kind>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
         writes::delete(&ctx.session, &self.store.kind, object, &how).await
+    }
+
+    /// Deletes every object that the reconciled object controls and that matches; answers how many.
+    pub async fn delete_all<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        matches: impl Fn(&T) -> bool + Send,
+        how: Delete,
+    ) -> Result<usize> {
+        let mut deleted = 0;
+        for object in self.list(ctx).await? {
+            if matches(&object) {
+                writes::delete(&ctx.session, &self.store.kind, &object, &how).await?;
+                deleted += 1;
+            }
+        }
+        Ok(deleted)
     }
 
     /// Takes over an object that nobody controls: the reconciled object becomes its controller.

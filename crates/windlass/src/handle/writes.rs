@@ -2,6 +2,7 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
+use kube::{api::ListParams, core::Selector};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,6 +13,9 @@ use crate::{
     controller::{Session, decode, encode, key_of},
     key::Named,
 };
+
+/// How often a change is tried before its conflict is an error.
+const TRIES: u32 = 10;
 
 /// Writes objects of kind `T` as its [`Access`] allows: a scheduler binding pods, a node reporting
 /// on them, a controller changing labels or finalizers of its own kind.
@@ -64,6 +68,81 @@ impl<T: Kind> Writes<T> {
     pub async fn delete<K: Kind>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
         self.check("", Verb::Delete)?;
         delete(&ctx.session, &self.info, object, &how).await
+    }
+
+    /// Deletes every object of the namespace of the reconciled object that has these labels, by one
+    /// request (verb `deletecollection`).
+    pub async fn delete_all<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        labels: &Selector,
+        how: Delete,
+    ) -> Result<()> {
+        self.check("", Verb::DeleteCollection)?;
+        let namespace = ctx.key().namespace().filter(|_| self.info.namespaced);
+        let which = ListParams::default().labels_from(labels);
+        let requests = &ctx.session.shared.requests;
+        let params = how.params_for_all();
+        requests
+            .delete_all(&self.info, namespace, &params, &which)
+            .await
+    }
+
+    /// Reads an object from the API server, changes it, and replaces it; begins anew when somebody
+    /// else was quicker (verbs `get` and `update`). Sends nothing when nothing changes; none if
+    /// there is no such object.
+    ///
+    /// For changes that depend on what is there and cannot be said as a patch: to take one item out
+    /// of a list that others write too.
+    pub async fn modify<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        name: impl Named,
+        change: impl Fn(&mut T) + Send,
+    ) -> Result<Option<T>> {
+        self.check("", Verb::Get)?;
+        self.check("", Verb::Update)?;
+        let key = ctx.session.resolve(&self.info, &name);
+        let mut tries = 0;
+        loop {
+            let found = ctx.session.shared.requests.get(&self.info, &key).await?;
+            let Some(found) = found else {
+                return Ok(None);
+            };
+            let mut object: T = decode(&self.info, found)?;
+            let before = encode(&self.info, &object)?;
+            change(&mut object);
+            let after = encode(&self.info, &object)?;
+            if before == after {
+                return Ok(Some(object));
+            }
+            tries += 1;
+            match update(&ctx.session, &self.info, after).await {
+                Ok(updated) => return decode(&self.info, updated).map(Some),
+                Err(error) if error.is_conflict() && tries < TRIES => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Changes parts of a subresource by a merge patch (verb `patch` on it), as in `scale`.
+    pub async fn patch_subresource<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        name: impl Named,
+        subresource: &str,
+        patch: &Value,
+    ) -> Result<Value> {
+        self.check(subresource, Verb::Patch)?;
+        let key = ctx.session.resolve(&self.info, &name);
+        let requests = &ctx.session.shared.requests;
+        let answer = requests
+            .merge(&self.info, &key, Some(subresource), patch)
+            .await?;
+        if answer["kind"] == *self.info.kind {
+            ctx.session.wrote(&self.info, &answer);
+        }
+        Ok(answer)
     }
 
     /// Makes the status of an object be as given (verb `patch` on `status`); sends nothing when it

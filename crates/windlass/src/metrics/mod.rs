@@ -5,6 +5,8 @@
 //! Series that controller-runtime does not have begin with `windlass_`.
 
 mod live;
+mod request;
+mod webhook;
 
 use std::{
     fmt,
@@ -23,7 +25,12 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub(crate) use self::live::Live;
+use self::request::RequestSeries;
+pub(crate) use self::{
+    live::Live,
+    request::{Answered, RequestMetrics},
+    webhook::WebhookMetrics,
+};
 use crate::Error;
 
 type Labels = Vec<(&'static str, String)>;
@@ -50,8 +57,8 @@ struct Inner {
     retries: Counters,
     latency: Histograms,
     work: Histograms,
-    requests: Counters,
-    request_time: Histograms,
+    requests: RequestSeries,
+    webhooks: WebhookMetrics,
     waits: Histograms,
     master: Gauges,
     slow_path: Counters,
@@ -62,21 +69,6 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
         let live = Arc::new(Live::default());
-        let counters = |registry: &mut Registry, name: &str, help: &str| {
-            let counters = Counters::default();
-            registry.register(name, help, counters.clone());
-            counters
-        };
-        let gauges = |registry: &mut Registry, name: &str, help: &str| {
-            let gauges = Gauges::default();
-            registry.register(name, help, gauges.clone());
-            gauges
-        };
-        let histograms = |registry: &mut Registry, name: &str, help: &str, make: fn() -> _| {
-            let histograms = Histograms::new_with_constructor(make);
-            registry.register(name, help, histograms.clone());
-            histograms
-        };
         let reg = &mut registry;
         // The encoder adds `_total` to the name of a counter.
         let inner = Inner {
@@ -139,17 +131,8 @@ impl Default for Metrics {
                 "How long keys are worked on",
                 || Histogram::new(exponential_buckets(10e-9, 10.0, 12)),
             ),
-            requests: counters(
-                reg,
-                "rest_client_requests",
-                "Requests by status code, method and host",
-            ),
-            request_time: histograms(
-                reg,
-                "rest_client_request_duration_seconds",
-                "How long requests take, by verb and host",
-                || Histogram::new(REQUEST),
-            ),
+            requests: RequestSeries::new(reg),
+            webhooks: WebhookMetrics::new(reg),
             waits: histograms(
                 reg,
                 "controller_runtime_client_consistency_wait_duration_seconds",
@@ -187,9 +170,6 @@ const RECONCILE: [f64; 40] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
     1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
     25.0, 30.0, 40.0, 50.0, 60.0,
-];
-const REQUEST: [f64; 12] = [
-    0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
 ];
 const WAIT: [f64; 13] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0,
@@ -251,13 +231,14 @@ impl Metrics {
         }
     }
 
-    /// A request was answered, or not.
-    pub(crate) fn request(&self, code: &str, method: &str, host: &str, took: Duration) {
-        let labels = [("code", code), ("method", method), ("host", host)];
-        self.0.requests.get_or_create(&owned(&labels)).inc();
-        let labels = [("verb", method), ("host", host)];
-        let times = self.0.request_time.get_or_create(&owned(&labels));
-        times.observe(took.as_secs_f64());
+    /// What counts the requests to one server.
+    pub(crate) fn requests(&self, host: Arc<str>) -> RequestMetrics {
+        RequestMetrics::new(self.0.requests.clone(), host)
+    }
+
+    /// What counts the calls of webhooks.
+    pub(crate) fn webhooks(&self) -> &WebhookMetrics {
+        &self.0.webhooks
     }
 
     /// A read waited for a write of our own.
@@ -286,6 +267,29 @@ impl Metrics {
         let labels = owned(&[("controller", controller), ("resource", resource)]);
         self.0.loops.get_or_create(&labels).inc();
     }
+}
+
+fn counters(registry: &mut Registry, name: &str, help: &str) -> Counters {
+    let counters = Counters::default();
+    registry.register(name, help, counters.clone());
+    counters
+}
+
+fn gauges(registry: &mut Registry, name: &str, help: &str) -> Gauges {
+    let gauges = Gauges::default();
+    registry.register(name, help, gauges.clone());
+    gauges
+}
+
+fn histograms(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    make: fn() -> Histogram,
+) -> Histograms {
+    let histograms = Histograms::new_with_constructor(make);
+    registry.register(name, help, histograms.clone());
+    histograms
 }
 
 fn owned(labels: &[(&'static str, &str)]) -> Labels {

@@ -23,7 +23,11 @@ impl Operator {
     /// Why definitions of kinds could not be made.
     pub(super) fn flaws(&self) -> Vec<String> {
         let flaws = self.controllers.iter().filter_map(AnyController::flaw);
-        flaws.map(ToOwned::to_owned).collect()
+        let of_versions = self
+            .conversions()
+            .iter()
+            .flat_map(|one| one.flaws().map(String::as_str));
+        flaws.chain(of_versions).map(ToOwned::to_owned).collect()
     }
 
     /// Fails when the API server would refuse the operator's kinds; the error names every field

@@ -179,7 +179,9 @@ impl Operator {
             crds.map(|crd| (crd.name_any(), crd.clone())).collect();
         let namespace = windlass_manifests::Installation::namespace_of(&self.name);
         for versions in &self.versions {
-            by_name.insert(versions.name(), versions.crd(&self.name, &namespace));
+            if let Some(crd) = versions.crd(&self.name, &namespace) {
+                by_name.insert(versions.name(), crd);
+            }
         }
         by_name.into_values().collect()
     }
@@ -226,6 +228,10 @@ impl Operator {
             description.serving = Some(serving);
         }
         description
+    }
+
+    pub(crate) fn conversions(&self) -> &[AnyVersions] {
+        &self.versions
     }
 
     /// What it counts, over all its starts in this process.

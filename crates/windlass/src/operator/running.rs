@@ -31,6 +31,10 @@ pub struct Launch {
     pub leader_election: Option<LeaderElection>,
     /// The API server's name in metrics.
     pub host: String,
+    /// A rehearsal: every write is sent as a dry run, so that the API server judges it and stores
+    /// nothing, and the log says what would change. It takes no part in an election, and serves no
+    /// webhooks: both would be real.
+    pub dry_run: bool,
 }
 
 /// When a part of the operator may begin, and must end.
@@ -72,15 +76,22 @@ impl Running {
     ) -> Self {
         let name = &operator.name;
         let metrics = operator.metrics.clone();
-        let gate = Gate::new(match launch.leader_election {
+        let dry_run = launch.dry_run;
+        let election_wanted = launch.leader_election.filter(|_| !dry_run);
+        let gate = Gate::new(match election_wanted {
             Some(_) => Leads::No,
             None => Leads::Always,
         });
         let host: Arc<str> = launch.host.into();
-        let client = guard(unguarded.clone(), gate.clone(), metrics.clone(), host);
-        let requests = Requests::new(client.clone(), Arc::clone(name));
+        let (guarded, counted) = (unguarded.clone(), metrics.requests(host));
+        let client = guard(guarded, gate.clone(), counted, dry_run);
         let transforms: BTreeMap<_, _> = operator.transforms.clone();
-        let caches = Arc::new(Caches::new(Arc::clone(name), transforms, metrics.clone()));
+        let caches = Caches::new(Arc::clone(name), transforms, metrics.clone());
+        let caches = Arc::new(caches.rehearsing(dry_run));
+        let mut requests = Requests::new(client.clone(), Arc::clone(name));
+        if dry_run {
+            requests = requests.rehearsing(&caches);
+        }
         metrics.live().add_caches(&caches);
         let feeds = Arc::new(Feeds::new(client.clone(), environment.clone()));
         let (recorder, record) = Recorder::new(requests.clone(), environment.clone());
@@ -102,16 +113,17 @@ impl Running {
         };
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
         let description = operator.description();
-        let serving = description.has_webhooks().then(|| {
+        let serving = (description.has_webhooks() && !dry_run).then(|| {
             let (webhooks, versions) = (&operator.webhooks, &operator.versions);
             Arc::new(Serving {
-                router: Arc::new(Router::new(webhooks, versions, &caches)),
+                router: Arc::new(Router::new(webhooks, versions, &caches, &metrics)),
                 description: Arc::new(description),
                 lives: operator.lives,
                 caches: Arc::clone(&caches),
                 requests: shared.requests.clone(),
                 environment: environment.clone(),
                 signals: signals.clone(),
+                metrics: metrics.webhooks().clone(),
             })
         });
         let keeper = serving.as_ref().and_then(Serving::keeper);
@@ -133,7 +145,7 @@ impl Running {
         if let Some(serving) = serving {
             work.spawn(serving.run(keeper));
         }
-        match launch.leader_election {
+        match election_wanted {
             None => signals.leading.cancel(),
             Some(leader) => {
                 let elector = Elector {
@@ -160,6 +172,9 @@ impl Running {
         for task in &operator.tasks {
             let leading = signals.leading.clone();
             work.spawn(task::supervise(Arc::clone(task), ctx.clone(), leading));
+        }
+        if dry_run {
+            info!(operator = %name, "dry run: writes are judged by the API server and not stored");
         }
         info!(operator = %name, "started");
         Self {

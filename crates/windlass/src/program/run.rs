@@ -36,6 +36,10 @@ pub(super) struct Run {
     /// `0` turns them off.
     #[arg(long)]
     health_probe_bind_address: Option<String>,
+    /// Go through everything and change nothing: every write is sent as a dry run, and the log says
+    /// what would change. Webhooks are not served, and the lease is not asked for.
+    #[arg(long = "dry-run")]
+    rehearse: bool,
     #[command(flatten)]
     webhooks: Webhooks,
 }
@@ -61,6 +65,7 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
     let launch = Launch {
         leader_election,
         host,
+        dry_run: options.rehearse,
     };
     // Caches fill while the servers start; nobody is told "ready" before they have.
     let running = operator.launch(client.clone(), environment, launch);

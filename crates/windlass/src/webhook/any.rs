@@ -98,8 +98,13 @@ async fn contained<T>(work: impl Future<Output = Result<T>> + Send) -> Result<T>
     AssertUnwindSafe(work)
         .catch_unwind()
         .await
-        .unwrap_or_else(|_| Err(Error::other("a webhook panicked")))
+        .unwrap_or_else(|_| Err(Error::other(Panicked)))
 }
+
+/// The author's code panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("a webhook panicked")]
+pub(super) struct Panicked;
 
 impl<K: Kind> From<Webhook<K>> for AnyWebhook {
     fn from(webhook: Webhook<K>) -> Self {

@@ -46,6 +46,7 @@ pub(super) async fn follow(folder: &Path, shown: &Shown) {
                 }
             }
             (Err(error), _) | (_, Err(error)) => {
+                shown.unreadable();
                 warn!(%error, folder = %folder.display(), "cannot read the webhook certificate");
             }
         }

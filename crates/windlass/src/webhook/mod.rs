@@ -45,6 +45,7 @@ pub(crate) mod keeper;
 mod local;
 mod review;
 mod reviewer;
+mod round_trip;
 mod router;
 mod server;
 pub(crate) mod serving;

@@ -5,11 +5,15 @@ use std::{collections::BTreeMap, panic::AssertUnwindSafe, panic::catch_unwind, s
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tracing::warn;
 use windlass_manifests::webhook::CONVERSION_PATH;
 
-use super::{AnyVersions, AnyWebhook, any::Answer};
-use crate::{Error, cache::Caches};
+use super::{
+    AnyVersions, AnyWebhook,
+    any::{Answer, Panicked},
+};
+use crate::{Error, Metrics, cache::Caches, metrics::WebhookMetrics};
 
 /// The largest review that is read.
 pub(super) const BODY_LIMIT: usize = 7 * 1024 * 1024;
@@ -18,6 +22,7 @@ pub(super) const BODY_LIMIT: usize = 7 * 1024 * 1024;
 pub(crate) struct Router {
     answers: BTreeMap<String, Answer>,
     versions: Vec<AnyVersions>,
+    metrics: WebhookMetrics,
 }
 
 impl Router {
@@ -26,11 +31,13 @@ impl Router {
         webhooks: &[AnyWebhook],
         versions: &[AnyVersions],
         caches: &Arc<Caches>,
+        metrics: &Metrics,
     ) -> Self {
         let answers = webhooks.iter().flat_map(|webhook| webhook.bind(caches));
         Self {
             answers: answers.collect(),
             versions: versions.to_vec(),
+            metrics: metrics.webhooks().clone(),
         }
     }
 
@@ -40,6 +47,21 @@ impl Router {
             return (413, b"the review is larger than 7 MiB\n".to_vec());
         }
         let path = path_and_query.split('?').next().unwrap_or_default();
+        if !self.serves(path) {
+            return (404, format!("no webhook at {path}\n").into_bytes());
+        }
+        let (begun, in_flight) = (Instant::now(), self.metrics.begins(path));
+        let (code, body) = self.review(path, body).await;
+        in_flight.dec();
+        self.metrics.answered(path, code, begun.elapsed());
+        (code, body)
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        self.answers.contains_key(path) || path == CONVERSION_PATH && !self.versions.is_empty()
+    }
+
+    async fn review(&self, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let Ok(review) = serde_json::from_slice::<Value>(body) else {
             return (400, b"the body is not JSON\n".to_vec());
         };
@@ -50,18 +72,18 @@ impl Router {
                 b"the body is not a review: it has no request\n".to_vec(),
             );
         }
-        let mut response = if path == CONVERSION_PATH && !self.versions.is_empty() {
-            self.convert(request)
-        } else if let Some(answer) = self.answers.get(path) {
-            match answer(request.clone()).await {
+        let mut response = match self.answers.get(path) {
+            None => self.convert(request),
+            Some(answer) => match answer(request.clone()).await {
                 Ok(response) => response,
                 Err(error) => {
+                    if matches!(&error, Error::Other(source) if source.is::<Panicked>()) {
+                        self.metrics.panics.inc();
+                    }
                     warn!(path, %error, "a webhook failed");
                     return (500, format!("{error}\n").into_bytes());
                 }
-            }
-        } else {
-            return (404, format!("no webhook at {path}\n").into_bytes());
+            },
         };
         response["uid"] = request["uid"].clone();
         let answer = json!({
@@ -91,6 +113,7 @@ impl Router {
                 // The author's code must not take the server down.
                 let convert = AssertUnwindSafe(|| versions.convert(object.clone(), wanted));
                 catch_unwind(convert).unwrap_or_else(|_| {
+                    self.metrics.conversion_panics.inc();
                     Err(Error::other(format!(
                         "the conversion of a {} panicked",
                         text("kind")

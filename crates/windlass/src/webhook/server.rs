@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    fmt,
     net::SocketAddr,
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
@@ -30,18 +31,41 @@ use super::{
     certificate::{Keyed, chain_of},
     router::BODY_LIMIT,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, metrics::WebhookMetrics};
 
 /// How long a client may take to finish the TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// The certificate that is shown now; none until there is one.
-#[derive(Debug, Default)]
-pub(crate) struct Shown(RwLock<Option<Arc<CertifiedKey>>>);
+pub(crate) struct Shown {
+    key: RwLock<Option<Arc<CertifiedKey>>>,
+    metrics: WebhookMetrics,
+}
 
 impl Shown {
+    pub(crate) fn new(metrics: WebhookMetrics) -> Self {
+        Self {
+            key: RwLock::default(),
+            metrics,
+        }
+    }
+
     /// Shows another certificate from the next connection on.
     pub(crate) fn set(&self, keyed: &Keyed) -> Result<()> {
+        self.metrics.certificate_reads.inc();
+        let used = self.show(keyed);
+        used.inspect_err(|_| {
+            self.metrics.certificate_errors.inc();
+        })
+    }
+
+    /// There is no certificate where one should be.
+    pub(crate) fn unreadable(&self) {
+        self.metrics.certificate_reads.inc();
+        self.metrics.certificate_errors.inc();
+    }
+
+    fn show(&self, keyed: &Keyed) -> Result<()> {
         let chain = chain_of(&keyed.certificate)?;
         let unusable = |error: &dyn std::fmt::Display| {
             Error::other(format!("cannot use the webhook certificate: {error}"))
@@ -51,12 +75,12 @@ impl Shown {
         let provider = rustls::crypto::ring::default_provider();
         let certified =
             CertifiedKey::from_der(chain, key, &provider).map_err(|error| unusable(&error))?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
+        *self.key.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
     }
 
     fn get(&self) -> Option<Arc<CertifiedKey>> {
-        self.0
+        self.key
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -65,6 +89,12 @@ impl Shown {
     /// The chain as it would be shown.
     pub(crate) fn chain(&self) -> Vec<CertificateDer<'static>> {
         self.get().map(|key| key.cert.clone()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shown")
     }
 }
 

@@ -17,7 +17,10 @@ use super::{
     local,
     server::{self, Shown},
 };
-use crate::{Environment, Result, cache::Caches, client::Requests, operator::Signals};
+use crate::{
+    Environment, Result, cache::Caches, client::Requests, metrics::WebhookMetrics,
+    operator::Signals,
+};
 
 /// How the API server reaches an operator's webhooks.
 #[derive(Clone, Debug)]
@@ -110,6 +113,7 @@ pub(crate) struct Serving {
     pub(crate) requests: Requests,
     pub(crate) environment: Environment,
     pub(crate) signals: Signals,
+    pub(crate) metrics: WebhookMetrics,
 }
 
 impl Serving {
@@ -148,7 +152,7 @@ impl Serving {
 
     async fn serve(self: Arc<Self>, keeper: Option<Keeper>, signals: &Signals) -> Result<()> {
         let stopping = &signals.stopping;
-        let shown = Arc::new(Shown::default());
+        let shown = Arc::new(Shown::new(self.metrics.clone()));
         let router = Arc::clone(&self.router);
         let keep = async {
             match keeper {

@@ -39,7 +39,7 @@ use kube::CustomResourceExt;
 use serde_json::Value;
 use windlass_manifests::{Reach, webhook};
 
-use crate::{Error, Kind, KindInfo, Result};
+use crate::{Error, Kind, KindInfo, Result, definition::definition_of};
 
 type Step = Arc<dyn Fn(Value) -> Result<Value> + Send + Sync>;
 
@@ -53,20 +53,30 @@ pub struct Versions<H> {
 #[derive(Clone)]
 pub(crate) struct AnyVersions {
     hub: KindInfo,
-    crd: CustomResourceDefinition,
+    /// None if a type has no structural schema.
+    crd: Option<CustomResourceDefinition>,
+    flaws: Vec<String>,
     /// By `apiVersion`: into the hub, and out of it.
     spokes: BTreeMap<String, (Step, Step)>,
+    /// By `apiVersion`, the hub's too: into the type and out of it.
+    plain: BTreeMap<String, Step>,
 }
 
 impl Versions<()> {
     /// Versions of a kind of which `H` is stored, and the others are made from.
     pub fn hub<H: Kind + CustomResourceExt>() -> Versions<H> {
+        let hub = KindInfo::of::<H>();
+        let plain = [(hub.api_version(), step::<H, H>())];
+        let mut any = AnyVersions {
+            hub,
+            crd: None,
+            flaws: Vec::new(),
+            spokes: BTreeMap::new(),
+            plain: plain.into(),
+        };
+        any.crd = any.defined::<H>();
         Versions {
-            any: AnyVersions {
-                hub: KindInfo::of::<H>(),
-                crd: H::crd(),
-                spokes: BTreeMap::new(),
-            },
+            any,
             hub: PhantomData,
         }
     }
@@ -84,9 +94,14 @@ impl<H: Kind + CustomResourceExt> Versions<H> {
         let spoke = KindInfo::of::<S>();
         let (to, from) = (step::<S, H>(), step::<H, S>());
         self.any.spokes.insert(spoke.api_version(), (to, from));
-        for mut version in S::crd().spec.versions {
+        let plain = &mut self.any.plain;
+        plain.insert(spoke.api_version(), step::<S, S>());
+        let defined = self.any.defined::<S>();
+        for mut version in defined.into_iter().flat_map(|crd| crd.spec.versions) {
             version.storage = false;
-            self.any.crd.spec.versions.push(version);
+            if let Some(crd) = &mut self.any.crd {
+                crd.spec.versions.push(version);
+            }
         }
         self
     }
@@ -122,14 +137,48 @@ impl<H> From<Versions<H>> for AnyVersions {
 }
 
 impl AnyVersions {
+    /// The definition of one version; what is wrong with it is kept.
+    fn defined<K: CustomResourceExt>(&mut self) -> Option<CustomResourceDefinition> {
+        let defined = definition_of::<K>();
+        defined.map_err(|flaw| self.flaws.push(flaw)).ok()
+    }
+
     /// The definition with all versions, and who converts between them.
-    pub(crate) fn crd(&self, operator: &str, namespace: &str) -> CustomResourceDefinition {
-        let mut crd = self.crd.clone();
+    pub(crate) fn crd(&self, operator: &str, namespace: &str) -> Option<CustomResourceDefinition> {
+        let mut crd = self.crd.clone()?;
         if !self.spokes.is_empty() {
             let reach = Reach::Service(namespace.to_owned());
             crd.spec.conversion = Some(webhook::conversion(operator, &reach));
         }
-        crd
+        Some(crd)
+    }
+
+    pub(super) fn definition(&self) -> Option<&CustomResourceDefinition> {
+        self.crd.as_ref()
+    }
+
+    /// Why the definition of a version could not be made.
+    pub(crate) fn flaws(&self) -> impl Iterator<Item = &String> {
+        self.flaws.iter()
+    }
+
+    /// Every way there and back, as `apiVersion`s: from a spoke over the hub, and from the hub over
+    /// a spoke.
+    pub(super) fn ways(&self) -> Vec<(String, String)> {
+        let hub = self.hub.api_version();
+        let spokes = self.spokes.keys();
+        spokes
+            .flat_map(|spoke| [(spoke.clone(), hub.clone()), (hub.clone(), spoke.clone())])
+            .collect()
+    }
+
+    /// The object as its own type writes it.
+    pub(super) fn plain(&self, object: Value) -> Result<Value> {
+        let own = object["apiVersion"].as_str().unwrap_or_default();
+        match self.plain.get(own) {
+            Some(step) => step(object),
+            None => Err(Error::other(format!("{own} is unknown"))),
+        }
     }
 
     /// The definition's name, when there is something to convert.

@@ -1,0 +1,34 @@
+//! The operator of the guides: a Page is a text on a web server, a Feed is a list of pages.
+//!
+//! `docs/guide.md` builds it step by step; every piece of code there is a piece of this crate.
+
+mod feed;
+mod page;
+mod review;
+pub mod v1alpha1;
+
+use windlass::{Controller, DependentExt, Operator, Versions, Webhook};
+
+pub use self::{
+    feed::{Feed, FeedSpec, FeedStatus},
+    page::{Page, PageSpec, PageStatus},
+};
+
+/// The operator.
+pub fn operator() -> Operator {
+    Operator::new("pages-operator")
+        .controller(
+            Controller::of::<Page>()
+                .dependent(page::content)
+                .dependent(page::server)
+                .dependent(page::service.when(|page| page.spec.public))
+                .status(page::status),
+        )
+        .controller(Controller::of::<Feed>().reconciler_with_cleanup(feed::Publisher::declare))
+        .webhook(
+            Webhook::of::<Page>()
+                .defaulted_by(review::fill_in)
+                .validated_by(review::judge),
+        )
+        .versions(Versions::hub::<Page>().spoke::<v1alpha1::Page>())
+}

@@ -1,0 +1,28 @@
+//! Every operator shows that it needs each of its rights.
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_operator_shows_that_it_needs_each_of_its_rights() {
+    let operators = Path::new(env!("CARGO_MANIFEST_DIR")).join("../operators");
+    let mut seen = 0;
+    for operator in fs::read_dir(operators).expect("operators") {
+        let operator = operator.expect("an operator").path();
+        let tests = fs::read_dir(operator.join("tests")).expect("tests");
+        let shows = tests
+            .map(|test| test.expect("a test").path())
+            .filter(|path| path.extension().is_some_and(|ext| ext == "rs"))
+            .any(|path| {
+                let text = fs::read_to_string(path).expect("a test");
+                text.contains(".every_right_is_needed(")
+            });
+        assert!(
+            shows,
+            "{} has no test that calls TestCluster::every_right_is_needed",
+            operator.display()
+        );
+        seen += 1;
+    }
+    assert!(seen > 0);
+}
