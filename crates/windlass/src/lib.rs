@@ -73,6 +73,7 @@ mod error;
 mod event;
 mod finalizer;
 mod handle;
+mod hash;
 mod install;
 mod key;
 mod kind;
@@ -101,6 +102,7 @@ pub use self::{
     error::{Class, Error, Result},
     event::Event,
     handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
+    hash::hash_of,
     install::install,
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},
