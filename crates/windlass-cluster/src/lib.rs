@@ -19,8 +19,7 @@ mod webhooks;
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
 pub use folder::{FolderError, FolderLock};
 pub use testing::{
-    ClusterObject, Failure, Replica, Request, Stage, TestCluster, hours, manifests_are_current,
-    minutes, seconds,
+    Failure, Replica, Request, Stage, TestCluster, hours, manifests_are_current, minutes, seconds,
 };
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;

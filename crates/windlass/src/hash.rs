@@ -77,7 +77,10 @@ mod tests {
 
     #[test]
     fn a_hash_follows_from_the_value_alone() {
-        assert_eq!(hash(&json!({"a": 1, "b": 2})), hash(&json!({"b": 2, "a": 1})));
+        assert_eq!(
+            hash(&json!({"a": 1, "b": 2})),
+            hash(&json!({"b": 2, "a": 1}))
+        );
         assert_eq!(hash(&json!({"a": 1, "b": null})), hash(&json!({"a": 1})));
         assert_ne!(hash(&json!({"a": ""})), hash(&json!({})));
     }

@@ -105,10 +105,14 @@ impl Reconciler for FooReconciler {
         // Under another name now: the one of before goes.
         for old in self.deployments.list(ctx).await? {
             if old.name_any() != *name {
-                self.deployments.delete(ctx, &old, Delete::background()).await?;
+                self.deployments
+                    .delete(ctx, &old, Delete::background())
+                    .await?;
             }
         }
-        let available = deployment.status.and_then(|status| status.available_replicas);
+        let available = deployment
+            .status
+            .and_then(|status| status.available_replicas);
         ctx.status(FooStatus {
             available_replicas: available.unwrap_or(0),
             ..FooStatus::default()

@@ -38,11 +38,7 @@ const IMAGES: [(&str, &str, u16); 2] = [
     status = "DemoStatus",
     printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
     printcolumn(name = "Size", type_ = "integer", json_path = ".spec.size"),
-    printcolumn(
-        name = "Ready",
-        type_ = "integer",
-        json_path = ".status.readyReplicas"
-    ),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(
         name = "Degraded",
         type_ = "string",
@@ -59,7 +55,10 @@ pub struct DemoSpec {
     #[schemars(range(min = 0))]
     pub size: i32,
     /// What they run: `redis`, or memcached for any other type. It becomes a label.
-    #[schemars(length(max = 63), regex(pattern = "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"))]
+    #[schemars(
+        length(max = 63),
+        regex(pattern = "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
+    )]
     #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "type is immutable"}]))]
     pub r#type: String,
     /// The `ConfigMap` they mount at /etc/demo. When it changes, they are replaced.

@@ -38,10 +38,6 @@ async fn every_right_is_needed(cluster: TestCluster) {
             "delete deployments.apps",
             "every Demo has its Deployment as long as it lives",
         ),
-        (
-            "patch events.events.k8s.io",
-            "counts an event that happens again within minutes",
-        ),
     ];
     let shown = cluster
         .every_right_is_needed(&exceptions, |cluster| async move {

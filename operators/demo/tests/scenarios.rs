@@ -78,7 +78,10 @@ async fn the_deployment_is_as_asked_for_and_mounts_the_configmap(stage: Stage) {
     assert_eq!(spec["replicas"], 2);
     let pod = &spec["template"]["spec"];
     assert_eq!(pod["volumes"][0]["configMap"]["name"], "settings");
-    assert_eq!(pod["containers"][0]["volumeMounts"][0]["mountPath"], "/etc/demo");
+    assert_eq!(
+        pod["containers"][0]["volumeMounts"][0]["mountPath"],
+        "/etc/demo"
+    );
     let labels = &spec["template"]["metadata"]["labels"];
     assert_eq!(labels["demo.example.com/type"], "cache");
     assert_eq!(labels["app.kubernetes.io/instance"], "web");
@@ -94,7 +97,10 @@ async fn a_missing_configmap_is_degraded_and_heals_when_it_appears(stage: Stage)
     let missing = |demo: &Demo| is(demo, "Degraded", "True", "ConfigMapNotFound");
     let demo = stage.until("web", "degraded", missing).await;
     let conditions = status(&demo).conditions;
-    let degraded = conditions.iter().find(|one| one.type_ == "Degraded").unwrap();
+    let degraded = conditions
+        .iter()
+        .find(|one| one.type_ == "Degraded")
+        .unwrap();
     assert_eq!(degraded.message, "configmap settings is missing");
     assert!(stage.find::<Deployment>("web").await.is_none());
     stage.rest().await;
@@ -111,10 +117,19 @@ async fn the_type_cannot_be_changed(stage: Stage) {
     deployment(&stage, "web").await;
     let patch = kube::api::Patch::Merge(json!({ "spec": { "type": "redis" } }));
     let params = kube::api::PatchParams::default();
-    let error = stage.api::<Demo>().patch("web", &params, &patch).await.unwrap_err();
+    let error = stage
+        .api::<Demo>()
+        .patch("web", &params, &patch)
+        .await
+        .unwrap_err();
     let message = error.to_string();
-    assert!(message.contains("spec.type: Invalid value") && message.contains("type is immutable"), "{message}");
-    stage.patch::<Demo>("web", json!({ "spec": { "size": 2 } })).await;
+    assert!(
+        message.contains("spec.type: Invalid value") && message.contains("type is immutable"),
+        "{message}"
+    );
+    stage
+        .patch::<Demo>("web", json!({ "spec": { "size": 2 } }))
+        .await;
     let now = stage.find::<Demo>("web").await.unwrap();
     assert_eq!(now.spec.r#type, made.spec.r#type);
     stage.rest().await;
@@ -122,7 +137,11 @@ async fn the_type_cannot_be_changed(stage: Stage) {
 
 async fn a_negative_size_is_refused_with_the_field_named(stage: Stage) {
     let refused = stage.refused(&demo("web", -1, "cache")).await;
-    assert!(refused.message.contains("spec.size: Invalid value: -1"), "{}", refused.message);
+    assert!(
+        refused.message.contains("spec.size: Invalid value: -1"),
+        "{}",
+        refused.message
+    );
     assert_eq!(refused.code, 422);
 }
 
@@ -130,7 +149,13 @@ async fn the_type_chooses_the_image(stage: Stage) {
     configure(&stage, "hello").await;
     for (of, image) in [("redis", "redis:7"), ("anything", "memcached:1.6.6")] {
         stage.create(&demo(of, 1, of)).await;
-        let spec = deployment(&stage, of).await.spec.unwrap().template.spec.unwrap();
+        let spec = deployment(&stage, of)
+            .await
+            .spec
+            .unwrap()
+            .template
+            .spec
+            .unwrap();
         assert_eq!(spec.containers[0].image.as_deref(), Some(image));
     }
     stage.rest().await;
@@ -182,7 +207,9 @@ async fn the_status_counts_pods_that_are_ready(stage: Stage) {
     configure(&stage, "hello").await;
     stage.create(&demo("web", 3, "cache")).await;
     ready(&stage, "web", 3).await;
-    stage.patch::<Demo>("web", json!({ "spec": { "size": 1 } })).await;
+    stage
+        .patch::<Demo>("web", json!({ "spec": { "size": 1 } }))
+        .await;
     ready(&stage, "web", 1).await;
     stage.rest().await;
     assert_eq!(stage.list::<Pod>().await.len(), 1);
@@ -196,12 +223,19 @@ async fn another_configuration_replaces_the_pods(stage: Stage) {
     let old = stage.list::<Pod>().await;
     configure(&stage, "good evening").await;
     let hash = status(&before).config_hash;
-    stage.until("web", "told of it", |demo: &Demo| status(demo).config_hash != hash).await;
+    stage
+        .until("web", "told of it", |demo: &Demo| {
+            status(demo).config_hash != hash
+        })
+        .await;
     stage.rest().await;
     ready(&stage, "web", 2).await;
     let new = stage.list::<Pod>().await;
     assert_eq!(new.len(), 2);
-    assert!(new.iter().all(|pod| old.iter().all(|other| other.metadata.uid != pod.metadata.uid)));
+    assert!(new.iter().all(|pod| {
+        old.iter()
+            .all(|other| other.metadata.uid != pod.metadata.uid)
+    }));
 }
 
 async fn a_configmap_that_goes_leaves_the_pods_running(stage: Stage) {

@@ -74,7 +74,10 @@ impl TestCluster {
             let storm = Failure::with(409).by(operator.name()).writes();
             stormy.fail(storm.sparing_every(3));
         }
-        for (cluster, what) in [(late, "with late watches"), (stormy, "in a storm of conflicts")] {
+        for (cluster, what) in [
+            (late, "with late watches"),
+            (stormy, "in a storm of conflicts"),
+        ] {
             scenario(cluster.clone()).await;
             let found = cluster.rested_state().await;
             assert!(
@@ -86,7 +89,9 @@ impl TestCluster {
         let mut runs = 2;
         let writes = undisturbed.requests().split_off(before);
         let operators = self.operators();
-        let users = operators.iter().map(|operator| Account::of(operator).user());
+        let users = operators
+            .iter()
+            .map(|operator| Account::of(operator).user());
         let wrote = |user: &String| {
             let made = |request: &Request| {
                 request.user == *user && request.verb.writes() && request.code < 300

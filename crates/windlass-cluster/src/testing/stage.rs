@@ -10,13 +10,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::Status;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass::Operator;
@@ -29,24 +27,6 @@ const REAL: &str = "WINDLASS_REAL";
 const PATIENCE: Duration = Duration::from_mins(2);
 /// What may still be on its way in process is there after this time.
 const REST: Duration = Duration::from_mins(1);
-
-/// A cluster-scoped object that can be read and written.
-pub trait ClusterObject:
-    Resource<DynamicType = (), Scope = ClusterResourceScope>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
-{
-}
-impl<K> ClusterObject for K where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
-        + Clone
-        + Debug
-        + Serialize
-        + DeserializeOwned
-{
-}
 
 /// A namespace in which a scenario is played, in process or on a real control plane.
 #[derive(Clone)]
@@ -170,6 +150,20 @@ impl Stage {
         until(&self.api(), name, "gone", gone).await;
     }
 
+    /// Waits until an object of whatever scope, or its absence, is as expected.
+    pub async fn until_in<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        what: &str,
+        is: impl Fn(Option<&K>) -> bool,
+    ) -> Option<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        until(api, name, what, is).await
+    }
+
     /// Gives everything that is on its way the time to arrive. On a real control plane nobody knows
     /// when that is: wait for what shall come instead.
     pub async fn rest(&self) {
@@ -192,7 +186,10 @@ where
     let wait = await_condition(api.clone(), name, |object: Option<&K>| is(object));
     match tokio::time::timeout(PATIENCE, wait).await {
         Ok(found) => found.unwrap_or_else(|error| panic!("cannot watch {name}: {error}")),
-        Err(_) => panic!("{name} is not {what} in time: {:#?}", api.get_opt(name).await),
+        Err(_) => panic!(
+            "{name} is not {what} in time: {:#?}",
+            api.get_opt(name).await
+        ),
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     context::Context, dependent::Dependent, next::Next, observed::Observed, reconciler::Reconciler,
 };
 use crate::{
-    Declare, Key, Kind, KindInfo, Result, Select,
+    Declare, Event, Key, Kind, KindInfo, Result, Select,
     declare::{Wakes, Watch},
     handle::{self, Owned, Reads},
 };
@@ -23,6 +23,8 @@ use crate::{
 pub struct Dependents<K> {
     pub(crate) parts: Vec<Box<dyn Part<K>>>,
     pub(crate) status: Option<StatusOf<K>>,
+    /// Whether what happens to dependents is told as events.
+    pub(crate) tells: bool,
 }
 
 pub(crate) type StatusOf<K> = Arc<dyn Fn(&K, &Observed) -> Result<Value> + Send + Sync>;
@@ -53,12 +55,15 @@ pub(crate) struct Seen {
     wanted: BTreeSet<(KindInfo, Key)>,
     /// Something could not be read, so that no status can be computed.
     blind: bool,
+    /// Whether events tell of it.
+    tells: bool,
 }
 
 /// The parts bound together: a reconciler.
 pub(crate) struct Composed<K> {
     parts: Vec<Box<dyn Bound<K>>>,
     status: Option<StatusOf<K>>,
+    tells: bool,
 }
 
 impl<K: Kind> Dependents<K> {
@@ -67,6 +72,7 @@ impl<K: Kind> Dependents<K> {
         Composed {
             parts,
             status: self.status.clone(),
+            tells: self.tells,
         }
     }
 }
@@ -75,7 +81,10 @@ impl<K: Kind> Reconciler for Composed<K> {
     type Object = K;
 
     async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Next> {
-        let mut seen = Seen::default();
+        let mut seen = Seen {
+            tells: self.tells,
+            ..Seen::default()
+        };
         let mut first_error = None;
         for part in &self.parts {
             // One dependent that is refused should not keep the others from being repaired.
@@ -130,6 +139,10 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
                 return Ok(());
             };
             let name = wanted.name_any();
+            let before = match seen.tells {
+                true => self.owned.get(ctx, &name).await?,
+                false => None,
+            };
             let applied = self.owned.apply(ctx, wanted).await;
             let live = match &applied {
                 Ok(live) => Some(live.clone()),
@@ -142,6 +155,9 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
             };
             seen.observed.add(live);
             let live = applied?;
+            if seen.tells {
+                tell(ctx, before.as_ref(), &live);
+            }
             seen.wanted
                 .insert((KindInfo::of::<D::Kind>(), Key::of(&live)));
             Ok(())
@@ -155,11 +171,28 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
             let wanted = |key: &Key| seen.wanted.contains(&(kind.clone(), key.clone()));
             for key in handle::prune(&ctx.session, self.owned.store(), wanted).await? {
                 info!(%kind, %key, "deleted what is not wanted any more");
+                if seen.tells {
+                    let note = format!("deleted {kind} {key}, which is not wanted any more");
+                    ctx.event(Event::normal("Deleted", note).action("Delete"));
+                }
             }
             Ok(())
         }
         .boxed()
     }
+}
+
+/// Tells what an apply did, if it did anything.
+fn tell<K: Kind, T: Kind>(ctx: &Context<K>, before: Option<&T>, live: &T) {
+    let what = format!("{} {}", KindInfo::of::<T>(), Key::of(live));
+    let event = match before {
+        None => Event::normal("Created", format!("created {what}")).action("Create"),
+        Some(before) if before.resource_version() != live.resource_version() => {
+            Event::normal("Updated", format!("updated {what}")).action("Update")
+        }
+        Some(_) => return,
+    };
+    ctx.event(event);
 }
 
 /// Something that is read, as a part.

@@ -244,10 +244,11 @@ impl Session {
             .current
             .pointer("/metadata/generation")
             .and_then(Value::as_i64);
-        let told = object
-            .given
-            .as_ref()
-            .is_some_and(|given| given.get("observedGeneration").is_some_and(|it| !it.is_null()));
+        let told = object.given.as_ref().is_some_and(|given| {
+            given
+                .get("observedGeneration")
+                .is_some_and(|it| !it.is_null())
+        });
         // Without a status from the author, what is there tells of an earlier generation.
         if self.controller.observed_generation && !told {
             status["observedGeneration"] = generation.into();
