@@ -44,6 +44,10 @@ bench-watchers: ## print how long after a write a thousand watchers have it
 bench-tests: ## print how many tests of a small operator run in a second
 	cargo test --release --locked -p windlass-cluster --test testing -- --ignored --exact seed::tests_per_second --nocapture
 
+.PHONY: bench-memcacheds
+bench-memcacheds: ## print what the memcached operator needs for 2,000 Memcacheds of size 3
+	cargo test --release --locked -p memcached-operator --test load -- --ignored --nocapture
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check
@@ -71,6 +75,10 @@ fidelity: ## play random sequences on the real kube-apiserver and on ours, and c
 .PHONY: real-workloads
 real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
 	@scripts/real-workloads
+
+.PHONY: real-operators
+real-operators: ## play the operators' scenarios on the real control plane, each as its own ServiceAccount
+	@scripts/real-operators
 
 .PHONY: real-manifests
 real-manifests: ## show that a real cluster takes the manifests of operators

@@ -6,27 +6,37 @@ use windlass::Operator;
 /// An operator that `up --with` can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Bundled {
+    /// The tutorial's operator: demo.example.com/v1
+    Demo,
     /// Memcached servers: cache.example.com/v1
     Memcached,
+    /// Sidecar containers for pods: apps.kruise.io/v1alpha1
+    Sidecarset,
 }
 
 impl Bundled {
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Demo => "demo",
             Self::Memcached => "memcached",
+            Self::Sidecarset => "sidecarset",
         }
     }
 
     pub(crate) fn operator(self) -> Operator {
         match self {
+            Self::Demo => demo_operator::operator(),
             Self::Memcached => memcached_operator::operator(),
+            Self::Sidecarset => sidecarset_operator::operator(),
         }
     }
 
     /// YAML to try it with.
     pub(crate) fn sample(self) -> &'static str {
         match self {
+            Self::Demo => demo_operator::SAMPLE,
             Self::Memcached => memcached_operator::SAMPLE,
+            Self::Sidecarset => sidecarset_operator::SAMPLE,
         }
     }
 }

@@ -250,4 +250,11 @@ async fn a_configmap_that_goes_leaves_the_pods_running(stage: Stage) {
     assert_eq!(status(&demo).config_hash, hash);
     stage.rest().await;
     assert_eq!(stage.list::<Pod>().await.len(), 2);
+    // What it cannot follow now it has seen all the same.
+    stage
+        .patch::<Demo>("web", json!({ "spec": { "size": 1 } }))
+        .await;
+    let seen = |demo: &Demo| status(demo).observed_generation == Some(2) && missing(demo);
+    stage.until("web", "seen", seen).await;
+    stage.rest().await;
 }

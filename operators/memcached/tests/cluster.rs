@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::ListParams;
@@ -185,4 +186,30 @@ async fn every_right_is_needed(cluster: TestCluster) {
 #[test]
 fn the_manifests_in_the_repository_are_current() {
     windlass_cluster::manifests_are_current(&operator(), env!("CARGO_MANIFEST_DIR"));
+}
+
+#[windlass_cluster::test]
+async fn events_tell_what_became_of_its_children(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster.create(memcached("cache", 1)).await;
+    cluster.settle().await;
+    for spec in [json!({ "expose": true }), json!({ "size": 2 }), json!({ "expose": false })] {
+        let patch = json!({ "spec": spec });
+        cluster.patch::<Memcached>("cache", patch).await;
+        cluster.settle().await;
+    }
+    let events = cluster.list::<Event>().await;
+    let about = |event: &&Event| event.regarding.as_ref().is_some_and(|it| it.kind.as_deref() == Some("Memcached"));
+    let told = |event: &Event| Some(format!("{}: {}", event.reason.as_ref()?, event.note.as_ref()?));
+    let mut told: Vec<String> = events.iter().filter(about).filter_map(told).collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "Created: created deployments.apps default/cache-deployment",
+            "Created: created services default/cache-service",
+            "Deleted: deleted services default/cache-service, which is not wanted any more",
+            "Updated: updated deployments.apps default/cache-deployment",
+        ]
+    );
 }
