@@ -19,7 +19,8 @@ mod webhooks;
 pub use cluster::{Cluster, ClusterConfig, ClusterError, clean_up};
 pub use folder::{FolderError, FolderLock};
 pub use testing::{
-    Failure, Replica, Request, Stage, TestCluster, hours, manifests_are_current, minutes, seconds,
+    Failure, Replica, Request, Stage, TestCluster, answered, hours, manifests_are_current, minutes,
+    seconds,
 };
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;

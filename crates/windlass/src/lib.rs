@@ -102,7 +102,7 @@ pub use self::{
     error::{Class, Error, Result},
     event::Event,
     handle::{Delete, Index, Owned, Raw, Reads, Watches, Writes},
-    hash::hash_of,
+    hash::{hash_of, name_within},
     install::install,
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},

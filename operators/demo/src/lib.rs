@@ -127,7 +127,7 @@ impl Reconciler for DemoReconciler {
             ctx.event(Event::warning("ConfigMapNotFound", &why));
             return Ok(Next::waiting("ConfigMapNotFound", why));
         };
-        let hash = windlass::hash_of(&(config.data, config.binary_data))?;
+        let hash = windlass::hash_of(&(config.data, config.binary_data));
         let wanted = deployment_for(demo, &hash).map_err(Error::other)?;
         let deployment = self.deployments.apply(ctx, wanted).await?;
         ctx.status(status_of(Some(&deployment), hash)).await?;

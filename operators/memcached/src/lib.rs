@@ -332,7 +332,10 @@ mod tests {
             rules,
             [
                 "/pods list,watch",
+                "/secrets list,update,watch",
                 "/services create,delete,get,list,patch,watch",
+                "admissionregistration.k8s.io/mutatingwebhookconfigurations list,update,watch",
+                "admissionregistration.k8s.io/validatingwebhookconfigurations list,update,watch",
                 "apps/deployments create,delete,get,list,patch,watch",
                 "cache.example.com/memcacheds list,watch",
                 "cache.example.com/memcacheds patch",

@@ -174,7 +174,12 @@ async fn every_right_is_needed(cluster: TestCluster) {
             }
             cluster.settle().await;
             // An API server that cannot stream lists is asked for pages.
-            for resource in ["pods", "services", "deployments.apps", "memcacheds.cache.example.com"] {
+            let configuration = "webhookconfigurations.admissionregistration.k8s.io";
+            let mutating = format!("mutating{configuration}");
+            let validating = format!("validating{configuration}");
+            let memcacheds = "memcacheds.cache.example.com";
+            let read = ["pods", "services", "deployments.apps", memcacheds, "secrets", &mutating, &validating];
+            for resource in read {
                 cluster.fail(Failure::with(400).by(NAME).on(resource).times(1));
             }
             cluster.restart_operators().await;
@@ -193,14 +198,29 @@ async fn events_tell_what_became_of_its_children(cluster: TestCluster) {
     cluster.start(operator()).await;
     cluster.create(memcached("cache", 1)).await;
     cluster.settle().await;
-    for spec in [json!({ "expose": true }), json!({ "size": 2 }), json!({ "expose": false })] {
+    for spec in [
+        json!({ "expose": true }),
+        json!({ "size": 2 }),
+        json!({ "expose": false }),
+    ] {
         let patch = json!({ "spec": spec });
         cluster.patch::<Memcached>("cache", patch).await;
         cluster.settle().await;
     }
     let events = cluster.list::<Event>().await;
-    let about = |event: &&Event| event.regarding.as_ref().is_some_and(|it| it.kind.as_deref() == Some("Memcached"));
-    let told = |event: &Event| Some(format!("{}: {}", event.reason.as_ref()?, event.note.as_ref()?));
+    let about = |event: &&Event| {
+        event
+            .regarding
+            .as_ref()
+            .is_some_and(|it| it.kind.as_deref() == Some("Memcached"))
+    };
+    let told = |event: &Event| {
+        Some(format!(
+            "{}: {}",
+            event.reason.as_ref()?,
+            event.note.as_ref()?
+        ))
+    };
     let mut told: Vec<String> = events.iter().filter(about).filter_map(told).collect();
     told.sort();
     assert_eq!(

@@ -46,7 +46,9 @@ async fn two_thousand_of_size_three_converge(cluster: TestCluster) {
             size: Some(3),
             expose: false,
         };
-        cluster.create(Memcached::new(&format!("cache-{number:04}"), spec)).await;
+        cluster
+            .create(Memcached::new(&format!("cache-{number:04}"), spec))
+            .await;
     }
     cluster.settle().await;
     let all = cluster.list::<Memcached>().await;
@@ -56,8 +58,16 @@ async fn two_thousand_of_size_three_converge(cluster: TestCluster) {
     };
     assert_eq!(all.iter().filter(complete).count(), MANY);
     let requests = cluster.requests_of(NAME);
-    let writes: Vec<_> = requests.iter().filter(|request| request.verb.writes()).collect();
-    let on = |resource: &str| writes.iter().filter(|request| request.resource == resource).count();
+    let writes: Vec<_> = requests
+        .iter()
+        .filter(|request| request.verb.writes())
+        .collect();
+    let on = |resource: &str| {
+        writes
+            .iter()
+            .filter(|request| request.resource == resource)
+            .count()
+    };
     let refused = writes.iter().filter(|request| request.code >= 400).count();
     println!(
         "{MANY} Memcacheds of size 3: {:.1} s, {:.1} CPU s and {} MiB more for the whole cluster in this process",
@@ -72,7 +82,11 @@ async fn two_thousand_of_size_three_converge(cluster: TestCluster) {
         on("memcacheds.cache.example.com/status"),
         on("events.events.k8s.io"),
     );
-    for line in cluster.metrics(NAME).lines().filter(|line| line.contains("cache") && !line.starts_with('#')) {
+    for line in cluster
+        .metrics(NAME)
+        .lines()
+        .filter(|line| line.contains("cache") && !line.starts_with('#'))
+    {
         println!("{line}");
     }
     let counted = requests.len();

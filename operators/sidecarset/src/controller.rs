@@ -74,7 +74,7 @@ impl Reconciler for Rollout {
 
     async fn reconcile(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Next> {
         let pods = self.matched(set, ctx).await?;
-        let plan = plan(set, &pods)?;
+        let plan = plan(set, &pods);
         let mut status =
             serde_json::to_value(SidecarSetStatus::from(plan.counts)).map_err(Error::other)?;
         status["conditions"] = json!([upgradable(set, &plan)]);
@@ -84,8 +84,8 @@ impl Reconciler for Rollout {
         ctx.status(status).await?;
         for pod in plan.upgrade {
             match self.upgrade(set, pod, ctx).await {
-                // Changed or gone since it was read: its change wakes this set again.
-                Err(error) if error.is_conflict() || error.is_not_found() => {}
+                Err(error) if error.is_not_found() => {}
+                // One that has changed since it was read is looked at again.
                 done => done?,
             }
         }
@@ -95,7 +95,7 @@ impl Reconciler for Rollout {
 
 /// What is changed in a pod that gets new images.
 fn upgrade_of(set: &SidecarSet, pod: &Pod) -> Result<Value> {
-    let mut record = Record::of(set)?;
+    let mut record = Record::of(set);
     let running = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut changed = Vec::new();
     for container in running {

@@ -95,7 +95,7 @@ pub(crate) fn inject(pod: &mut Pod, sets: &[SidecarSet]) -> Result<()> {
             }
         }
         add_rest(spec, set, &own);
-        records.insert(set.name_any(), Record::of(set)?);
+        records.insert(set.name_any(), Record::of(set));
     }
     spec.containers.splice(0..0, before);
     spec.containers.extend(after);

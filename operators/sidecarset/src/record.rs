@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use windlass::{Error, Result, hash_of};
 
-use crate::kind::SidecarSet;
+use crate::kind::{SidecarContainer, SidecarSet};
 
 /// The annotation of a pod that holds its records, as JSON: an object by the names of the sets.
 pub const ANNOTATION: &str = "kruise.io/sidecarset-hash";
@@ -36,9 +36,9 @@ pub struct Record {
 
 impl Record {
     /// What a set puts into a pod now.
-    pub(crate) fn of(set: &SidecarSet) -> Result<Self> {
+    pub(crate) fn of(set: &SidecarSet) -> Self {
         let spec = &set.spec;
-        let hash = |containers| {
+        let hash = |containers: &[SidecarContainer]| {
             hash_of(&(
                 containers,
                 &spec.init_containers,
@@ -54,13 +54,13 @@ impl Record {
             .containers
             .iter()
             .map(|sidecar| sidecar.container.name.clone());
-        Ok(Self {
+        Self {
             generation: set.metadata.generation.unwrap_or_default(),
-            hash: hash(&spec.containers)?,
-            hash_without_image: hash(&imageless)?,
+            hash: hash(&spec.containers),
+            hash_without_image: hash(&imageless),
             sidecar_list: names.collect(),
             replaced: BTreeMap::new(),
-        })
+        }
     }
 }
 
@@ -82,23 +82,23 @@ mod tests {
 
     #[test]
     fn only_the_second_hash_ignores_images() {
-        let before = Record::of(&crate::sample::set()).unwrap();
+        let before = Record::of(&crate::sample::set());
         let mut set = crate::sample::set();
         set.spec.containers[0].container.image = Some("memcached:2".to_owned());
-        let image = Record::of(&set).unwrap();
+        let image = Record::of(&set);
         assert_ne!(image.hash, before.hash);
         assert_eq!(image.hash_without_image, before.hash_without_image);
         set.spec.containers[0].container.command = Some(vec!["sleep".to_owned()]);
-        let more = Record::of(&set).unwrap();
+        let more = Record::of(&set);
         assert_ne!(more.hash_without_image, before.hash_without_image);
     }
 
     #[test]
     fn what_is_not_put_into_pods_changes_no_hash() {
-        let before = Record::of(&crate::sample::set()).unwrap();
+        let before = Record::of(&crate::sample::set());
         let mut set = crate::sample::set();
         set.spec.update_strategy.paused = true;
         set.spec.selector = None;
-        assert_eq!(Record::of(&set).unwrap(), before);
+        assert_eq!(Record::of(&set), before);
     }
 }

@@ -13,7 +13,6 @@ use kube::{
     ResourceExt,
     core::{Selector, SelectorExt},
 };
-use windlass::Result;
 
 use crate::kind::{SidecarSet, SidecarSetStatus};
 use crate::record::{Record, records_of};
@@ -61,8 +60,8 @@ pub(crate) fn is_active(pod: &Pod) -> bool {
 }
 
 /// Decides about the active pods that a set matches.
-pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [Pod]) -> Result<Plan<'a>> {
-    let wanted = Record::of(set)?;
+pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [Pod]) -> Plan<'a> {
+    let wanted = Record::of(set);
     let name = set.name_any();
     let mut plan = Plan::default();
     let (mut waiting, mut unavailable, mut upgrading) = (Vec::new(), 0, 0);
@@ -89,10 +88,10 @@ pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [Pod]) -> Result<Plan<'a>> {
     let strategy = &set.spec.update_strategy;
     if !set.spec.rolls() {
         plan.stuck.clear();
-        return Ok(plan);
+        return plan;
     }
     if strategy.paused {
-        return Ok(plan);
+        return plan;
     }
     if let Some(selector) = strategy.selector.clone() {
         let selector = Selector::try_from(selector).unwrap_or_default();
@@ -119,7 +118,7 @@ pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [Pod]) -> Result<Plan<'a>> {
         unavailable += usize::from(ready);
         plan.upgrade.push(pod);
     }
-    Ok(plan)
+    plan
 }
 
 /// The number that an amount is of so many, a share rounded up.
@@ -174,7 +173,7 @@ mod tests {
     }
 
     fn pod(name: &str, of: &SidecarSet, ready: bool) -> Pod {
-        let records = BTreeMap::from([(of.name_any(), Record::of(of).unwrap())]);
+        let records = BTreeMap::from([(of.name_any(), Record::of(of))]);
         serde_json::from_value(json!({
             "metadata": { "name": name, "namespace": "n", "labels": { "name": name },
                 "annotations": { ANNOTATION: text_of(&records).unwrap() } },
@@ -185,7 +184,6 @@ mod tests {
 
     fn upgraded(set: &SidecarSet, pods: &[Pod]) -> Vec<String> {
         plan(set, pods)
-            .unwrap()
             .upgrade
             .iter()
             .map(|pod| pod.name_any())
@@ -275,7 +273,7 @@ mod tests {
         let mut new = set("a:2", json!({}));
         new.spec.containers[0].container.command = Some(vec!["sleep".to_owned()]);
         let pods = [pod("p1", &old, true), pod("p2", &new, true)];
-        let plan = plan(&new, &pods).unwrap();
+        let plan = plan(&new, &pods);
         assert_eq!(plan.stuck, [&pods[0]]);
         assert!(plan.upgrade.is_empty());
         let counts = Counts {
@@ -304,7 +302,7 @@ mod tests {
         };
         let mut ready = |id: &str| {
             pod.status.as_mut().unwrap().container_statuses = running(id);
-            plan(&set, std::slice::from_ref(&pod)).unwrap().counts.ready
+            plan(&set, std::slice::from_ref(&pod)).counts.ready
         };
         assert_eq!((ready("id-1"), ready(""), ready("id-2")), (0, 0, 1));
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use cluster::TestCluster;
 pub use faults::{Failure, Request};
 pub use replica::Replica;
-pub use stage::{Stage, disturb, manifests_are_current, play};
+pub use stage::{Stage, answered, disturb, manifests_are_current, play};
 
 /// `n` seconds.
 pub fn seconds(n: u64) -> Duration {

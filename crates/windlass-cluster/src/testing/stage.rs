@@ -17,6 +17,7 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 use windlass::Operator;
 
 use super::cluster::{TestCluster, TestObject};
@@ -85,7 +86,8 @@ impl Stage {
 
     /// Creates an object.
     pub async fn create<K: TestObject>(&self, object: &K) -> K {
-        let made = self.api().create(&PostParams::default(), object).await;
+        let (api, params) = (self.api(), PostParams::default());
+        let made = answered(async || api.create(&params, object).await).await;
         made.unwrap_or_else(|error| panic!("cannot create {}: {error}", object.name_any()))
     }
 
@@ -94,14 +96,15 @@ impl Stage {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let mut params = PatchParams::apply("scenario");
         params.field_validation = Some(kube::api::ValidationDirective::Strict);
-        let made = self.api().patch(name, &params, &Patch::Apply(object)).await;
+        let (api, patch) = (self.api(), Patch::Apply(object));
+        let made = answered(async || api.patch(name, &params, &patch).await).await;
         made.unwrap_or_else(|error| panic!("cannot apply {name}: {error}"))
     }
 
     /// What the API server says to an object that it refuses.
     pub async fn refused<K: TestObject>(&self, object: &K) -> Status {
-        let made = self.api().create(&PostParams::default(), object).await;
-        match made {
+        let (api, params) = (self.api(), PostParams::default());
+        match answered(async || api.create(&params, object).await).await {
             Err(kube::Error::Api(status)) => *status,
             Err(other) => panic!("no answer of the API server: {other}"),
             Ok(object) => panic!("it was allowed: {object:#?}"),
@@ -110,8 +113,8 @@ impl Stage {
 
     /// Changes an object by a JSON merge patch.
     pub async fn patch<K: TestObject>(&self, name: &str, patch: Value) -> K {
-        let params = PatchParams::default();
-        let made = self.api().patch(name, &params, &Patch::Merge(patch)).await;
+        let (api, params, patch) = (self.api(), PatchParams::default(), Patch::Merge(patch));
+        let made = answered(async || api.patch(name, &params, &patch).await).await;
         made.unwrap_or_else(|error| panic!("cannot patch {name}: {error}"))
     }
 
@@ -170,6 +173,20 @@ impl Stage {
         if let Some(cluster) = &self.cluster {
             cluster.advance(REST).await;
         }
+    }
+}
+
+/// Sends a request again while a webhook that it needs is down, as an operator's is that was killed a
+/// moment ago.
+pub async fn answered<T>(send: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
+    let limit = Instant::now() + PATIENCE;
+    loop {
+        let answer = send().await;
+        let down = matches!(&answer, Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook"));
+        if !down || Instant::now() > limit {
+            return answer;
+        }
+        sleep(Duration::from_secs(1)).await;
     }
 }
 

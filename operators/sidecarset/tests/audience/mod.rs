@@ -55,7 +55,10 @@ pub(crate) fn watch(stage: &Stage) -> Audience {
 }
 
 fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let conditions = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
     conditions
         .into_iter()
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
