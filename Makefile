@@ -58,6 +58,10 @@ bench-cluster: build ## print what a cluster costs: idle, and while 500 pods com
 bench-framework: ## print what the same operator takes on Windlass, controller-runtime and kube-runtime
 	@scripts/bench-framework
 
+.PHONY: bench-memcacheds
+bench-memcacheds: ## print what the memcached operator needs for 2,000 Memcacheds of size 3
+	cargo test --release --locked -p memcached-operator --test load -- --ignored --nocapture
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check
@@ -85,6 +89,10 @@ fidelity: ## play random sequences on the real kube-apiserver and on ours, and c
 .PHONY: real-workloads
 real-workloads: ## play the workload controllers' scenarios on the real kube-apiserver
 	@scripts/real-workloads
+
+.PHONY: real-operators
+real-operators: ## play the operators' scenarios on the real control plane, each as its own ServiceAccount
+	@scripts/real-operators
 
 .PHONY: real-manifests
 real-manifests: ## show that a real cluster takes the manifests of operators

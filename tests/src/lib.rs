@@ -57,8 +57,26 @@ impl Folder {
 
     /// Runs `kubectl` with the cluster's kubeconfig, which must succeed, and gives what it printed.
     pub fn kubectl(&self, args: &[&str]) -> String {
+        succeeded(
+            &format!("kubectl {}", args.join(" ")),
+            &self.run_kubectl(args),
+        )
+    }
+
+    /// Runs `kubectl`, which must fail, and gives what it said.
+    pub fn kubectl_fails(&self, args: &[&str]) -> String {
+        let output = self.run_kubectl(args);
+        assert!(
+            !output.status.success(),
+            "kubectl {} succeeded",
+            args.join(" ")
+        );
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    fn run_kubectl(&self, args: &[&str]) -> Output {
         let kubectl = std::env::var("KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
-        let output = Command::new(&kubectl)
+        Command::new(&kubectl)
             .args(args)
             .current_dir(&self.path)
             .env("KUBECONFIG", self.path.join(".windlass/kubeconfig"))
@@ -67,8 +85,7 @@ impl Folder {
             .output()
             .unwrap_or_else(|error| {
                 panic!("cannot run {kubectl}: {error}; scripts/test fetches one and sets KUBECTL")
-            });
-        succeeded(&format!("kubectl {}", args.join(" ")), &output)
+            })
     }
 
     /// What `windlass status -o json` says.
@@ -132,7 +149,12 @@ fn succeeded(what: &str, output: &Output) -> String {
 
 /// What a memcached at `address` says its process is.
 pub fn memcached_pid(address: &str) -> Option<i32> {
-    let mut stream = TcpStream::connect((address, 11211)).ok()?;
+    memcached_pid_at(address, 11211)
+}
+
+/// What a memcached at `address` and `port` says its process is.
+pub fn memcached_pid_at(address: &str, port: u16) -> Option<i32> {
+    let mut stream = TcpStream::connect((address, port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
     stream.write_all(b"stats\r\nquit\r\n").ok()?;
     let mut answer = String::new();

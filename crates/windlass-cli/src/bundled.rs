@@ -6,14 +6,20 @@ use windlass::Operator;
 /// An operator that `up --with` can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bundled {
+    Demo,
     Memcached,
+    Sidecarset,
 }
 
 /// What `up --with` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum With {
+    /// The tutorial's operator: demo.example.com/v1
+    Demo,
     /// Memcached servers: cache.example.com/v1
     Memcached,
+    /// Sidecar containers for pods: apps.kruise.io/v1alpha1
+    Sidecarset,
     /// Every operator that comes with the command
     All,
 }
@@ -21,7 +27,10 @@ pub(crate) enum With {
 impl With {
     pub(crate) fn operators(self) -> &'static [Bundled] {
         match self {
-            Self::Memcached | Self::All => &[Bundled::Memcached],
+            Self::Demo => &[Bundled::Demo],
+            Self::Memcached => &[Bundled::Memcached],
+            Self::Sidecarset => &[Bundled::Sidecarset],
+            Self::All => &[Bundled::Demo, Bundled::Memcached, Bundled::Sidecarset],
         }
     }
 }
@@ -29,20 +38,26 @@ impl With {
 impl Bundled {
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Demo => "demo",
             Self::Memcached => "memcached",
+            Self::Sidecarset => "sidecarset",
         }
     }
 
     pub(crate) fn operator(self) -> Operator {
         match self {
+            Self::Demo => demo_operator::operator(),
             Self::Memcached => memcached_operator::operator(),
+            Self::Sidecarset => sidecarset_operator::operator(),
         }
     }
 
     /// YAML to try it with.
     pub(crate) fn sample(self) -> &'static str {
         match self {
+            Self::Demo => demo_operator::SAMPLE,
             Self::Memcached => memcached_operator::SAMPLE,
+            Self::Sidecarset => sidecarset_operator::SAMPLE,
         }
     }
 }

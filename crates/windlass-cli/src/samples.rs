@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
+use kube::discovery::Scope;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
 
@@ -28,12 +29,15 @@ pub(crate) async fn run(client: &Client, bundled: Bundled) -> Result<()> {
         let shown = format!("{} {name}", kind.kind.to_lowercase());
         let gvk = GroupVersionKind::try_from(&kind)
             .map_err(|error| Error::Other(format!("the sample's {shown}: {error}")))?;
-        let (resource, _) = kube::discovery::pinned_kind(client, &gvk)
+        let (resource, capabilities) = kube::discovery::pinned_kind(client, &gvk)
             .await
             .map_err(doing(format!("find the kind of {shown}")))?;
-        let api: Api<DynamicObject> = match object.namespace() {
-            Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
-            None => Api::default_namespaced_with(client.clone(), &resource),
+        let api: Api<DynamicObject> = match (capabilities.scope, object.namespace()) {
+            (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
+            (Scope::Namespaced, Some(namespace)) => {
+                Api::namespaced_with(client.clone(), &namespace, &resource)
+            }
+            (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
         };
         let params = PatchParams::apply("windlass-sample").force();
         api.patch(&name, &params, &Patch::Apply(&object))

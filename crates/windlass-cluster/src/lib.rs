@@ -58,7 +58,10 @@ mod webhooks;
 pub use cluster::{Cluster, ClusterConfig, ClusterError, NodeSettings, clean_up};
 pub use folder::{FolderError, FolderLock};
 pub use runtime::{Choice, Runtime, RuntimeError};
-pub use testing::{Failure, Replica, Request, TestCluster, hours, minutes, seconds};
+pub use testing::{
+    Failure, Replica, Request, Stage, TestCluster, answered, hours, manifests_are_current, minutes,
+    seconds,
+};
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;
 pub use windlass_node::image::{Addition, ImageTable, Program};
@@ -68,5 +71,45 @@ pub use windlass_node::simulated::{Delays, SimulatedNode};
 /// What the test attribute's expansion calls.
 #[doc(hidden)]
 pub mod private {
-    pub use crate::testing::run;
+    pub use crate::testing::{disturb, play, run};
+}
+
+/// Makes each scenario, an `async fn(Stage)`, two tests of its own name: played once, and disturbed
+/// in every way there is. Those that need no running pod can be played on a real control plane too.
+///
+/// ```text
+/// windlass_cluster::scenarios! {
+///     operator,
+///     anywhere: [a_negative_size_is_refused],
+///     with_pods: [created_gives_as_many_nodes_as_asked_for],
+/// }
+/// ```
+#[macro_export]
+macro_rules! scenarios {
+    (
+        $operator:path,
+        anywhere: [$($anywhere:ident),* $(,)?],
+        with_pods: [$($with_pods:ident),* $(,)?] $(,)?
+    ) => {
+        mod undisturbed {
+            $(#[test]
+            fn $anywhere() {
+                $crate::private::play($operator, false, super::$anywhere);
+            })*
+            $(#[test]
+            fn $with_pods() {
+                $crate::private::play($operator, true, super::$with_pods);
+            })*
+        }
+        mod disturbed {
+            $(#[test]
+            fn $anywhere() {
+                $crate::private::disturb($operator, super::$anywhere);
+            })*
+            $(#[test]
+            fn $with_pods() {
+                $crate::private::disturb($operator, super::$with_pods);
+            })*
+        }
+    };
 }

@@ -1,7 +1,7 @@
 //! Runs Memcached custom resources as memcached Deployments.
 //!
-//! The operator is four pure functions: a Deployment and a Service for each Memcached, the labels
-//! that tie its pods together, and a status from what runs.
+//! The operator is six pure functions: a Deployment and a Service for each Memcached, the labels
+//! that tie its pods together, a status from what runs, and what its webhooks fill in and refuse.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,15 @@ use k8s_openapi::{
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Controller, DependentExt, Observed, Operator, Watched};
+use windlass::{Controller, DependentExt, Observed, Operator, Verdict, Watched, Webhook};
 
 const PORT: i32 = 11211;
+
+/// How many pods there are of a Memcached that does not say.
+const SIZE: i32 = 1;
+
+/// The name of a Memcached is the value of a label.
+const LONGEST_NAME: usize = 63;
 
 /// A Memcached to try it with.
 pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml");
@@ -37,14 +43,21 @@ pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml
     kind = "Memcached",
     namespaced,
     status = "MemcachedStatus",
+    scale(
+        spec_replicas_path = ".spec.size",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
     printcolumn = r#"{"name":"Size","type":"integer","jsonPath":".spec.size"}"#,
     printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.readyReplicas"}"#,
+    printcolumn = r#"{"name":"Available","type":"string","jsonPath":".status.conditions[?(@.type==\"Available\")].status"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 pub struct MemcachedSpec {
-    /// How many memcached pods run.
+    /// How many memcached pods run; 1 unless told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub size: i32,
+    pub size: Option<i32>,
     /// Whether a Service makes them reachable under one name.
     #[serde(default)]
     pub expose: bool,
@@ -57,9 +70,18 @@ pub struct MemcachedStatus {
     /// The names of the pods that are not terminating, sorted.
     #[serde(default)]
     pub nodes: Vec<String>,
+    /// How many they are.
+    #[serde(default)]
+    pub replicas: i32,
     /// How many of them are ready.
     #[serde(default)]
     pub ready_replicas: i32,
+    /// The labels they have, for whoever scales them.
+    #[serde(default)]
+    pub selector: String,
+    /// The generation this tells of, kept by the framework.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
     /// Available, Progressing and Degraded, kept by the framework.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -73,15 +95,39 @@ pub fn operator() -> Operator {
                 .dependent(deployment_for)
                 .dependent(service_for.when(|m| m.spec.expose))
                 .reads(Pod::selected_by(labels_of))
-                .status(status_of),
+                .status(status_of)
+                .telling(),
+        )
+        .webhook(
+            Webhook::of::<Memcached>()
+                .defaulted_by(fill_in)
+                .validated_by(judge),
         )
         .sample(&Memcached::new(
             "example-memcached",
             MemcachedSpec {
-                size: 3,
+                size: Some(3),
                 expose: false,
             },
         ))
+}
+
+fn fill_in(memcached: &mut Memcached) {
+    memcached.spec.size.get_or_insert(SIZE);
+}
+
+fn judge(memcached: &Memcached, _: Option<&Memcached>) -> Verdict {
+    let mut verdict = Verdict::allow();
+    let name = memcached.name_any();
+    if name.len() > LONGEST_NAME {
+        let why =
+            format!("must be no more than {LONGEST_NAME} characters: it is the value of a label");
+        verdict.invalid("metadata.name", name, why);
+    }
+    if memcached.spec.size == Some(0) {
+        verdict.warn("spec.size is 0: no memcached runs");
+    }
+    verdict
 }
 
 /// The labels of everything that belongs to one Memcached, and of nothing else.
@@ -99,7 +145,7 @@ fn deployment_for(memcached: &Memcached) -> Deployment {
     Deployment {
         metadata: metadata_of(memcached, "deployment"),
         spec: Some(DeploymentSpec {
-            replicas: Some(memcached.spec.size),
+            replicas: Some(memcached.spec.size.unwrap_or(SIZE)),
             selector: LabelSelector {
                 match_labels: Some(labels.clone()),
                 ..LabelSelector::default()
@@ -177,7 +223,7 @@ fn metadata_of(memcached: &Memcached, what: &str) -> ObjectMeta {
     }
 }
 
-fn status_of(_: &Memcached, observed: &Observed) -> MemcachedStatus {
+fn status_of(memcached: &Memcached, observed: &Observed) -> MemcachedStatus {
     let running = || {
         observed
             .all::<Pod>()
@@ -188,12 +234,15 @@ fn status_of(_: &Memcached, observed: &Observed) -> MemcachedStatus {
     let deployment = observed
         .first::<Deployment>()
         .and_then(|deployment| deployment.status.as_ref());
+    let count = |of: Option<i32>| of.unwrap_or(0);
+    let selector = labels_of(memcached);
+    let selector = selector.iter().map(|(key, value)| format!("{key}={value}"));
     MemcachedStatus {
         nodes,
-        ready_replicas: deployment
-            .and_then(|status| status.ready_replicas)
-            .unwrap_or(0),
-        conditions: Vec::new(),
+        replicas: count(deployment.and_then(|status| status.replicas)),
+        ready_replicas: count(deployment.and_then(|status| status.ready_replicas)),
+        selector: Vec::from_iter(selector).join(","),
+        ..MemcachedStatus::default()
     }
 }
 
@@ -205,7 +254,7 @@ mod tests {
         let mut memcached = Memcached::new(
             name,
             MemcachedSpec {
-                size,
+                size: Some(size),
                 expose: false,
             },
         );
@@ -264,20 +313,6 @@ mod tests {
     }
 
     #[test]
-    fn the_manifests_in_the_repository_are_current() {
-        let description = operator().description();
-        let installation = windlass::manifests::Installation::of(&description);
-        for file in windlass::manifests::tree(&description, &installation).unwrap() {
-            let path = format!("{}/{}", env!("CARGO_MANIFEST_DIR"), file.path);
-            let found = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(
-                found == file.text,
-                "{path} is stale: run `memcached-operator manifests --out operators/memcached`"
-            );
-        }
-    }
-
-    #[test]
     fn the_role_holds_what_it_needs_and_nothing_else() {
         let rules = operator().description();
         let mut rules: Vec<String> = rules
@@ -297,7 +332,10 @@ mod tests {
             rules,
             [
                 "/pods list,watch",
+                "/secrets list,update,watch",
                 "/services create,delete,get,list,patch,watch",
+                "admissionregistration.k8s.io/mutatingwebhookconfigurations list,update,watch",
+                "admissionregistration.k8s.io/validatingwebhookconfigurations list,update,watch",
                 "apps/deployments create,delete,get,list,patch,watch",
                 "cache.example.com/memcacheds list,watch",
                 "cache.example.com/memcacheds patch",

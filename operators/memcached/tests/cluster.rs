@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::ListParams;
@@ -13,7 +14,7 @@ fn memcached(name: &str, size: i32) -> Memcached {
     Memcached::new(
         name,
         MemcachedSpec {
-            size,
+            size: Some(size),
             expose: false,
         },
     )
@@ -26,135 +27,6 @@ async fn nodes(cluster: &TestCluster, name: &str) -> Vec<String> {
         .status
         .unwrap_or_default()
         .nodes
-}
-
-#[windlass_cluster::test]
-async fn created_gives_as_many_nodes_as_asked_for(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    cluster.create(memcached("cache", 3)).await;
-    cluster.settle().await;
-    let pods = cluster.list::<Pod>().await;
-    let mut names: Vec<String> = pods
-        .iter()
-        .filter_map(|pod| pod.metadata.name.clone())
-        .collect();
-    names.sort();
-    assert_eq!(nodes(&cluster, "cache").await, names);
-    assert_eq!(names.len(), 3);
-    let status = cluster.get::<Memcached>("cache").await.status.unwrap();
-    assert_eq!(status.ready_replicas, 3);
-    let available = status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == "Available")
-        .unwrap();
-    assert_eq!(available.status, "True", "{available:?}");
-}
-
-#[windlass_cluster::test]
-async fn resized_up_and_down(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    cluster.create(memcached("cache", 1)).await;
-    cluster.settle().await;
-    for size in [4, 2, 0, 3] {
-        cluster
-            .patch::<Memcached>("cache", json!({"spec": {"size": size}}))
-            .await;
-        cluster.settle().await;
-        assert_eq!(
-            nodes(&cluster, "cache").await.len(),
-            usize::try_from(size).unwrap()
-        );
-    }
-}
-
-#[windlass_cluster::test]
-async fn a_deployment_edited_by_hand_is_repaired(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    cluster.create(memcached("cache", 2)).await;
-    cluster.settle().await;
-    let broken = json!({"spec": {"replicas": 7, "template": {"spec": {"containers": [
-        {"name": "memcached", "image": "memcached:0"}]}}}});
-    cluster
-        .patch::<Deployment>("cache-deployment", broken)
-        .await;
-    cluster.settle().await;
-    let spec = cluster
-        .get::<Deployment>("cache-deployment")
-        .await
-        .spec
-        .unwrap();
-    assert_eq!(spec.replicas, Some(2));
-    assert_eq!(
-        spec.template.spec.unwrap().containers[0].image.as_deref(),
-        Some("memcached:1.6.6")
-    );
-    assert_eq!(nodes(&cluster, "cache").await.len(), 2);
-}
-
-#[windlass_cluster::test]
-async fn a_deployment_deleted_by_hand_comes_back(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    cluster.create(memcached("cache", 2)).await;
-    cluster.settle().await;
-    let before = nodes(&cluster, "cache").await;
-    cluster.delete::<Deployment>("cache-deployment").await;
-    cluster.settle().await;
-    let after = nodes(&cluster, "cache").await;
-    assert_eq!(after.len(), 2);
-    assert!(
-        before.iter().all(|name| !after.contains(name)),
-        "{before:?} {after:?}"
-    );
-}
-
-#[windlass_cluster::test]
-async fn the_service_is_there_exactly_while_it_is_asked_for(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    cluster.create(memcached("cache", 1)).await;
-    cluster.settle().await;
-    assert!(cluster.find::<Service>("cache-service").await.is_none());
-    cluster
-        .patch::<Memcached>("cache", json!({"spec": {"expose": true}}))
-        .await;
-    cluster.settle().await;
-    assert!(cluster.find::<Service>("cache-service").await.is_some());
-    cluster.delete::<Service>("cache-service").await;
-    cluster.settle().await;
-    assert!(
-        cluster.find::<Service>("cache-service").await.is_some(),
-        "deleted by accident, it is made again"
-    );
-    cluster
-        .patch::<Memcached>("cache", json!({"spec": {"expose": false}}))
-        .await;
-    cluster.settle().await;
-    assert!(cluster.find::<Service>("cache-service").await.is_none());
-}
-
-#[windlass_cluster::test]
-async fn deleted_takes_everything_with_it(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    cluster.create(memcached("cache", 3)).await;
-    cluster.settle().await;
-    cluster.delete::<Memcached>("cache").await;
-    cluster.settle().await;
-    assert_eq!(cluster.list::<Deployment>().await, []);
-    assert_eq!(cluster.list::<Pod>().await, []);
-}
-
-#[windlass_cluster::test]
-async fn two_instances_never_count_each_others_pods(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    cluster.create(memcached("one", 1)).await;
-    cluster.create(memcached("two", 2)).await;
-    cluster.settle().await;
-    let (one, two) = (nodes(&cluster, "one").await, nodes(&cluster, "two").await);
-    assert_eq!((one.len(), two.len()), (1, 2));
-    assert!(
-        one.iter().all(|name| name.starts_with("one-"))
-            && two.iter().all(|name| name.starts_with("two-"))
-    );
 }
 
 #[windlass_cluster::test]
@@ -185,20 +57,6 @@ async fn a_pod_that_crashes_is_unavailable_until_it_is_back(cluster: TestCluster
 }
 
 #[windlass_cluster::test]
-async fn a_negative_size_is_refused_with_the_field_named(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    let api: kube::Api<Memcached> = kube::Api::default_namespaced(cluster.client());
-    let error = api
-        .create(&kube::api::PostParams::default(), &memcached("cache", -1))
-        .await
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("spec.size: Invalid value: -1"),
-        "{error}"
-    );
-}
-
-#[windlass_cluster::test]
 async fn settled_it_sends_nothing_but_watches_even_after_a_restart(cluster: TestCluster) {
     cluster.start(operator()).await;
     cluster.create(memcached("cache", 3)).await;
@@ -212,28 +70,6 @@ async fn settled_it_sends_nothing_but_watches_even_after_a_restart(cluster: Test
         .filter(|request| request.verb.writes())
         .collect();
     assert!(writes.is_empty(), "{writes:#?}");
-}
-
-#[windlass_cluster::test]
-async fn killed_after_any_write_it_ends_the_same(cluster: TestCluster) {
-    cluster.start(operator()).await;
-    let replays = cluster
-        .crash_after_every_write(|cluster| async move {
-            cluster.create(memcached("cache", 2)).await;
-            cluster.settle().await;
-            cluster
-                .patch::<Memcached>("cache", json!({"spec": {"size": 3, "expose": true}}))
-                .await;
-            cluster.settle().await;
-            cluster.delete::<Deployment>("cache-deployment").await;
-            cluster.settle().await;
-            cluster
-                .patch::<Memcached>("cache", json!({"spec": {"expose": false}}))
-                .await;
-            cluster.settle().await;
-        })
-        .await;
-    assert!(replays >= 5, "only {replays} writes");
 }
 
 async fn requests_of_a_life(seed: u64) -> Vec<windlass_cluster::Request> {
@@ -338,11 +174,62 @@ async fn every_right_is_needed(cluster: TestCluster) {
             }
             cluster.settle().await;
             // An API server that cannot stream lists is asked for pages.
-            for resource in ["pods", "services", "deployments.apps", "memcacheds.cache.example.com"] {
+            let configuration = "webhookconfigurations.admissionregistration.k8s.io";
+            let mutating = format!("mutating{configuration}");
+            let validating = format!("validating{configuration}");
+            let memcacheds = "memcacheds.cache.example.com";
+            let read = ["pods", "services", "deployments.apps", memcacheds, "secrets", &mutating, &validating];
+            for resource in read {
                 cluster.fail(Failure::with(400).by(NAME).on(resource).times(1));
             }
             cluster.restart_operators().await;
         })
         .await;
     assert!(shown >= 10, "{shown}");
+}
+
+#[test]
+fn the_manifests_in_the_repository_are_current() {
+    windlass_cluster::manifests_are_current(&operator(), env!("CARGO_MANIFEST_DIR"));
+}
+
+#[windlass_cluster::test]
+async fn events_tell_what_became_of_its_children(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster.create(memcached("cache", 1)).await;
+    cluster.settle().await;
+    for spec in [
+        json!({ "expose": true }),
+        json!({ "size": 2 }),
+        json!({ "expose": false }),
+    ] {
+        let patch = json!({ "spec": spec });
+        cluster.patch::<Memcached>("cache", patch).await;
+        cluster.settle().await;
+    }
+    let events = cluster.list::<Event>().await;
+    let about = |event: &&Event| {
+        event
+            .regarding
+            .as_ref()
+            .is_some_and(|it| it.kind.as_deref() == Some("Memcached"))
+    };
+    let told = |event: &Event| {
+        Some(format!(
+            "{}: {}",
+            event.reason.as_ref()?,
+            event.note.as_ref()?
+        ))
+    };
+    let mut told: Vec<String> = events.iter().filter(about).filter_map(told).collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "Created: created deployments.apps default/cache-deployment",
+            "Created: created services default/cache-service",
+            "Deleted: deleted services default/cache-service, which is not wanted any more",
+            "Updated: updated deployments.apps default/cache-deployment",
+        ]
+    );
 }

@@ -70,6 +70,9 @@ pub struct Failure {
     resource: Option<String>,
     writes: bool,
     times: usize,
+    /// Each so manieth request passes.
+    spares: Option<usize>,
+    hits: usize,
     lasts: Option<Duration>,
     until: Option<Instant>,
 }
@@ -83,6 +86,8 @@ impl Failure {
             resource: None,
             writes: false,
             times: usize::MAX,
+            spares: None,
+            hits: 0,
             lasts: None,
             until: None,
         }
@@ -113,6 +118,13 @@ impl Failure {
     #[must_use]
     pub fn times(mut self, times: usize) -> Self {
         self.times = times;
+        self
+    }
+
+    /// Every `n`th of these requests passes: a storm that does not end, and can be lived with.
+    #[must_use]
+    pub fn sparing_every(mut self, n: usize) -> Self {
+        self.spares = Some(n.max(1));
         self
     }
 
@@ -215,6 +227,10 @@ impl Faults {
             .failures
             .iter_mut()
             .find(|failure| failure.hits(who, request))?;
+        hit.hits += 1;
+        if hit.spares.is_some_and(|every| hit.hits % every == 0) {
+            return None;
+        }
         hit.times -= 1;
         Some(hit.code)
     }

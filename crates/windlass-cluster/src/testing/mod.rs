@@ -6,6 +6,7 @@ mod faults;
 mod replay;
 mod replica;
 mod rights;
+mod stage;
 mod started;
 mod state;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 pub use cluster::TestCluster;
 pub use faults::{Failure, Request};
 pub use replica::Replica;
+pub use stage::{Stage, answered, disturb, manifests_are_current, play};
 
 /// `n` seconds.
 pub fn seconds(n: u64) -> Duration {

@@ -5,11 +5,19 @@
 //! the operator killed when that write has been applied and before it hears of it, and started
 //! again. Every run must end in the same state.
 
+use std::collections::BTreeSet;
 use std::future::Future;
+use std::time::Duration;
+
+use windlass::Operator;
 
 use super::cluster::TestCluster;
+use super::faults::{Failure, Request};
 use super::state;
 use crate::operators::Account;
+
+/// How late a late watch is: a scenario that rests between its steps rests longer.
+const LATE: Duration = Duration::from_secs(3);
 
 impl TestCluster {
     /// Replays `scenario` once per write that this cluster's operators make in it; panics on a different end.
@@ -40,6 +48,62 @@ impl TestCluster {
     {
         let user = self.controllers_user().to_owned();
         self.replay(&[user], scenario).await
+    }
+
+    /// Replays `scenario` once per write that this cluster's operators make in it, once with every
+    /// watch of theirs late, and once in a storm of conflicts; panics on a different end.
+    ///
+    /// Answers how many runs there were.
+    pub async fn ends_alike_however_disturbed<F, Fut>(&self, scenario: F) -> usize
+    where
+        F: Fn(TestCluster) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let undisturbed = self.fresh().await;
+        let before = undisturbed.requests().len();
+        scenario(undisturbed.clone()).await;
+        let expected = undisturbed.rested_state().await;
+        let late = self.fresh().await;
+        for operator in self.operators() {
+            for resource in resources_of(&operator) {
+                late.delay_watch(operator.name(), &resource, LATE);
+            }
+        }
+        let stormy = self.fresh().await;
+        for operator in self.operators() {
+            let storm = Failure::with(409).by(operator.name()).writes();
+            stormy.fail(storm.sparing_every(3));
+        }
+        for (cluster, what) in [
+            (late, "with late watches"),
+            (stormy, "in a storm of conflicts"),
+        ] {
+            scenario(cluster.clone()).await;
+            let found = cluster.rested_state().await;
+            assert!(
+                found == expected,
+                "{what} it ends differently:\n{}",
+                difference(&expected, &found)
+            );
+        }
+        let mut runs = 2;
+        let writes = undisturbed.requests().split_off(before);
+        let operators = self.operators();
+        let users = operators
+            .iter()
+            .map(|operator| Account::of(operator).user());
+        let wrote = |user: &String| {
+            let made = |request: &Request| {
+                request.user == *user && request.verb.writes() && request.code < 300
+            };
+            writes.iter().any(made)
+        };
+        let users: Vec<String> = users.filter(wrote).collect();
+        if !users.is_empty() {
+            runs += self.replay(&users, scenario).await;
+        }
+        println!("{runs} disturbed runs, all ended alike");
+        runs
     }
 
     /// Replays `scenario` once per write of each of these users.
@@ -100,12 +164,26 @@ impl TestCluster {
         }
     }
 
+    /// The state when everything that is late has come.
+    async fn rested_state(&self) -> Vec<String> {
+        self.advance(LATE * 20).await;
+        self.state().await
+    }
+
     async fn state(&self) -> Vec<String> {
         self.settle().await;
         state::of(&self.client())
             .await
             .unwrap_or_else(|error| panic!("cannot read the cluster's state: {error}"))
     }
+}
+
+/// What an operator watches, as requests are noted.
+fn resources_of(operator: &Operator) -> BTreeSet<String> {
+    let description = operator.description();
+    let parts = description.controllers.iter().chain(&description.serving);
+    let watches = parts.flat_map(|part| &part.watches);
+    watches.map(|watch| watch.resource.clone()).collect()
 }
 
 /// The lines that are not in both, each as often as it is missing: pods look alike here.

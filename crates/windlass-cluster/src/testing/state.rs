@@ -22,6 +22,9 @@ const FLEETING: &[&str] = &[
     "podIPs",
     "containerID",
     "ip",
+    "collisionCount",
+    "deployment.kubernetes.io/revision",
+    "deployment.kubernetes.io/revision-history",
 ];
 
 /// How the name of the volume begins in which a pod finds its `ServiceAccount`'s token.
@@ -44,7 +47,9 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
             for object in api.list(&ListParams::default()).await?.items {
                 let value = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
-                objects.push((resource.kind.clone(), value));
+                if !is_history(&resource.kind, &value) {
+                    objects.push((resource.kind.clone(), value));
+                }
             }
         }
     }
@@ -57,6 +62,10 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
             {
                 generated.insert(name.to_owned(), format!("{TOKEN_VOLUME}*"));
             }
+        }
+        // With the number of collisions, the hash of a template depends on what was there before.
+        if let Some(hash) = object["metadata"]["labels"]["pod-template-hash"].as_str() {
+            generated.insert(hash.to_owned(), "<hash>".to_owned());
         }
         if let (Some(name), Some(base)) = (
             object["metadata"]["name"].as_str(),
@@ -82,9 +91,19 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     Ok(lines)
 }
 
+/// A set of a roll-out that is over: how many there were depends on who was quicker.
+fn is_history(kind: &str, object: &Value) -> bool {
+    let owner = &object["metadata"]["ownerReferences"][0]["kind"];
+    kind == "ReplicaSet" && owner == "Deployment" && object["spec"]["replicas"] == 0
+}
+
 fn forget(value: &mut Value) {
     match value {
         Value::Object(map) => {
+            // A set by their types, in the order in which they first came.
+            if let Some(Value::Array(conditions)) = map.get_mut("conditions") {
+                conditions.sort_by_key(|condition| condition["type"].as_str().map(str::to_owned));
+            }
             map.retain(|key, value| {
                 let is_address = key == "addresses" && value[0].is_string();
                 !FLEETING.contains(&key.as_str()) && !is_time(key) && !is_address

@@ -66,6 +66,19 @@ impl Requests {
         self.value_of(answer, "create", kind, key)
     }
 
+    /// Strategic merge patch of an object: entries of lists that have a merge key are merged.
+    pub(crate) async fn merge_entries(
+        &self,
+        kind: &KindInfo,
+        key: &Key,
+        body: &Value,
+    ) -> Result<Value> {
+        let api = self.api(kind, key.namespace());
+        let patch = Patch::Strategic(body);
+        let answer = api.patch(key.name(), &self.patch(), &patch).await;
+        self.value_of(answer, "patch", kind, key)
+    }
+
     /// JSON merge patch of an object or, with a subresource, of that.
     pub(crate) async fn merge(
         &self,
@@ -74,10 +87,7 @@ impl Requests {
         subresource: Option<&str>,
         body: &Value,
     ) -> Result<Value> {
-        let params = PatchParams {
-            field_manager: Some(self.manager.to_string()),
-            ..PatchParams::default()
-        };
+        let params = self.patch();
         let api = self.api(kind, key.namespace());
         let patch = Patch::Merge(body);
         let answer = match subresource {
@@ -168,6 +178,13 @@ impl Requests {
             info!("dry run: would delete every {kind} that matches {which:?}");
         }
         Ok(())
+    }
+
+    fn patch(&self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.manager.to_string()),
+            ..PatchParams::default()
+        }
     }
 
     fn post(&self) -> PostParams {

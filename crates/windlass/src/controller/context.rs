@@ -57,10 +57,20 @@ impl<K: Kind> Context<K> {
     }
 
     /// Makes the object's status be as given; sends nothing when it is already. Conditions that
-    /// the framework derives (Available, Progressing, Degraded) are added to those given.
+    /// the framework derives (Available, Progressing, Degraded) are added to those given, as they
+    /// are when the reconcile ends well; before it waits, [`leave_status`](Self::leave_status).
     pub async fn status(&self, status: impl Serialize + Send) -> Result<()> {
         let status = encode(&self.session.controller.kind, &status)?;
         self.session.give_status(status).await
+    }
+
+    /// Leaves a status to be written when the reconcile ends, together with the conditions that
+    /// follow from how it ends: for a reconcile that is about to wait, or to fail.
+    pub fn leave_status(&self, status: impl Serialize) -> Result<()> {
+        let status = encode(&self.session.controller.kind, &status)?;
+        self.session.check_status()?;
+        self.session.suggest_status(status);
+        Ok(())
     }
 
     /// Reports an event about the object; best effort, never fails the reconcile.

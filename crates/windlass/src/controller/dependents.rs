@@ -14,7 +14,7 @@ use super::{
     context::Context, dependent::Dependent, next::Next, observed::Observed, reconciler::Reconciler,
 };
 use crate::{
-    Declare, Key, Kind, KindInfo, Result, Select,
+    Declare, Event, Key, Kind, KindInfo, Result, Select,
     cache::Store,
     declare::{Wakes, Watch},
     handle::{self, Owned, Reads},
@@ -24,6 +24,8 @@ use crate::{
 pub struct Dependents<K> {
     pub(crate) parts: Vec<Box<dyn Part<K>>>,
     pub(crate) status: Option<StatusOf<K>>,
+    /// Whether what happens to dependents is told as events.
+    pub(crate) tells: bool,
 }
 
 pub(crate) type StatusOf<K> = Arc<dyn Fn(&K, &Observed) -> Result<Value> + Send + Sync>;
@@ -54,6 +56,8 @@ pub(crate) struct Seen {
     wanted: BTreeSet<(KindInfo, Key)>,
     /// Something could not be read, so that no status can be computed.
     blind: bool,
+    /// Whether events tell of it.
+    tells: bool,
 }
 
 impl Seen {
@@ -72,6 +76,7 @@ impl Seen {
 pub(crate) struct Composed<K> {
     parts: Vec<Box<dyn Bound<K>>>,
     status: Option<StatusOf<K>>,
+    tells: bool,
 }
 
 impl<K: Kind> Dependents<K> {
@@ -80,6 +85,7 @@ impl<K: Kind> Dependents<K> {
         Composed {
             parts,
             status: self.status.clone(),
+            tells: self.tells,
         }
     }
 }
@@ -88,7 +94,10 @@ impl<K: Kind> Reconciler for Composed<K> {
     type Object = K;
 
     async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Next> {
-        let mut seen = Seen::default();
+        let mut seen = Seen {
+            tells: self.tells,
+            ..Seen::default()
+        };
         let mut first_error = None;
         for part in &self.parts {
             // One dependent that is refused should not keep the others from being repaired.
@@ -143,6 +152,10 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
                 return Ok(());
             };
             let name = wanted.name_any();
+            let before = match seen.tells {
+                true => self.owned.get(ctx, &name).await?,
+                false => None,
+            };
             let applied = self.owned.apply(ctx, wanted).await;
             let live = match &applied {
                 Ok(live) => Some(live.clone()),
@@ -155,6 +168,9 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
             };
             seen.observed.add(live);
             let live = applied?;
+            if seen.tells {
+                tell(ctx, before.as_ref(), &live);
+            }
             seen.wants(KindInfo::of::<D::Kind>(), Key::of(&live));
             Ok(())
         }
@@ -172,8 +188,25 @@ pub(super) async fn prune<K: Kind>(ctx: &Context<K>, store: &Store, seen: &Seen)
     let wanted = |key: &Key| seen.wanted.contains(&(kind.clone(), key.clone()));
     for key in handle::prune(&ctx.session, store, wanted).await? {
         info!(%kind, %key, "deleted what is not wanted any more");
+        if seen.tells {
+            let note = format!("deleted {kind} {key}, which is not wanted any more");
+            ctx.event(Event::normal("Deleted", note).action("Delete"));
+        }
     }
     Ok(())
+}
+
+/// Tells what an apply did, if it did anything.
+fn tell<K: Kind, T: Kind>(ctx: &Context<K>, before: Option<&T>, live: &T) {
+    let what = format!("{} {}", KindInfo::of::<T>(), Key::of(live));
+    let event = match before {
+        None => Event::normal("Created", format!("created {what}")).action("Create"),
+        Some(before) if before.resource_version() != live.resource_version() => {
+            Event::normal("Updated", format!("updated {what}")).action("Update")
+        }
+        Some(_) => return,
+    };
+    ctx.event(event);
 }
 
 /// Something that is read, as a part.

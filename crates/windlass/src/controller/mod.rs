@@ -290,6 +290,13 @@ impl<K: Kind, F: Into<Dependents<K>>> Controller<K, F> {
         controller
     }
 
+    /// An event tells of every dependent that is created, changed or deleted: one more request each.
+    pub fn telling(self) -> Controller<K, Dependents<K>> {
+        let mut controller = self.decided();
+        controller.form.tells = true;
+        controller
+    }
+
     fn with_part(self, part: impl Part<K> + 'static) -> Controller<K, Dependents<K>> {
         let mut controller = self.decided();
         controller.form.parts.push(Box::new(part));
@@ -310,6 +317,7 @@ impl<K> From<Undecided> for Dependents<K> {
         Self {
             parts: Vec::new(),
             status: None,
+            tells: false,
         }
     }
 }

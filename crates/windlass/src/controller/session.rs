@@ -179,15 +179,21 @@ impl Session {
 
     /// Writes the status the author gives, with conditions as if the reconcile goes well.
     pub(crate) async fn give_status(&self, given: Value) -> Result<()> {
-        if !self.controller.writes_status {
-            return Err(Error::NotDeclared {
-                controller: self.controller.name.to_string(),
-                verb: "patch",
-                resource: format!("{}/status", self.controller.kind),
-            });
-        }
+        self.check_status()?;
         self.lock().given = Some(given);
         self.write_status(Ok(&Next::settled())).await
+    }
+
+    /// Fails when the controller did not declare that it writes the status.
+    pub(crate) fn check_status(&self) -> Result<()> {
+        if self.controller.writes_status {
+            return Ok(());
+        }
+        Err(Error::NotDeclared {
+            controller: self.controller.name.to_string(),
+            verb: "patch",
+            resource: format!("{}/status", self.controller.kind),
+        })
     }
 
     /// Leaves a status to be written at the end of the reconcile.
@@ -195,9 +201,11 @@ impl Session {
         self.lock().given = Some(given);
     }
 
-    /// Brings the derived conditions up to date at the end of a reconcile.
+    /// Brings the derived conditions up to date at the end of a reconcile, and writes the status
+    /// that was left for it.
     pub(crate) async fn conclude(&self, result: Result<&Next, &Error>) -> Result<()> {
-        if self.controller.conditions && self.controller.writes_status {
+        let due = self.controller.conditions || self.lock().given.is_some();
+        if due && self.controller.writes_status {
             self.write_status(result).await
         } else {
             Ok(())
@@ -240,7 +248,13 @@ impl Session {
             .current
             .pointer("/metadata/generation")
             .and_then(Value::as_i64);
-        if self.controller.observed_generation && status.get("observedGeneration").is_none() {
+        let told = object.given.as_ref().is_some_and(|given| {
+            given
+                .get("observedGeneration")
+                .is_some_and(|it| !it.is_null())
+        });
+        // Without a status from the author, what is there tells of an earlier generation.
+        if self.controller.observed_generation && !told {
             status["observedGeneration"] = generation.into();
         }
         if self.controller.conditions {

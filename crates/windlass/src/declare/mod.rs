@@ -61,8 +61,9 @@ impl<K: Kind> Declare<K> {
         self.applies()
     }
 
-    /// As [`owns`](Self::owns), for objects that are only ever applied and deleted.
-    pub(crate) fn applies<T: Kind>(&mut self) -> Owned<T> {
+    /// As [`owns`](Self::owns), for objects that are only ever applied and deleted: without the
+    /// right to [`update`](Owned::update) them.
+    pub fn applies<T: Kind>(&mut self) -> Owned<T> {
         self.grant(Grant::of::<T>(Verb::READ), "owns them");
         // Get: an object of the wanted name that the cache does not show yet is looked at first.
         self.grant(

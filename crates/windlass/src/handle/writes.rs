@@ -57,6 +57,28 @@ impl<T: Kind> Writes<T> {
         )
     }
 
+    /// Changes parts of an object of a kind that Kubernetes itself defines by a strategic merge
+    /// patch (verb `patch`): one container of a pod can be named and changed, the others stay.
+    ///
+    /// Always sent. The object as it was read is a precondition: a conflict if it has changed since.
+    pub async fn patch_entries<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        object: &T,
+        mut patch: Value,
+    ) -> Result<T> {
+        self.check("", Verb::Patch)?;
+        let meta = object.meta();
+        patch["metadata"]["uid"] = meta.uid.clone().into();
+        patch["metadata"]["resourceVersion"] = meta.resource_version.clone().into();
+        let requests = &ctx.session.shared.requests;
+        let answer = requests
+            .merge_entries(&self.info, &Key::of(object), &patch)
+            .await?;
+        ctx.session.wrote(&self.info, &answer);
+        decode(&self.info, answer)
+    }
+
     /// Replaces an object as it was read (verb `update`).
     pub async fn update<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         self.check("", Verb::Update)?;

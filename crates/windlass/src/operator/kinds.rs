@@ -1,16 +1,15 @@
 //! The kinds an operator defines: samples of them, and whether the API server would take them.
 
-use kube::CustomResourceExt;
-
 use super::Operator;
 use crate::{AnyController, Error, Kind, Result};
 
 impl Operator {
-    /// Adds an object to try the operator with; it becomes a file of `config/samples`.
+    /// Adds an object to try the operator with; it becomes a file of `config/samples`. What a sample
+    /// needs beside it, such as a `ConfigMap` it names, is one too.
     ///
-    /// A kind without one has a sample made from its schema.
+    /// A kind of the operator's own without one has a sample made from its schema.
     #[must_use]
-    pub fn sample<K: Kind + CustomResourceExt>(mut self, object: &K) -> Self {
+    pub fn sample<K: Kind>(mut self, object: &K) -> Self {
         // What cannot be encoded is no sample; its own tests show that.
         if let Ok(mut value) = serde_json::to_value(object) {
             value["apiVersion"] = K::api_version(&()).into();

@@ -1,5 +1,7 @@
 //! Rights: does the API server let the operator do what it declares?
 
+use std::{collections::BTreeSet, fmt};
+
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, ResourceRule, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
     SelfSubjectRulesReview, SelfSubjectRulesReviewSpec,
@@ -24,45 +26,82 @@ impl Operator {
         let review = review.map_err(|error| Error::api("create", "own rules review", error))?;
         let rules = review.status.unwrap_or_default().resource_rules;
         let mut missing = Vec::new();
-        for (group, resource, verb) in self.rights() {
+        for right in self.rights() {
             // The list may be incomplete, and is of one namespace: only a second look is certain.
-            if !rules
-                .iter()
-                .any(|rule| grants(rule, &group, &resource, &verb))
-                && !self.may(client, &group, &resource, &verb).await?
+            if !rules.iter().any(|rule| right.is_granted_by(rule))
+                && !right.is_granted(client).await?
             {
-                let dot = if group.is_empty() { "" } else { "." };
-                missing.push(format!("{verb} {resource}{dot}{group}"));
+                missing.push(right.to_string());
             }
         }
+        // One that is declared for several names is one to whoever reads this.
+        missing.dedup();
         Ok(missing)
     }
 
     /// Everything that is declared, each once.
-    fn rights(&self) -> Vec<(String, String, String)> {
+    fn rights(&self) -> BTreeSet<Right> {
         let description = self.description();
-        let mut rights: Vec<_> = description
-            .rules()
-            .flat_map(|rule| {
-                let of = |verb: &String| (rule.group.clone(), rule.resource.clone(), verb.clone());
-                rule.verbs.iter().map(of)
-            })
-            .collect();
-        rights.sort_unstable();
-        rights.dedup();
-        rights
+        let rules = description.rules();
+        let rights = rules.flat_map(|rule| {
+            let mut names: Vec<Option<&String>> = rule.names.iter().map(Some).collect();
+            if names.is_empty() {
+                names.push(None);
+            }
+            let of = move |verb: &String| {
+                let right = |name: &Option<&String>| Right {
+                    group: rule.group.clone(),
+                    resource: rule.resource.clone(),
+                    verb: verb.clone(),
+                    name: name.cloned(),
+                };
+                names.iter().map(right).collect::<Vec<Right>>()
+            };
+            rule.verbs.iter().flat_map(of)
+        });
+        rights.collect()
+    }
+}
+
+/// A verb on a resource, or on the object of one name.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    group: String,
+    resource: String,
+    verb: String,
+    name: Option<String>,
+}
+
+impl Right {
+    fn is_granted_by(&self, rule: &ResourceRule) -> bool {
+        let has =
+            |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
+        let names = rule.resource_names.as_deref().unwrap_or_default();
+        let named = |name: &String| names.contains(name);
+        (names.is_empty() || self.name.as_ref().is_some_and(named))
+            && has(rule.api_groups.as_deref().unwrap_or_default(), &self.group)
+            && has(
+                rule.resources.as_deref().unwrap_or_default(),
+                &self.resource,
+            )
+            && has(&rule.verbs, &self.verb)
     }
 
-    async fn may(&self, client: &Client, group: &str, resource: &str, verb: &str) -> Result<bool> {
-        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    /// Asks about this one alone.
+    async fn is_granted(&self, client: &Client) -> Result<bool> {
+        let (resource, subresource) = self
+            .resource
+            .split_once('/')
+            .unwrap_or((&self.resource, ""));
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {
                 resource_attributes: Some(ResourceAttributes {
-                    group: given(group),
+                    group: given(&self.group),
                     resource: given(resource),
                     subresource: given(subresource),
-                    verb: given(verb),
+                    verb: given(&self.verb),
+                    name: self.name.clone(),
                     ..ResourceAttributes::default()
                 }),
                 ..SelfSubjectAccessReviewSpec::default()
@@ -76,10 +115,9 @@ impl Operator {
     }
 }
 
-fn grants(rule: &ResourceRule, group: &str, resource: &str, verb: &str) -> bool {
-    let has = |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
-    rule.resource_names.as_ref().is_none_or(Vec::is_empty)
-        && has(rule.api_groups.as_deref().unwrap_or_default(), group)
-        && has(rule.resources.as_deref().unwrap_or_default(), resource)
-        && has(&rule.verbs, verb)
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        write!(f, "{} {}{dot}{}", self.verb, self.resource, self.group)
+    }
 }

@@ -115,9 +115,8 @@ impl<K: Kind> From<Webhook<K>> for AnyWebhook {
             fact(&kind, name.as_deref(), &settings, mutating, operations)
         };
         if let Some(build) = webhook.defaulter {
-            let operations = [Operation::Create, Operation::Update];
             roles.push(Role {
-                fact: fact(true, &operations),
+                fact: fact(true, &webhook.defaulted_on),
                 build,
             });
         }

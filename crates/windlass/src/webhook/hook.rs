@@ -18,6 +18,7 @@ pub struct Webhook<K> {
     pub(super) name: Option<String>,
     pub(super) settings: Settings,
     pub(super) defaulter: Option<Build<DefaultOf>>,
+    pub(super) defaulted_on: Vec<Operation>,
     pub(super) validator: Option<(Build<ValidateOf>, Vec<Operation>)>,
     pub(super) judges: Judges<K>,
     kind: PhantomData<fn() -> K>,
@@ -46,6 +47,7 @@ impl Webhook<()> {
                 timeout_seconds: 10,
             },
             defaulter: None,
+            defaulted_on: vec![Operation::Create, Operation::Update],
             validator: None,
             judges: Judges {
                 stored: None,
@@ -99,6 +101,14 @@ impl<K: Kind> Webhook<K> {
         declare: impl Fn(&mut DeclareWebhook) -> D + Send + Sync + 'static,
     ) -> Self {
         self.defaulter = Some(Role::defaulter(move |handles| Arc::new(declare(handles))));
+        self
+    }
+
+    /// When defaults are filled in: on every create and update unless told. What is only about new
+    /// objects should not make every change of an old one wait for this operator.
+    #[must_use]
+    pub fn defaulted_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.defaulted_on = operations.into_iter().collect();
         self
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn part(description: &Description) -> Part {
         rule.names = names.into_iter().collect();
         rules.push(rule);
     };
-    let verbs = [Verb::Get, Verb::List, Verb::Watch, Verb::Update];
+    let verbs = [Verb::List, Verb::Watch, Verb::Update];
     let name = || vec![description.name.clone()];
     let secret = vec![webhook::secret_name(&description.name)];
     allow(

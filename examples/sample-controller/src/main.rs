@@ -1,0 +1,7 @@
+//! The sample controller as a program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    windlass::main(sample_controller::operator)
+}

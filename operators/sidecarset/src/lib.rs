@@ -1,0 +1,55 @@
+//! `SidecarSets`: containers that are put into every pod a selector matches, and kept up to date there.
+//!
+//! | step | where |
+//! | --- | --- |
+//! | the kind, in OpenKruise's shape | [`kind`] |
+//! | what a set leaves out is filled in | [`defaults`] |
+//! | what is wrong with a set is said, with the field | [`validation`], [`overlap`] |
+//! | a new pod that matches gets the containers | [`injection`] |
+//! | what was put into a pod is recorded on it | [`record`] |
+//! | which pods get a new image next | [`rollout`] |
+//! | the controller that does it and counts | [`controller`] |
+//! | the webhooks that call the pure functions | [`webhooks`] |
+//!
+//! Everything but the last two is pure functions.
+
+mod controller;
+mod defaults;
+mod injection;
+mod kind;
+mod overlap;
+mod record;
+mod rollout;
+mod sample;
+mod validation;
+mod webhooks;
+
+use windlass::{Controller, Operator};
+
+pub use self::kind::{
+    InjectionStrategy, SharePolicy, SidecarContainer, SidecarSet, SidecarSetSpec, SidecarSetStatus,
+    TransferEnv, UpdateStrategy,
+};
+pub use self::record::{ANNOTATION, Record, records_of};
+
+/// A `SidecarSet` to try it with, and a Deployment whose pods it is about.
+pub const SAMPLE: &str = concat!(
+    include_str!("../config/samples/apps_v1alpha1_sidecarset.yaml"),
+    include_str!("../config/samples/apps_v1_deployment.yaml")
+);
+
+/// Pods of these namespaces are never touched.
+const IGNORED: [&str; 2] = ["kube-system", "kube-public"];
+
+/// The operator's name; its own pods have it as a label.
+const NAME: &str = "sidecarset-operator";
+
+/// The operator.
+pub fn operator() -> Operator {
+    Operator::new(NAME)
+        .controller(Controller::of::<SidecarSet>().reconciler(controller::Rollout::declare))
+        .webhook(webhooks::of_sets())
+        .webhook(webhooks::of_pods())
+        .sample(&sample::set())
+        .sample(&sample::deployment())
+}

@@ -1,0 +1,104 @@
+//! What a pod got, recorded on it: by set its generation, the hash of what it put there, and which
+//! containers those are.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use serde::{Deserialize, Serialize};
+use windlass::{Error, Result, hash_of};
+
+use crate::kind::{SidecarContainer, SidecarSet};
+
+/// The annotation of a pod that holds its records, as JSON: an object by the names of the sets.
+pub const ANNOTATION: &str = "kruise.io/sidecarset-hash";
+
+/// What one set put into a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The set's generation at that time.
+    #[serde(default)]
+    pub generation: i64,
+    /// The hash of what it put there.
+    pub hash: String,
+    /// The same but for the images of its containers: what cannot be changed in a running pod.
+    #[serde(default)]
+    pub hash_without_image: String,
+    /// The names of its containers.
+    #[serde(default)]
+    pub sidecar_list: Vec<String>,
+    /// The ids of containers that were given another image: one that runs under the same id is still
+    /// the old one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replaced: BTreeMap<String, String>,
+}
+
+impl Record {
+    /// What a set puts into a pod now.
+    pub(crate) fn of(set: &SidecarSet) -> Self {
+        let spec = &set.spec;
+        let hash = |containers: &[SidecarContainer]| {
+            hash_of(&(
+                containers,
+                &spec.init_containers,
+                &spec.volumes,
+                &spec.image_pull_secrets,
+            ))
+        };
+        let mut imageless = spec.containers.clone();
+        for sidecar in &mut imageless {
+            sidecar.container.image = None;
+        }
+        let names = spec
+            .containers
+            .iter()
+            .map(|sidecar| sidecar.container.name.clone());
+        Self {
+            generation: set.metadata.generation.unwrap_or_default(),
+            hash: hash(&spec.containers),
+            hash_without_image: hash(&imageless),
+            sidecar_list: names.collect(),
+            replaced: BTreeMap::new(),
+        }
+    }
+}
+
+/// The records of a pod by the names of the sets; none if there are none, or no one can read them.
+pub fn records_of(pod: &Pod) -> BTreeMap<String, Record> {
+    let text = pod.annotations().get(ANNOTATION);
+    let records = text.and_then(|text| serde_json::from_str(text).ok());
+    records.unwrap_or_default()
+}
+
+/// The annotation's value.
+pub(crate) fn text_of(records: &BTreeMap<String, Record>) -> Result<String> {
+    serde_json::to_string(records).map_err(Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_second_hash_ignores_images() {
+        let before = Record::of(&crate::sample::set());
+        let mut set = crate::sample::set();
+        set.spec.containers[0].container.image = Some("memcached:2".to_owned());
+        let image = Record::of(&set);
+        assert_ne!(image.hash, before.hash);
+        assert_eq!(image.hash_without_image, before.hash_without_image);
+        set.spec.containers[0].container.command = Some(vec!["sleep".to_owned()]);
+        let more = Record::of(&set);
+        assert_ne!(more.hash_without_image, before.hash_without_image);
+    }
+
+    #[test]
+    fn what_is_not_put_into_pods_changes_no_hash() {
+        let before = Record::of(&crate::sample::set());
+        let mut set = crate::sample::set();
+        set.spec.update_strategy.paused = true;
+        set.spec.selector = None;
+        assert_eq!(Record::of(&set), before);
+    }
+}
