@@ -210,6 +210,10 @@ fn fact(
         },
         operations: operations
             .iter()
+            .filter(|operation| {
+                let asked = settings.operations.as_ref();
+                asked.is_none_or(|asked| asked.contains(operation))
+            })
             .map(|operation| operation.as_str().to_owned())
             .collect(),
         objects: settings.objects.clone(),

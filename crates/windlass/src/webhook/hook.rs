@@ -30,6 +30,7 @@ pub(super) struct Settings {
     pub(super) objects: Option<LabelSelector>,
     pub(super) namespaces: Option<LabelSelector>,
     pub(super) ignore_failures: bool,
+    pub(super) operations: Option<Vec<Operation>>,
     pub(super) timeout_seconds: i32,
 }
 
@@ -43,6 +44,7 @@ impl Webhook<()> {
                 objects: None,
                 namespaces: None,
                 ignore_failures: false,
+                operations: None,
                 timeout_seconds: 10,
             },
             defaulter: None,
@@ -111,6 +113,14 @@ impl<K: Kind> Webhook<K> {
     ) -> Self {
         let build = Role::validator(move |handles| Arc::new(declare(handles)));
         self.validator = Some((build, operations.into_iter().collect()));
+        self
+    }
+
+    /// Asked about these operations alone, of those it has something to say about: defaults are
+    /// filled in on create and update unless told.
+    #[must_use]
+    pub fn on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.settings.operations = Some(operations.into_iter().collect());
         self
     }
 
