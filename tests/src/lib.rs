@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 pub mod script;
+pub mod walkthrough;
 
 /// How long anything in these tests may take.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -23,7 +23,7 @@ pub(crate) struct Init {
     #[arg(long, value_name = "URL")]
     repo: Option<String>,
     /// A checkout of Windlass to take its crates from, instead of the published ones
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "WINDLASS_PATH")]
     windlass_path: Option<PathBuf>,
     /// The project's folder
     #[arg(default_value = ".", value_name = "DIR")]
