@@ -5,6 +5,8 @@ mod commands;
 mod down;
 mod error;
 mod image;
+#[cfg(test)]
+mod pages;
 mod program;
 mod progress;
 mod project;
@@ -26,7 +28,6 @@ use commands::{alpha, completion, create, deploy, image as images, init, operato
 #[command(
     name = "windlass",
     version,
-    propagate_version = true,
     arg_required_else_help = true
 )]
 #[command(

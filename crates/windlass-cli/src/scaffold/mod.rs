@@ -9,6 +9,8 @@ mod init;
 mod plan;
 mod render;
 mod rustfmt;
+#[cfg(test)]
+mod tests;
 mod version;
 mod webhook;
 

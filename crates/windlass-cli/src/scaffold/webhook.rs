@@ -44,14 +44,18 @@ pub(crate) fn create_webhook(folder: &Path, new: &NewWebhook) -> Result<(Resourc
             // A file that was made before is its author's: only what is missing is added to it.
             if (old.defaulting, old.validation) != (both.defaulting, both.validation) {
                 let (kind, var) = (&resource.kind, super::api::variable(&resource.kind));
-                let (call, function) = addition(kind, &var, !old.defaulting, &project.project_name);
+                let (mut call, function) =
+                    addition(kind, &var, !old.defaulting, &project.project_name);
+                let restricted = restriction(new, !old.defaulting);
+                call.extend(restricted.as_deref());
                 plan.edit(path, |text| {
-                    let text = add_to_chain(text, &call)?;
-                    let text = if old.defaulting {
-                        add_item(&text, "use windlass::Verdict;")?
-                    } else {
-                        text
-                    };
+                    let mut text = add_to_chain(text, &call)?;
+                    for name in [("Verdict", old.defaulting), ("Operation", restricted.is_some())]
+                        .iter()
+                        .filter_map(|(name, wanted)| wanted.then_some(name))
+                    {
+                        text = import(&text, name)?;
+                    }
                     Ok(before_tests(&text, &function))
                 })?;
             }
@@ -169,6 +173,29 @@ fn addition(kind: &str, var: &str, defaulting: bool, operator: &str) -> (String,
         );
         (".validated_by(judge)".to_owned(), function)
     }
+}
+
+/// The call that limits a webhook to some operations.
+fn restriction(new: &NewWebhook, defaulting: bool) -> Option<String> {
+    let [operation] = new.operations.as_deref()? else {
+        return None;
+    };
+    let call = if defaulting { "defaults_on" } else { "validates_on" };
+    Some(format!(".{call}([Operation::{operation}])"))
+}
+
+/// Adds a name to what is imported from the framework.
+fn import(text: &str, name: &str) -> std::result::Result<String, Refusal> {
+    let start = "use windlass::{";
+    let Some(index) = text.find(start) else {
+        return add_item(text, &format!("use windlass::{name};"));
+    };
+    let (before, rest) = text.split_at(index + start.len());
+    let names = rest.split('}').next().unwrap_or_default();
+    if names.split(',').any(|one| one.trim() == name) {
+        return Ok(text.to_owned());
+    }
+    Ok(format!("{before}{name}, {rest}"))
 }
 
 /// Adds a call right after `Webhook::of::<…>()`, because the chain ends in `into()`.

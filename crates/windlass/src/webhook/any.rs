@@ -211,7 +211,12 @@ fn fact(
         operations: operations
             .iter()
             .filter(|operation| {
-                let asked = settings.operations.as_ref();
+                let asked = if mutating {
+                    &settings.defaults_on
+                } else {
+                    &settings.validates_on
+                };
+                let asked = asked.as_ref();
                 asked.is_none_or(|asked| asked.contains(operation))
             })
             .map(|operation| operation.as_str().to_owned())

@@ -30,7 +30,8 @@ pub(super) struct Settings {
     pub(super) objects: Option<LabelSelector>,
     pub(super) namespaces: Option<LabelSelector>,
     pub(super) ignore_failures: bool,
-    pub(super) operations: Option<Vec<Operation>>,
+    pub(super) defaults_on: Option<Vec<Operation>>,
+    pub(super) validates_on: Option<Vec<Operation>>,
     pub(super) timeout_seconds: i32,
 }
 
@@ -44,7 +45,8 @@ impl Webhook<()> {
                 objects: None,
                 namespaces: None,
                 ignore_failures: false,
-                operations: None,
+                defaults_on: None,
+                validates_on: None,
                 timeout_seconds: 10,
             },
             defaulter: None,
@@ -116,11 +118,17 @@ impl<K: Kind> Webhook<K> {
         self
     }
 
-    /// Asked about these operations alone, of those it has something to say about: defaults are
-    /// filled in on create and update unless told.
+    /// Fills in defaults on these operations alone; on create and update unless told.
     #[must_use]
-    pub fn on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
-        self.settings.operations = Some(operations.into_iter().collect());
+    pub fn defaults_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.settings.defaults_on = Some(operations.into_iter().collect());
+        self
+    }
+
+    /// Judges on these operations alone, of those it has a function for.
+    #[must_use]
+    pub fn validates_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.settings.validates_on = Some(operations.into_iter().collect());
         self
     }
 
