@@ -99,7 +99,10 @@ impl Resource {
 
     /// `group/version, Kind=…`, for people.
     pub(crate) fn shown(&self) -> String {
-        format!("{}/{} {}", self.full_group(), self.version, self.kind)
+        match self.full_group().as_str() {
+            "" => format!("{} {}", self.version, self.kind),
+            group => format!("{group}/{} {}", self.version, self.kind),
+        }
     }
 
     pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
