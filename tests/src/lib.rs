@@ -11,6 +11,7 @@ use serde_json::Value;
 
 pub mod machine;
 pub mod script;
+pub mod walkthrough;
 
 /// How long anything in these tests may take.
 const PATIENCE: Duration = Duration::from_mins(1);

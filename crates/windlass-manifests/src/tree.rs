@@ -1,8 +1,10 @@
 //! The folders of manifests in the layout of kubebuilder: `config/crd`, `config/rbac`,
-//! `config/manager`, `config/network-policy`, `config/samples`, `config/default`, each with its
-//! kustomization, and `dist/install.yaml` with everything in one file.
+//! `config/manager`, `config/webhook`, `config/network-policy`, `config/samples`, `config/default`,
+//! each with its kustomization, and `dist/install.yaml` with everything in one file.
 //!
-//! `kubectl kustomize config/default` builds what `dist/install.yaml` holds.
+//! `kubectl kustomize config/default` builds what `dist/install.yaml` holds. The folders can also be
+//! applied one by one: `kubectl apply -f config/rbac/` skips a file without an extension, so there
+//! the kustomization is called `Kustomization`, and the namespace comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +65,16 @@ pub fn tree(description: &Description, installation: &Installation) -> Result<Ve
     let manager = [Manifest::of(&namespace)?, Manifest::of(&deployment)?];
     add("config/manager/manager.yaml".to_owned(), &manager)?;
     list("manager/manager.yaml");
+    // For those who apply this folder by itself; kustomize has the namespace from the manager's.
+    add(
+        "config/rbac/00_namespace.yaml".to_owned(),
+        &[Manifest::of(&namespace)?],
+    )?;
+    if description.has_webhooks() {
+        let manifests = install::webhook_manifests(description, &installation.namespace)?;
+        add("config/webhook/manifests.yaml".to_owned(), &manifests)?;
+        list("webhook/manifests.yaml");
+    }
     for (path, sample) in samples(description) {
         add(format!("config/samples/{path}"), &[Manifest::of(&sample)?])?;
         list(&format!("samples/{path}"));
@@ -87,8 +99,12 @@ pub fn tree(description: &Description, installation: &Installation) -> Result<Ve
             "manager" => kustomization["images"] = json!([replacement(&installation.image)]),
             _ => {}
         }
+        let name = match folder.as_str() {
+            "crd" | "default" => "kustomization.yaml",
+            _ => "Kustomization",
+        };
         add(
-            format!("config/{folder}/kustomization.yaml"),
+            format!("config/{folder}/{name}"),
             &[Manifest::of(&kustomization)?],
         )?;
     }

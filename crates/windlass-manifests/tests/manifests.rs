@@ -142,8 +142,12 @@ fn the_tree_is_that_of_kubebuilder_and_the_same_every_time() {
     assert_eq!(files, tree(&description, &installation).unwrap());
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     insta::assert_snapshot!(paths.join("\n"));
-    for name in ["default", "manager", "rbac"] {
-        let path = format!("config/{name}/kustomization.yaml");
+    for (name, called) in [
+        ("default", "kustomization.yaml"),
+        ("manager", "Kustomization"),
+        ("rbac", "Kustomization"),
+    ] {
+        let path = format!("config/{name}/{called}");
         let file = files.iter().find(|file| file.path == path).unwrap();
         insta::assert_snapshot!(name, file.text);
     }

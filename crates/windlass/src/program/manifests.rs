@@ -131,7 +131,7 @@ fn stale<'a>(folder: &Path, files: &'a [File]) -> Result<Vec<Stale<'a>>> {
     Ok(stale)
 }
 
-/// The YAML files below a folder.
+/// The YAML files below a folder, and the kustomizations.
 fn below(root: &Path, folder: &str, found: &mut Vec<String>) -> Result<()> {
     let told = |error: io::Error| Error::other(format!("cannot read {folder}: {error}"));
     let entries = match fs::read_dir(root.join(folder)) {
@@ -147,7 +147,7 @@ fn below(root: &Path, folder: &str, found: &mut Vec<String>) -> Result<()> {
         let path = format!("{folder}/{name}");
         if entry.file_type().map_err(told)?.is_dir() {
             below(root, &path, found)?;
-        } else if path.rsplit('.').next() == Some("yaml") {
+        } else if path.rsplit('.').next() == Some("yaml") || name == "Kustomization" {
             found.push(path);
         }
     }

@@ -214,6 +214,10 @@ fn fact(
         },
         operations: operations
             .iter()
+            .filter(|operation| {
+                let asked = settings.validated_on.as_ref().filter(|_| !mutating);
+                asked.is_none_or(|asked| asked.contains(operation))
+            })
             .map(|operation| operation.as_str().to_owned())
             .collect(),
         objects: settings.objects.clone(),

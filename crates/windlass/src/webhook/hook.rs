@@ -31,6 +31,7 @@ pub(super) struct Settings {
     pub(super) objects: Option<LabelSelector>,
     pub(super) namespaces: Option<LabelSelector>,
     pub(super) ignore_failures: bool,
+    pub(super) validated_on: Option<Vec<Operation>>,
     pub(super) timeout_seconds: i32,
 }
 
@@ -44,6 +45,7 @@ impl Webhook<()> {
                 objects: None,
                 namespaces: None,
                 ignore_failures: false,
+                validated_on: None,
                 timeout_seconds: 10,
             },
             defaulter: None,
@@ -121,6 +123,13 @@ impl<K: Kind> Webhook<K> {
     ) -> Self {
         let build = Role::validator(move |handles| Arc::new(declare(handles)));
         self.validator = Some((build, operations.into_iter().collect()));
+        self
+    }
+
+    /// Judges on these operations alone, of those it has a function for.
+    #[must_use]
+    pub fn validated_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.settings.validated_on = Some(operations.into_iter().collect());
         self
     }
 

@@ -1,0 +1,131 @@
+//! `windlass create`.
+
+use std::path::Path;
+
+use clap::{ArgAction, Args, Subcommand};
+
+use crate::error::{Error, Result};
+use crate::scaffold::{self, NewApi, NewWebhook, Written, describe};
+
+/// Add a kind or a webhook to the project
+#[derive(Subcommand)]
+pub(crate) enum Create {
+    Api(CreateApi),
+    Webhook(CreateWebhook),
+}
+
+impl Create {
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Self::Api(api) => api.run(),
+            Self::Webhook(webhook) => webhook.run(),
+        }
+    }
+}
+
+/// Add a kind: its type, its controller, its test and its sample; or another version of a kind
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass create api --group cache --version v1 --kind Memcached
+  windlass create api --group apps --version v1alpha1 --kind SidecarSet --namespaced=false
+  windlass create api --group cache --version v2 --kind Memcached   # another version, with conversion")]
+pub(crate) struct CreateApi {
+    /// The group, without the project's domain
+    #[arg(long)]
+    group: String,
+    /// The version, such as v1 or v1alpha1
+    #[arg(long)]
+    version: String,
+    /// The kind, in CamelCase
+    #[arg(long)]
+    kind: String,
+    /// Whether objects live in namespaces
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true")]
+    namespaced: bool,
+    /// The plural, in lower case; found unless given
+    #[arg(long)]
+    plural: Option<String>,
+    /// A short name for kubectl; may be given several times
+    #[arg(long = "shortname", value_name = "NAME")]
+    short_names: Vec<String>,
+}
+
+impl CreateApi {
+    fn run(self) -> Result<()> {
+        let new = NewApi {
+            group: self.group,
+            version: self.version,
+            kind: self.kind,
+            plural: self.plural,
+            short_names: self.short_names,
+            namespaced: self.namespaced,
+        };
+        let (resource, written) = scaffold::create_api(Path::new("."), &new)?;
+        report(&resource.shown(), &written);
+        println!("Next: say in src/ what a {} is and does, then `make test` and `windlass manifests`.", resource.kind);
+        Ok(())
+    }
+}
+
+/// Add a webhook, for a kind of the project or of Kubernetes
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass create webhook --group cache --version v1 --kind Memcached --defaulting --validation
+  windlass create webhook --group core --version v1 --kind Pod --defaulting")]
+pub(crate) struct CreateWebhook {
+    /// The group, without the project's domain; `core` for Pods and their like
+    #[arg(long)]
+    group: String,
+    /// The version
+    #[arg(long)]
+    version: String,
+    /// The kind
+    #[arg(long)]
+    kind: String,
+    /// Fill in defaults
+    #[arg(long, visible_alias = "defaults")]
+    defaulting: bool,
+    /// Check objects before they are stored
+    #[arg(long, visible_alias = "programmatic-validation")]
+    validation: bool,
+    /// Convert between the versions of the kind
+    #[arg(long)]
+    conversion: bool,
+}
+
+impl CreateWebhook {
+    fn run(self) -> Result<()> {
+        if !(self.defaulting || self.validation || self.conversion) {
+            return Err(Error::Other(
+                "say what the webhook is to do: --defaulting, --validation or --conversion".to_owned(),
+            ));
+        }
+        let new = NewWebhook {
+            group: self.group,
+            version: self.version,
+            kind: self.kind,
+            defaulting: self.defaulting,
+            validation: self.validation,
+            conversion: self.conversion,
+            operations: None,
+        };
+        webhook(&new)
+    }
+}
+
+/// Adds a webhook and says so.
+pub(super) fn webhook(new: &NewWebhook) -> Result<()> {
+    let (resource, written) = scaffold::create_webhook(Path::new("."), new)?;
+    report(&format!("the webhook of {}", resource.shown()), &written);
+    println!("Next: say in src/ what it fills in and checks, then `make test` and `windlass manifests`.");
+    Ok(())
+}
+
+fn report(what: &str, written: &[Written]) {
+    if written.is_empty() {
+        println!("The project has {what} already.");
+    } else {
+        print!("{}", describe(written));
+        println!("Added {what}.");
+    }
+}

@@ -1,0 +1,10 @@
+//! The commands that work on a project.
+
+pub(crate) mod alpha;
+pub(crate) mod completion;
+pub(crate) mod create;
+pub(crate) mod deploy;
+pub(crate) mod image;
+pub(crate) mod init;
+pub(crate) mod operator;
+pub(crate) mod run;

@@ -1,0 +1,89 @@
+//! `windlass manifests`, `install`, `uninstall` and `explain`: what the operator's program knows.
+
+use std::path::Path;
+
+use clap::Args;
+
+use crate::error::Result;
+use crate::program::Program;
+
+/// Write config/ and dist/install.yaml from the code
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass manifests
+  windlass manifests --check   # in CI: fails when they are out of date")]
+pub(crate) struct Manifests {
+    /// Write nothing; fail when what is there is out of date, and say which files
+    #[arg(long)]
+    check: bool,
+    /// The image of the operator's program
+    #[arg(long)]
+    image: Option<String>,
+    /// The namespace the operator shall run in
+    #[arg(long)]
+    namespace: Option<String>,
+}
+
+impl Manifests {
+    pub(crate) fn run(self) -> Result<()> {
+        let program = Program::build(Path::new("."), false)?;
+        let mut arguments = vec!["manifests".to_owned(), "--out".to_owned(), ".".to_owned()];
+        if self.check {
+            arguments.push("--check".to_owned());
+        }
+        for (flag, value) in [("--image", self.image), ("--namespace", self.namespace)] {
+            arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+        }
+        program.obey(arguments)?;
+        if self.check {
+            println!("The manifests are current.");
+        } else {
+            println!("The manifests are in config/ and dist/install.yaml.");
+            println!("Next: windlass install && windlass run, or kubectl apply --server-side -f dist/install.yaml");
+        }
+        Ok(())
+    }
+}
+
+/// Install the operator's CRDs into the cluster of the current kubeconfig
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass install
+  windlass install --force   # although objects or clients that are there would break")]
+pub(crate) struct Install {
+    /// Install also what breaks objects or clients that are there
+    #[arg(long)]
+    force: bool,
+}
+
+impl Install {
+    pub(crate) fn run(self) -> Result<()> {
+        let program = Program::build(Path::new("."), false)?;
+        let force = self.force.then_some("--force");
+        program.obey(["install"].into_iter().chain(force))
+    }
+}
+
+/// Remove the operator's CRDs, and with them every object of these kinds
+#[derive(Args)]
+#[command(after_help = "Example:
+  windlass uninstall")]
+pub(crate) struct Uninstall {}
+
+impl Uninstall {
+    pub(crate) fn run(self) -> Result<()> {
+        Program::build(Path::new("."), false)?.obey(["uninstall"])
+    }
+}
+
+/// Say what the operator watches, owns and may do, and why
+#[derive(Args)]
+#[command(after_help = "Example:
+  windlass explain")]
+pub(crate) struct Explain {}
+
+impl Explain {
+    pub(crate) fn run(self) -> Result<()> {
+        Program::build(Path::new("."), false)?.obey(["explain"])
+    }
+}

@@ -1,0 +1,117 @@
+//! The operator's own program: built by Cargo from the project, and asked for what it knows.
+//!
+//! Everything that is derived from the operator value comes from its program, so `windlass
+//! manifests` in a project and the program's own `manifests` cannot disagree.
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::project::Project;
+
+/// An operator's program.
+pub(crate) struct Program {
+    pub(crate) root: PathBuf,
+    pub(crate) project: Project,
+    pub(crate) path: PathBuf,
+}
+
+impl Program {
+    /// Builds the program of the project that a folder belongs to. Cargo tells how it goes on.
+    pub(crate) fn build(folder: &Path, release: bool) -> Result<Self> {
+        let (root, project) = Project::find(folder)?;
+        let mut cargo = Command::new("cargo");
+        cargo
+            .args(["build", "--message-format=json-render-diagnostics", "--bin"])
+            .arg(&project.project_name)
+            .current_dir(&root)
+            .stdout(Stdio::piped());
+        if release {
+            cargo.arg("--release");
+        }
+        let mut child = cargo.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::NoToolchain,
+            _ => Error::Other(format!("cannot start cargo: {error}")),
+        })?;
+        let mut path = None;
+        if let Some(output) = child.stdout.take() {
+            for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+                path = executable(&line, &project.project_name).or(path);
+            }
+        }
+        let status = child
+            .wait()
+            .map_err(|error| Error::Other(format!("cannot wait for cargo: {error}")))?;
+        match path {
+            Some(path) if status.success() => Ok(Self { root, project, path }),
+            _ => Err(Error::Other(format!(
+                "{} does not compile; cargo says above why",
+                project.project_name
+            ))),
+        }
+    }
+
+    /// A call of the program, in the project's folder.
+    pub(crate) fn command<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(arguments).current_dir(&self.root);
+        command
+    }
+
+    /// Lets the program do something and print it.
+    pub(crate) fn obey<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<()> {
+        let status = self
+            .command(arguments)
+            .status()
+            .map_err(|error| Error::Other(format!("cannot start {}: {error}", self.path.display())))?;
+        if status.success() {
+            return Ok(());
+        }
+        // It has said why.
+        Err(Error::Told)
+    }
+
+    /// What the program prints.
+    pub(crate) fn ask<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<String> {
+        let output = self
+            .command(arguments)
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| Error::Other(format!("cannot start {}: {error}", self.path.display())))?;
+        let _ = io::stderr().flush();
+        if !output.status.success() {
+            return Err(Error::Told);
+        }
+        String::from_utf8(output.stdout)
+            .map_err(|_| Error::Other(format!("{} printed no text", self.path.display())))
+    }
+}
+
+/// The program of that name, when a line of Cargo's says where it is.
+fn executable(line: &str, name: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let is_ours = message["reason"] == "compiler-artifact" && message["target"]["name"] == name;
+    if !is_ours {
+        return None;
+    }
+    message["executable"].as_str().map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_what_cargo_says() {
+        let line = r#"{"reason":"compiler-artifact","target":{"name":"x"},"executable":"/t/x"}"#;
+        assert_eq!(executable(line, "x"), Some(PathBuf::from("/t/x")));
+        assert_eq!(executable(line, "y"), None);
+        assert_eq!(executable("no json", "x"), None);
+        let library = r#"{"reason":"compiler-artifact","target":{"name":"x"},"executable":null}"#;
+        assert_eq!(executable(library, "x"), None);
+    }
+}

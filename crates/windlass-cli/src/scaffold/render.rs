@@ -1,0 +1,67 @@
+//! The templates, and how they are filled in.
+
+use minijinja::{Environment, Value};
+
+use crate::error::{Error, Result};
+
+macro_rules! templates {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../templates/", $name)))),*]
+    };
+}
+
+const TEMPLATES: &[(&str, &str)] = templates![
+    "project/Cargo.toml.j2",
+    "project/Dockerfile.j2",
+    "project/Makefile.j2",
+    "project/README.md.j2",
+    "project/ci.yml.j2",
+    "project/dockerignore",
+    "project/gitignore",
+    "project/lib.rs.j2",
+    "project/main.rs.j2",
+    "project/operator_test.rs.j2",
+    "kind/controller.rs.j2",
+    "kind/conversion.rs.j2",
+    "kind/conversion_pair.rs.j2",
+    "kind/conversion_test.rs.j2",
+    "kind/kind.rs.j2",
+    "kind/test.rs.j2",
+    "kind/version.rs.j2",
+    "kind/webhook.rs.j2",
+];
+
+/// A template with its places filled in; one that is left empty is an error.
+pub(super) fn render(template: &str, values: Value) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    let text = TEMPLATES
+        .iter()
+        .find(|(name, _)| *name == template)
+        .map(|(_, text)| *text)
+        .unwrap_or_default();
+    environment
+        .render_str(text, values)
+        // The last line's end is not part of a template.
+        .map(|text| text + "\n")
+        .map_err(|error| Error::Other(format!("cannot fill in {template}: {error:#}")))
+}
+
+/// `A Memcached`, `An EtcdCluster`.
+pub(super) fn article(kind: &str) -> &'static str {
+    match kind.chars().next() {
+        Some('A' | 'E' | 'I' | 'O') => "an",
+        _ => "a",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_is_there() {
+        assert!(TEMPLATES.iter().all(|(_, text)| !text.is_empty()));
+    }
+}
