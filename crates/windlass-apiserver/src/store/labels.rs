@@ -20,6 +20,10 @@ impl Labels {
         Self(labels)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
         found.ok().map(|at| &*self.0[at].1)

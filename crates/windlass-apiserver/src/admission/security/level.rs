@@ -1,9 +1,9 @@
 //! Levels and versions, and the labels by which a namespace names them.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::status::{Cause, field};
+use crate::store::Labelled;
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 
@@ -57,12 +57,12 @@ pub(super) struct Policy {
 impl Policy {
     /// What the labels of a namespace say, and what is wrong with them. A level that is none
     /// counts as the strictest where it is enforced, as none elsewhere.
-    pub(super) fn of(labels: &BTreeMap<String, String>) -> (Self, Vec<Cause>) {
+    pub(super) fn of(labels: &impl Labelled) -> (Self, Vec<Cause>) {
         let (mut modes, mut causes) = (Vec::new(), Vec::new());
         for mode in ["enforce", "audit", "warn"] {
             let mut found = Mode::default();
             let label = format!("{PREFIX}{mode}");
-            if let Some(text) = labels.get(&label) {
+            if let Some(text) = labels.label(&label) {
                 found.level = Level::parse(text);
                 found.named = true;
                 if found.level.is_none() {
@@ -71,7 +71,7 @@ impl Policy {
                 }
             }
             let label = format!("{PREFIX}{mode}-version");
-            if let Some(text) = labels.get(&label) {
+            if let Some(text) = labels.label(&label) {
                 found.versioned = true;
                 match parse_version(text) {
                     Ok(version) => found.version = version,
@@ -132,12 +132,14 @@ fn parse_version(text: &str) -> Result<Option<u32>, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn policy(labels: &[(&str, &str)]) -> (String, String, usize) {
         let labels = labels.iter();
         let labels = labels.map(|(key, value)| (format!("{PREFIX}{key}"), (*value).to_owned()));
-        let (policy, causes) = Policy::of(&labels.collect());
+        let (policy, causes) = Policy::of(&labels.collect::<BTreeMap<_, _>>());
         let (enforce, warn) = (policy.enforce.to_string(), policy.warn.to_string());
         (enforce, warn, causes.len())
     }
