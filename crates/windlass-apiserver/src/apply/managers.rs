@@ -221,7 +221,13 @@ impl Managers {
                     api_version,
                     subresource,
                 } = manager.clone();
-                (name, operation, api_version, subresource.is_empty(), subresource)
+                (
+                    name,
+                    operation,
+                    api_version,
+                    subresource.is_empty(),
+                    subresource,
+                )
             };
             key(a).cmp(&key(b))
         });
