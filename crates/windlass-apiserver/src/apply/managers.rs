@@ -203,14 +203,35 @@ impl Managers {
         owned.time = now.map(str::to_owned);
     }
 
-    /// What others own of `written`.
+    /// What others own of `written`, in the order in which Kubernetes tells it: of one name, those
+    /// who wrote through a subresource come first.
     pub(crate) fn conflicts(&self, me: &Manager, written: &FieldSet) -> Vec<(Manager, FieldSet)> {
-        self.0
+        let mut conflicts: Vec<(Manager, FieldSet)> = self
+            .0
             .iter()
             .filter(|(manager, _)| *manager != me)
             .map(|(manager, owned)| (manager.clone(), owned.fields.intersection(written)))
             .filter(|(_, shared)| !shared.is_empty())
-            .collect()
+            .collect();
+        conflicts.sort_by(|(a, _), (b, _)| {
+            let key = |manager: &Manager| {
+                let Manager {
+                    name,
+                    operation,
+                    api_version,
+                    subresource,
+                } = manager.clone();
+                (
+                    name,
+                    operation,
+                    api_version,
+                    subresource.is_empty(),
+                    subresource,
+                )
+            };
+            key(a).cmp(&key(b))
+        });
+        conflicts
     }
 
     pub(crate) fn take_from_others(

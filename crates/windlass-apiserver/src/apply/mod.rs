@@ -135,9 +135,7 @@ fn prune(merged: &Value, last: &FieldSet, managers: &Managers, ty: &Type) -> Val
     let without = |set: &FieldSet| typed::without(merged, set, ty).unwrap_or_else(|| json!({}));
     let fields = |value: &Value| named(&typed::fields_of(value, ty));
     let (last, all) = (named(last), fields(merged));
-    let owned = managers
-        .sets()
-        .fold(FieldSet::default(), |owned, set| owned.union(set));
+    let owned = managers.sets().fold(FieldSet::default(), FieldSet::union);
     let kept = fields(&without(&last)).union(&named(&owned));
     let kept = fields(&without(&all.difference(&kept)));
     without(&all.difference(&kept).intersection(&last))

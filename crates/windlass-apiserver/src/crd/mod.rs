@@ -372,7 +372,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
                 .collect();
             let ty = schema
                 .filter(|schema| !schema.ty.is_empty())
-                .map_or(Type::Any, |schema| schema.to_type());
+                .map_or(Type::Any, Schema::to_type);
             Resource {
                 plural: text(&names["plural"]),
                 singular: text(&names["singular"]),

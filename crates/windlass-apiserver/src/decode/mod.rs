@@ -231,7 +231,7 @@ impl Reader {
             (Value::Number(number), Type::Scalar(Scalar::Int32 | Scalar::Integer)) => {
                 format!("number {number}")
             }
-            _ => go::json_kind(value).to_owned(),
+            _ => go::json_kind(value),
         };
         format!(
             "json: cannot unmarshal {shown} into Go struct field {}.{} of type {}",

@@ -210,11 +210,17 @@ fn unaddress(value: &mut Value) {
     }
 }
 
-/// Tables after the first of a watch do not say which of their cells are ages.
+/// Tables after the first of a watch do not say which of their cells are ages. Nor do they say
+/// their columns again, but when two watch the same, which the real server then may.
 fn unage(body: &mut Value) {
     let age = regex::Regex::new("^([0-9]+[smhd])+$").expect("a pattern");
     let events = body.get_mut("events").and_then(Value::as_array_mut);
-    for event in events.into_iter().flatten() {
+    for (place, event) in events.into_iter().flatten().enumerate() {
+        if place > 0
+            && let Some(columns) = event.pointer_mut("/object/columnDefinitions")
+        {
+            *columns = Value::Null;
+        }
         let rows = event
             .pointer_mut("/object/rows")
             .and_then(Value::as_array_mut);
