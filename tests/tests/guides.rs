@@ -17,7 +17,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             files(&path, found);
-        } else if path.extension().is_some_and(|ext| ext == "rs" || ext == "go") {
+        } else if path
+            .extension()
+            .is_some_and(|ext| ext == "rs" || ext == "go")
+        {
             found.push(path);
         }
     }

@@ -1,4 +1,4 @@
-//! Rust types for a kind that somebody else defines, from its CustomResourceDefinition.
+//! Rust types for a kind that somebody else defines, from its `CustomResourceDefinition`.
 //!
 //! The text is source to keep and to edit: structs with the schema's descriptions as comments, to be
 //! used with `Controller::of_existing`, `Owned` and `Reads`. What a schema leaves open stays a
