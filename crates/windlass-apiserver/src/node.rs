@@ -173,7 +173,7 @@ fn address_of(call: &Call<'_>, name: &str) -> Result<Address> {
         })?
         .value();
     let addresses = node["status"]["addresses"].as_array();
-    let mut known = addresses.into_iter().flatten();
+    let known = addresses.into_iter().flatten();
     let host = known
         .clone()
         .filter(|address| address["type"] == "InternalIP")
@@ -184,11 +184,12 @@ fn address_of(call: &Call<'_>, name: &str) -> Result<Address> {
         .filter(|port| *port > 0)
         .unwrap_or(KUBELET_PORT);
     let Some(host) = host else {
-        let mut shown = String::new();
-        for address in known.by_ref() {
-            let part = |name: &str| address[name].as_str().unwrap_or_default();
-            shown.push_str(&format!("{{{} {}}}", part("type"), part("address")));
-        }
+        let shown: String = known
+            .map(|address| {
+                let of = |part: &str| address[part].as_str().unwrap_or_default();
+                format!("{{{} {}}}", of("type"), of("address"))
+            })
+            .collect();
         return Err(ApiError::without_reason(format!(
             "no preferred addresses found; known addresses: [{shown}]"
         )));

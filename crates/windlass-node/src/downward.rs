@@ -132,6 +132,7 @@ fn lines(map: &std::collections::BTreeMap<String, String>) -> String {
 
 /// A text as Go quotes it.
 fn quoted(text: &str) -> String {
+    use std::fmt::Write as _;
     let mut out = String::from('"');
     for c in text.chars() {
         match c {
@@ -145,7 +146,7 @@ fn quoted(text: &str) -> String {
             '\x0c' => out.push_str("\\f"),
             '\x0b' => out.push_str("\\v"),
             c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                out.push_str(&format!("\\x{:02x}", c as u32));
+                let _ = write!(out, "\\x{:02x}", c as u32);
             }
             c => out.push(c),
         }

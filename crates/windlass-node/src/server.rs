@@ -126,16 +126,9 @@ async fn answer<R: Runtime>(request: Request<Incoming>, server: &Arc<Server<R>>)
     }
 }
 
-/// The pod of that name, or the answer that there is none.
-fn find<R>(
-    server: &Server<R>,
-    namespace: &str,
-    pod: &str,
-) -> Result<Arc<k8s_openapi::api::core::v1::Pod>, Response<Body>> {
-    server
-        .directory
-        .find(namespace, pod)
-        .ok_or_else(|| text(StatusCode::NOT_FOUND, "pod does not exist"))
+/// The answer that there is no pod of that name.
+fn no_such_pod() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "pod does not exist")
 }
 
 fn text(status: StatusCode, message: impl Into<Bytes>) -> Response<Body> {

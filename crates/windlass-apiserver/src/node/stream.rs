@@ -1,7 +1,7 @@
 //! Commands in containers, attaching to them, and port-forwarding: connections that stop being HTTP.
 //!
 //! The server decides who may and where to; then the client and the node agree on a protocol by
-//! themselves. Only WebSockets are passed on, which is what kubectl speaks from 1.31 on.
+//! themselves. Only web sockets are passed on, which is what kubectl speaks from 1.31 on.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -53,14 +53,13 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
         ));
     }
     let pod = call.find()?.value();
-    let path = match what {
-        "portforward" => format!("/portForward/{}/{}", call.namespace(), call.name()),
-        _ => {
-            let container = container_of(&pod, call)?;
-            let query = parameters(&call.query);
-            let (namespace, name) = (call.namespace(), call.name());
-            format!("/{what}/{namespace}/{name}/{container}?{query}")
-        }
+    let path = if what == "portforward" {
+        format!("/portForward/{}/{}", call.namespace(), call.name())
+    } else {
+        let container = container_of(&pod, call)?;
+        let query = parameters(&call.query);
+        let (namespace, name) = (call.namespace(), call.name());
+        format!("/{what}/{namespace}/{name}/{container}?{query}")
     };
     let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if node.is_empty() {
@@ -75,14 +74,16 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     };
     let wanted = call.headers().get(UPGRADE);
     if !wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(b"websocket")) {
+        // Whoever has failed by WebSocket tries this next, and should hear why it failed.
+        let asked = client(call, node)?.send(&address, "/healthz", &[]).await;
+        asked.map_err(unreachable)?;
         return Err(ApiError::bad_request(
             "only a WebSocket is offered here, which kubectl speaks from 1.32 on",
         ));
     }
     let headers: Vec<(HeaderName, HeaderValue)> = agreement(call.headers());
     let dialled = client(call, node)?.send(&address, &path, &headers).await;
-    let dialled = dialled
-        .map_err(|error| ApiError::without_reason(format!("error dialing backend: {error}")))?;
+    let dialled = dialled.map_err(unreachable)?;
     if dialled.status() != StatusCode::SWITCHING_PROTOCOLS {
         let code = dialled.status();
         let said = dialled.into_body().collect().await;
@@ -110,6 +111,10 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
         }
     });
     Ok(Answer::switching(agreed))
+}
+
+fn unreachable(error: String) -> ApiError {
+    ApiError::without_reason(format!("error dialing backend: {error}"))
 }
 
 /// The parameters as the node calls them.

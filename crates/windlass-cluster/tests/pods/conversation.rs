@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
-use super::stage::{Stage, script, status};
+use super::stage::{Stage, end, script, status};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -109,13 +109,19 @@ async fn commands_in_containers() {
     let stage = Stage::new("exec").await;
     let mut main = script("main", "exec sleep 1000");
     main["env"] = json!([{"name": "COLOUR", "value": "red"}]);
+    let containers = json!([
+        main,
+        script("side", "exec sleep 1000"),
+        script("over", "exit 0")
+    ]);
+    let spec = json!({"restartPolicy": "Never", "containers": containers});
+    stage.pod("one", spec).await;
     stage
-        .pod(
-            "one",
-            json!({"containers": [main, script("side", "exec sleep 1000")]}),
-        )
+        .when("one", "half over", |pod| {
+            let ready = |name: &str| status(pod, name).is_some_and(|s| s.ready);
+            ready("main") && ready("side") && end(pod, "over").is_some()
+        })
         .await;
-    stage.ready("one").await;
     for kubectl in kubectls(&stage) {
         let exec = ["exec", "one", "-c", "main", "--"];
         let line = "echo out $COLOUR; echo err >&2; exit 3";
@@ -147,6 +153,12 @@ async fn commands_in_containers() {
             error.contains("executable file not found in $PATH"),
             "{error}"
         );
+
+        let (code, _, error) = kubectl
+            .run(&["exec", "one", "-c", "over", "--", "true"])
+            .await;
+        assert_eq!(code, 1);
+        assert!(error.contains("container not found (\"over\")"), "{error}");
 
         let (code, _, error) = kubectl.run(&["exec", "nobody", "--", "true"]).await;
         assert_eq!(code, 1);

@@ -70,12 +70,11 @@ async fn exit_codes_and_signals_as_kubernetes_reports_them() {
         let pod = stage.ended(name, phase).await;
         let (seen, why, _) = end(&pod, "main").expect("an end");
         assert_eq!((seen, why.as_str()), (code, reason), "{name}");
-        let state = status(&pod, "main").and_then(|s| s.state.clone()?.terminated);
-        let state = state.expect("an end");
-        assert!(state.started_at.is_some() && state.finished_at.is_some());
+        let over = status(&pod, "main").and_then(|s| s.state.clone()?.terminated);
+        let over = over.expect("an end");
+        assert!(over.started_at.is_some() && over.finished_at.is_some());
         assert!(
-            state
-                .container_id
+            over.container_id
                 .is_some_and(|id| id.starts_with("process://"))
         );
     }

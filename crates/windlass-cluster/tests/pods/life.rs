@@ -85,8 +85,8 @@ async fn a_crashing_container_backs_off() {
                 && status(pod, "main").is_some_and(|status| status.restart_count == 1)
         })
         .await;
-    let state = status(&pod, "main").and_then(|s| s.state.clone()?.waiting);
-    let message = state
+    let waiting = status(&pod, "main").and_then(|s| s.state.clone()?.waiting);
+    let message = waiting
         .and_then(|waiting| waiting.message)
         .unwrap_or_default();
     assert!(

@@ -300,9 +300,8 @@ pub(crate) fn waits(pod: &Pod, container: &str) -> String {
 
 /// How the present or the last run of a container ended: code, reason and message.
 pub(crate) fn end(pod: &Pod, container: &str) -> Option<(i32, String, String)> {
-    let status = status(pod, container)?;
-    let states = [status.state.as_ref(), status.last_state.as_ref()];
-    let ended = states
+    let known = status(pod, container)?;
+    let ended = [known.state.as_ref(), known.last_state.as_ref()]
         .into_iter()
         .flatten()
         .find_map(|s| s.terminated.as_ref());

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::spdy::{Decoder, Encoder, Frame, Headers};
 use super::upgrade::{Socket, upgrade};
-use super::{Body, Server, find};
+use super::{Body, Server, no_such_pod};
 use crate::runtime::{Connection, Runtime};
 
 const PROTOCOLS: [&str; 1] = ["SPDY/3.1+portforward.k8s.io"];
@@ -33,9 +33,8 @@ pub(super) fn forward<R: Runtime>(
     namespace: &str,
     pod: &str,
 ) -> Response<Body> {
-    let found = match find(server, namespace, pod) {
-        Ok(found) => found,
-        Err(answer) => return answer,
+    let Some(found) = server.directory.find(namespace, pod) else {
+        return no_such_pod();
     };
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let runtime = server.runtime.clone();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::upgrade::{Socket, upgrade};
-use super::{Body, Server, find, query, text};
+use super::{Body, Server, no_such_pod, query};
 use crate::runtime::{Execution, Input, Output, Runtime, Session};
 
 const STDIN: u8 = 0;
@@ -60,9 +60,8 @@ pub(super) async fn exec<R: Runtime>(
     container: &str,
     query: &str,
 ) -> Response<Body> {
-    let found = match find(server, namespace, pod) {
-        Ok(found) => found,
-        Err(answer) => return answer,
+    let Some(found) = server.directory.find(namespace, pod) else {
+        return no_such_pod();
     };
     let execution = Execution {
         command: query::all(query, "command"),
@@ -71,19 +70,7 @@ pub(super) async fn exec<R: Runtime>(
     };
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let session = server.runtime.exec(&uid, container, execution).await;
-    // A command that cannot be run is told on the error channel, as kubelet does; a container that
-    // does not run is an answer.
-    if let Err(error) = &session
-        && error.to_string().starts_with("container not found")
-    {
-        return text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
-    }
-    talk(
-        request,
-        session,
-        wanted(query),
-        "error executing command in container",
-    )
+    talk(request, session, wanted(query))
 }
 
 /// `GET /attach/<namespace>/<pod>/<container>`.
@@ -95,21 +82,13 @@ pub(super) async fn attach<R: Runtime>(
     container: &str,
     query: &str,
 ) -> Response<Body> {
-    let found = match find(server, namespace, pod) {
-        Ok(found) => found,
-        Err(answer) => return answer,
+    let Some(found) = server.directory.find(namespace, pod) else {
+        return no_such_pod();
     };
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let stdin = query::flag(query, "input");
-    match server.runtime.attach(&uid, container, stdin).await {
-        Ok(session) => talk(
-            request,
-            Ok(session),
-            wanted(query),
-            "error attaching to container",
-        ),
-        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-    }
+    let session = server.runtime.attach(&uid, container, stdin).await;
+    talk(request, session, wanted(query))
 }
 
 fn wanted(query: &str) -> Wanted {
@@ -119,18 +98,19 @@ fn wanted(query: &str) -> Wanted {
     }
 }
 
+/// Goes on by WebSocket, also when there is nothing to talk to: a client is told why on the error
+/// channel, or it would try another protocol.
 fn talk(
     request: Request<Incoming>,
     session: io::Result<Session>,
     wanted: Wanted,
-    what: &'static str,
 ) -> Response<Body> {
     upgrade(request, &PROTOCOLS, move |socket, _protocol| async move {
         let (sink, incoming) = socket.split();
         let sink: Sender = Arc::new(Mutex::new(sink));
         let status = match session {
             Ok(session) => converse(session, wanted, &sink, incoming).await,
-            Err(error) => Some(failure(&format!("{what}: {error}"))),
+            Err(error) => Some(failure(&format!("unable to upgrade connection: {error}"))),
         };
         if let Some(status) = status {
             let _ = send(&sink, ERROR, status.to_string().as_bytes()).await;

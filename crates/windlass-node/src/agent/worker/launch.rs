@@ -16,10 +16,10 @@ pub(super) struct Obstacle {
 }
 
 impl Obstacle {
-    fn configuration(error: impl ToString) -> Self {
+    fn configuration(message: impl Into<String>) -> Self {
         Self {
             refusal: Refusal::Configuration,
-            message: error.to_string(),
+            message: message.into(),
         }
     }
 
@@ -50,8 +50,8 @@ impl<R: Runtime> Worker<R> {
         let mut base = of_services(&self.sources.services);
         base.extend(&self.runtime.environment(&self.pod, address));
         let facts = self.facts(&pod_ip);
-        let environment =
-            resolve(&container, &facts, &self.sources, base).map_err(Obstacle::configuration)?;
+        let environment = resolve(&container, &facts, &self.sources, base)
+            .map_err(|error| Obstacle::configuration(error.to_string()))?;
         let user = user(&self.pod, &container);
         if must_not_be_root(&self.pod, &container) && user.uid == Some(0) {
             let why = "container's runAsUser breaks non-root policy";

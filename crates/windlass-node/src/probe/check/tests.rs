@@ -85,7 +85,7 @@ async fn grpc_server(listener: TcpListener, implements: bool) {
 
     while let Ok((stream, _)) = listener.accept().await {
         let service = hyper::service::service_fn(
-            async move |request: http::Request<hyper::body::Incoming>| {
+            move |request: http::Request<hyper::body::Incoming>| async move {
                 assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
                 assert_eq!(request.headers()["content-type"], "application/grpc");
                 let asked = request
