@@ -149,10 +149,10 @@ impl Images {
             return Ok(None);
         };
         let named = |descriptor: &&Descriptor| {
-            let known = NAMES
+            NAMES
                 .iter()
-                .filter_map(|key| descriptor.annotations.get(*key));
-            known.into_iter().any(|known| is_it(known, name))
+                .filter_map(|key| descriptor.annotations.get(*key))
+                .any(|known| is_it(known, name))
         };
         let Some(found) = index.manifests.iter().find(named) else {
             return Ok(None);

@@ -128,7 +128,7 @@ impl Shared {
     }
 
     /// The OCI runtime's name for a run.
-    pub(super) fn id(&self, uid: &str, container: &str, run: i32) -> String {
+    pub(super) fn id(uid: &str, container: &str, run: i32) -> String {
         format!("{uid}.{container}.{run}")
     }
 
@@ -392,7 +392,7 @@ impl Runtime for SandboxRuntime {
         let place = exec::Place {
             oci: self.shared.oci.clone(),
             oci_root: self.shared.store.oci(),
-            id: self.shared.id(uid, container, live.run),
+            id: Shared::id(uid, container, live.run),
             bundle: self.shared.store.bundle(uid, container, live.run),
             number: self.shared.commands.fetch_add(1, Ordering::Relaxed),
         };
