@@ -218,9 +218,9 @@ impl Image {
             (None, None) => self.config.cmd.clone().unwrap_or_default(),
         };
         let first = command.or_else(|| self.config.entrypoint.clone());
-        let argv = first.unwrap_or_default().into_iter().chain(rest);
+        let words = first.unwrap_or_default().into_iter().chain(rest);
         Program {
-            argv: argv.map(|arg| environment.expand(&arg)).collect(),
+            argv: words.map(|arg| environment.expand(&arg)).collect(),
             environment,
             image_id: format!(
                 "{}@{}",
