@@ -99,7 +99,7 @@ spec:
       containers:
       - name: main
         image: memcached
-        args: ["-m", "1", "-t", "1"]
+        args: ["-m", "8", "-t", "1"]
         readinessProbe: {{tcpSocket: {{port: 11211}}, periodSeconds: 10}}
 "#
     );

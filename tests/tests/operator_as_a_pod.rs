@@ -8,12 +8,12 @@ use serde_json::Value;
 use windlass_tests::machine::is_root;
 use windlass_tests::{Folder, memcached_pid, program, ready_pods};
 
-const SAMPLE: &str = r#"
+const SAMPLE: &str = "
 apiVersion: cache.example.com/v1
 kind: Memcached
 metadata: {name: deployed}
 spec: {size: 2}
-"#;
+";
 
 fn operators() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../operators")

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use windlass_tests::{Folder, memcached_pid};
 
-const SERVICES: &str = r#"
+const SERVICES: &str = "
 apiVersion: v1
 kind: Service
 metadata: {name: cache}
@@ -29,7 +29,7 @@ spec:
   - name: main
     image: memcached
     readinessProbe: {tcpSocket: {port: 11211}, periodSeconds: 1}
-"#;
+";
 
 #[test]
 fn a_service_leads_to_its_ready_pods_and_says_what_it_cannot_do() {

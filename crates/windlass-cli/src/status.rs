@@ -133,6 +133,14 @@ async fn facts(state: &State, client: &Client) -> Result<Value> {
     Ok(facts)
 }
 
+/// Whether a cluster answers.
+pub(crate) async fn answers(state: &State) -> bool {
+    match client(state).await {
+        Ok(client) => client.apiserver_version().await.is_ok(),
+        Err(_) => false,
+    }
+}
+
 /// A client with the administrator's kubeconfig of a cluster.
 pub(crate) async fn client(state: &State) -> Result<Client> {
     let wrong = |error: &dyn std::fmt::Display| {

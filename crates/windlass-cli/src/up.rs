@@ -87,7 +87,10 @@ impl Up {
     pub(crate) async fn run(self) -> Result<()> {
         let private = fs::DirBuilder::new();
         make_private_dir(private, &self.data_dir)?;
-        if let Ok(state) = State::running(&self.data_dir) {
+        // One that was killed a moment ago still seems to run, and does not answer.
+        if let Ok(state) = State::running(&self.data_dir)
+            && (status::answers(&state).await || state.is_running())
+        {
             println!(
                 "a cluster runs already from {}, at {}",
                 self.data_dir.display(),

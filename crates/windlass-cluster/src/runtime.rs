@@ -37,7 +37,7 @@ pub struct Choice {
 }
 
 /// Why a runtime cannot be had.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RuntimeError {
     /// The machine lacks something.
     #[error("the sandbox runtime cannot be used: {0}; `--runtime process` needs nothing")]

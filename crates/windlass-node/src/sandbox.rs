@@ -17,6 +17,8 @@ mod exec;
 mod files;
 mod follow;
 mod image;
+mod leftovers;
+mod making;
 mod runtime;
 mod store;
 
@@ -136,5 +138,5 @@ fn find(program: &str) -> Option<PathBuf> {
 
 /// Ends every pod that a killed node left behind, and takes away what it leaves on the machine.
 pub async fn clean_up(state_dir: &Path, bridge: Option<&Bridge>) -> io::Result<()> {
-    runtime::clean_up(&Store::open(state_dir)?, bridge).await
+    leftovers::clean_up(&Store::open(state_dir)?, bridge).await
 }

@@ -177,8 +177,10 @@ fn link(uid: &str) -> String {
 /// Whether the machine has an interface of that name.
 fn exists(name: &str) -> bool {
     let table = std::fs::read_to_string("/proc/net/dev").unwrap_or_default();
-    let names = table.lines().filter_map(|line| line.split_once(':'));
-    names.into_iter().any(|(known, _)| known.trim() == name)
+    table
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .any(|(known, _)| known.trim() == name)
 }
 
 /// Runs commands of `ip`, here or in the network namespace of a process.

@@ -45,14 +45,14 @@ pub(crate) fn service_of(slice: &EndpointSlice) -> Option<(&str, &str)> {
 
 /// Keeps `pictures` up to date for as long as the future is polled.
 pub(super) async fn watch(client: Client, pictures: &watch::Sender<Picture>) {
-    let (changed, mut changes) = watch::channel(());
+    let (changed, mut news) = watch::channel(());
     let (services, watching_services) = follow::<Service>(client.clone(), changed.clone());
     let (slices, watching_slices) = follow::<EndpointSlice>(client, changed);
     let composing = async {
         let both = futures::future::join(services.wait_until_ready(), slices.wait_until_ready());
         let _ = both.await;
         loop {
-            changes.mark_unchanged();
+            news.mark_unchanged();
             let mut picture = Picture {
                 services: services.state(),
                 slices: slices.state(),
@@ -61,7 +61,7 @@ pub(super) async fn watch(client: Client, pictures: &watch::Sender<Picture>) {
             picture.services.sort_by_key(|object| key(&object.metadata));
             picture.slices.sort_by_key(|object| key(&object.metadata));
             pictures.send_replace(picture);
-            if changes.changed().await.is_err() {
+            if news.changed().await.is_err() {
                 return;
             }
             tokio::time::sleep(TOGETHER).await;

@@ -75,7 +75,7 @@ async fn start(
     let bundle = store.bundle(uid, name, launch.run);
     std::fs::create_dir_all(&bundle).map_err(failed)?;
     store.prune_logs(uid, name, launch.run);
-    let id = shared.id(uid, name, launch.run);
+    let id = Shared::id(uid, name, launch.run);
     let place = Place {
         etc: &store.pod(uid).join("etc"),
         hidden: &shared.hidden,

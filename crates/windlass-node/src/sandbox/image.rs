@@ -14,6 +14,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::process::Command;
 
+use super::FOLDERS;
+use crate::program::Program;
+use crate::runtime::Launch;
+
 const NAMES: [&str; 2] = [
     "io.containerd.image.name",
     "org.opencontainers.image.ref.name",
@@ -145,10 +149,10 @@ impl Images {
             return Ok(None);
         };
         let named = |descriptor: &&Descriptor| {
-            let known = NAMES
+            NAMES
                 .iter()
-                .filter_map(|key| descriptor.annotations.get(*key));
-            known.into_iter().any(|known| is_it(known, name))
+                .filter_map(|key| descriptor.annotations.get(*key))
+                .any(|known| is_it(known, name))
         };
         let Some(found) = index.manifests.iter().find(named) else {
             return Ok(None);
@@ -191,6 +195,42 @@ impl Images {
 }
 
 impl Image {
+    /// What a container runs of it: its own command and arguments, or the image's.
+    pub(super) fn program(&self, launch: &Launch) -> Program {
+        let container = &launch.container;
+        let mut environment = launch.environment.clone();
+        for variable in self.config.env.iter().flatten() {
+            let Some((name, value)) = variable.split_once('=') else {
+                continue;
+            };
+            // The node's own path is good for the machine's root alone.
+            let ours = name == "PATH" && environment.get(name) == Some(FOLDERS);
+            if ours || environment.get(name).is_none() {
+                environment.set(name, value);
+            }
+        }
+        let said = |list: &Option<Vec<String>>| list.clone().filter(|list| !list.is_empty());
+        let (command, args) = (said(&container.command), said(&container.args));
+        let rest = match (&command, args) {
+            (_, Some(args)) => args,
+            // A command of the container's own replaces the image's arguments, too.
+            (Some(_), None) => Vec::new(),
+            (None, None) => self.config.cmd.clone().unwrap_or_default(),
+        };
+        let first = command.or_else(|| self.config.entrypoint.clone());
+        let words = first.unwrap_or_default().into_iter().chain(rest);
+        Program {
+            argv: words.map(|arg| environment.expand(&arg)).collect(),
+            environment,
+            image_id: format!(
+                "{}@{}",
+                container.image.as_deref().unwrap_or_default(),
+                self.digest
+            ),
+            user: self.user(),
+        }
+    }
+
     /// The number of the user that the image runs as.
     pub(super) fn user(&self) -> Option<u32> {
         let name = self.config.user.split(':').next().unwrap_or_default();

@@ -1,22 +1,21 @@
 //! The runtime of sandboxes: what runs, where, and how it is stopped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use windlass::{Clock, Environment as Surroundings};
 
 use super::container::{self, Attendance};
-use super::image::{Image, Images};
+use super::image::Images;
+use super::leftovers::{delete_containers, end_former, remove_cgroups};
 use super::store::{PodNote, Store};
 use super::{FOLDERS, SandboxConfig, exec, files, follow, oci_runtime};
 use crate::env::Environment;
@@ -41,8 +40,8 @@ pub(super) struct Shared {
     pub(super) hidden: PathBuf,
     programs: Programs,
     images: Images,
-    oci: PathBuf,
-    shim: Vec<OsString>,
+    pub(super) oci: PathBuf,
+    pub(super) shim: Vec<OsString>,
     api_server: (String, u16),
     clock: OnceLock<Clock>,
     draining: AtomicBool,
@@ -51,12 +50,12 @@ pub(super) struct Shared {
 }
 
 #[derive(Debug)]
-struct Entry {
-    note: PodNote,
-    shim: Option<Arc<Shim>>,
-    containers: BTreeMap<String, Live>,
+pub(super) struct Entry {
+    pub(super) note: PodNote,
+    pub(super) shim: Option<Arc<Shim>>,
+    pub(super) containers: BTreeMap<String, Live>,
     /// What the shim held when this life of the node began, until the pod's worker asks for it.
-    found: Vec<Held>,
+    pub(super) found: Vec<Held>,
 }
 
 /// A container that runs.
@@ -115,7 +114,7 @@ impl SandboxRuntime {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -129,7 +128,7 @@ impl Shared {
     }
 
     /// The OCI runtime's name for a run.
-    pub(super) fn id(&self, uid: &str, container: &str, run: i32) -> String {
+    pub(super) fn id(uid: &str, container: &str, run: i32) -> String {
         format!("{uid}.{container}.{run}")
     }
 
@@ -154,7 +153,7 @@ impl Shared {
         if let Some(image) = image {
             let dir = Some(image.config.working_dir.clone()).filter(|dir| !dir.is_empty());
             let lower = image.root.to_string_lossy().into_owned();
-            let program = of_image(launch, &image);
+            let program = image.program(launch);
             return Ok((program, None, lower, dir.unwrap_or_else(|| "/".to_owned())));
         }
         let (program, note) = self.programs.find(launch).await?;
@@ -201,74 +200,6 @@ impl Shared {
         }
         delete_containers(&self.oci, &self.store, |id| id.starts_with(uid)).await;
         self.bridge.disconnect(uid).await;
-    }
-
-    /// Makes the namespaces of a pod, and connects it.
-    async fn make(&self, pod: &Pod, uid: &str, note: &PodNote) -> io::Result<Arc<Shim>> {
-        let folder = self.store.pod(uid);
-        let gateway = self.bridge.gateway();
-        files::write(&folder.join("etc"), pod, note.address, gateway)?;
-        let spec = pod.spec.as_ref();
-        let config = shim::Config {
-            hostname: if note.host_network {
-                rustix::system::uname()
-                    .nodename()
-                    .to_string_lossy()
-                    .into_owned()
-            } else {
-                files::hostname(pod)
-            },
-            own_network: !note.host_network,
-            oci: self.oci.clone(),
-            oci_root: self.store.oci(),
-            share_processes: spec.and_then(|spec| spec.share_process_namespace) == Some(true),
-        };
-        let shim = shim::spawn(&folder, &self.shim, &config).await?;
-        if !note.host_network
-            && let Err(error) = self
-                .bridge
-                .connect(uid, shim.process.pid, note.address)
-                .await
-        {
-            shim.end().await;
-            return Err(error);
-        }
-        Ok(shim)
-    }
-
-    /// The note of a pod, made where it is missing.
-    fn note(&self, pod: &Pod, uid: &str) -> io::Result<PodNote> {
-        let mut pods = self.lock();
-        if let Some(entry) = pods.get(uid) {
-            return Ok(entry.note.clone());
-        }
-        let spec = pod.spec.as_ref();
-        let host_network = spec.and_then(|spec| spec.host_network) == Some(true);
-        let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-        let name = pod.metadata.name.clone().unwrap_or_default();
-        let address = if host_network {
-            self.bridge.gateway()
-        } else {
-            let taken: BTreeSet<Ipv4Addr> = pods.values().map(|entry| entry.note.address).collect();
-            self.bridge
-                .address_for(&namespace, &name, &taken)
-                .ok_or_else(|| io::Error::other("no address is left for the pod"))?
-        };
-        let note = PodNote {
-            namespace,
-            name,
-            address,
-            host_network,
-        };
-        self.store.remember(uid, &note)?;
-        let entry = Entry {
-            note: note.clone(),
-            shim: None,
-            containers: BTreeMap::new(),
-            found: Vec::new(),
-        };
-        pods.insert(uid.to_owned(), entry);
-        Ok(note)
     }
 
     /// Asks every container to end, within a time, and waits until all have.
@@ -461,7 +392,7 @@ impl Runtime for SandboxRuntime {
         let place = exec::Place {
             oci: self.shared.oci.clone(),
             oci_root: self.shared.store.oci(),
-            id: self.shared.id(uid, container, live.run),
+            id: Shared::id(uid, container, live.run),
             bundle: self.shared.store.bundle(uid, container, live.run),
             number: self.shared.commands.fetch_add(1, Ordering::Relaxed),
         };
@@ -506,109 +437,5 @@ impl Runtime for SandboxRuntime {
 
     async fn cut(&self, uid: &str, cut: bool) -> io::Result<()> {
         self.shared.bridge.cut(uid, cut).await
-    }
-}
-
-/// Ends every pod that a killed node left behind.
-pub(super) async fn clean_up(store: &Store, bridge: Option<&Bridge>) -> io::Result<()> {
-    let known = store.pods()?;
-    let ending = known.iter().map(|(uid, _)| end_former(store, uid));
-    futures::future::join_all(ending).await;
-    if let Some(oci) = oci_runtime() {
-        delete_containers(&oci, store, |_| true).await;
-    }
-    if let Some(bridge) = bridge {
-        remove_cgroups(&bridge.name);
-    }
-    Ok(())
-}
-
-/// Ends the shim that a former life of the node left for a pod.
-async fn end_former(store: &Store, uid: &str) {
-    let folder = store.pod(uid);
-    match shim::find(&folder).await {
-        Some((shim, _)) => shim.end().await,
-        None => shim::end_by_force(&folder).await,
-    }
-}
-
-/// Has the OCI runtime end and forget the containers whose names are meant.
-async fn delete_containers(oci: &Path, store: &Store, of: impl Fn(&str) -> bool) {
-    let entries = std::fs::read_dir(store.oci())
-        .into_iter()
-        .flatten()
-        .flatten();
-    for id in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
-        if !of(&id) {
-            continue;
-        }
-        let deleted = Command::new(oci)
-            .arg("--root")
-            .arg(store.oci())
-            .args(["delete", "--force", &id])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .await;
-        if let Err(error) = deleted {
-            tracing::warn!(%error, id, "cannot delete a container");
-        }
-    }
-}
-
-/// Removes the cgroup that the containers' cgroups were in, from every hierarchy.
-fn remove_cgroups(name: &str) {
-    let root = Path::new("/sys/fs/cgroup");
-    let mut parents = vec![root.to_owned()];
-    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
-    parents.extend(
-        entries
-            .map(|entry| entry.path())
-            .filter(|path| path.is_dir()),
-    );
-    for parent in parents {
-        let group = parent.join(name);
-        let inner = std::fs::read_dir(&group).into_iter().flatten().flatten();
-        for child in inner.filter(|entry| entry.path().is_dir()) {
-            let _ = std::fs::remove_dir(child.path());
-        }
-        let _ = std::fs::remove_dir(group);
-    }
-}
-
-/// What a container runs of an image: its own command and arguments, or the image's.
-fn of_image(launch: &Launch, image: &Image) -> Program {
-    let container = &launch.container;
-    let mut environment = launch.environment.clone();
-    for variable in image.config.env.iter().flatten() {
-        let Some((name, value)) = variable.split_once('=') else {
-            continue;
-        };
-        // The node's own path is good for the machine's root alone.
-        let ours = name == "PATH" && environment.get(name) == Some(FOLDERS);
-        if ours || environment.get(name).is_none() {
-            environment.set(name, value);
-        }
-    }
-    let said = |list: &Option<Vec<String>>| list.clone().filter(|list| !list.is_empty());
-    let (command, args) = (said(&container.command), said(&container.args));
-    let rest = match (&command, args) {
-        (_, Some(args)) => args,
-        // A command of the container's own replaces the image's arguments, too.
-        (Some(_), None) => Vec::new(),
-        (None, None) => image.config.cmd.clone().unwrap_or_default(),
-    };
-    let first = command.or_else(|| image.config.entrypoint.clone());
-    let argv = first.unwrap_or_default().into_iter().chain(rest);
-    Program {
-        argv: argv.map(|arg| environment.expand(&arg)).collect(),
-        environment,
-        image_id: format!(
-            "{}@{}",
-            container.image.as_deref().unwrap_or_default(),
-            image.digest
-        ),
-        user: image.user(),
     }
 }

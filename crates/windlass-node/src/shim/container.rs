@@ -293,12 +293,9 @@ async fn clean_up(config: &Config, start: &Start) {
 /// What the OCI runtime said last.
 fn complaint(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    let messages = text.lines().rev().filter_map(|line| {
+    let said = text.lines().rev().find_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;
         Some(line["msg"].as_str()?.to_owned())
     });
-    messages
-        .into_iter()
-        .next()
-        .unwrap_or_else(|| "the OCI runtime did not say why".to_owned())
+    said.unwrap_or_else(|| "the OCI runtime did not say why".to_owned())
 }

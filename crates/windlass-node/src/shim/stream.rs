@@ -20,10 +20,13 @@ const BEHIND: usize = 256;
 /// A piece of output: which of the two it is, and what it says.
 pub(super) type Piece = (u8, Arc<[u8]>);
 
+/// What a container reads, until somebody ends it.
+pub(super) type Input = Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
+
 /// The ends of a container.
 #[derive(Clone)]
 pub(super) struct Streams {
-    pub(super) input: Option<Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>>,
+    pub(super) input: Option<Input>,
     pub(super) output: broadcast::Sender<Piece>,
 }
 

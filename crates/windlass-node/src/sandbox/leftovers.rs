@@ -1,0 +1,80 @@
+//! What is left of pods when their node is gone, or they are: how it is taken away.
+
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::oci_runtime;
+use super::store::Store;
+use crate::network::Bridge;
+use crate::shim;
+
+/// Ends every pod that a killed node left behind.
+pub(super) async fn clean_up(store: &Store, bridge: Option<&Bridge>) -> io::Result<()> {
+    let known = store.pods()?;
+    let ending = known.iter().map(|(uid, _)| end_former(store, uid));
+    futures::future::join_all(ending).await;
+    if let Some(oci) = oci_runtime() {
+        delete_containers(&oci, store, |_| true).await;
+    }
+    if let Some(bridge) = bridge {
+        remove_cgroups(&bridge.name);
+    }
+    Ok(())
+}
+
+/// Ends the shim that a former life of the node left for a pod.
+pub(super) async fn end_former(store: &Store, uid: &str) {
+    let folder = store.pod(uid);
+    match shim::find(&folder).await {
+        Some((shim, _)) => shim.end().await,
+        None => shim::end_by_force(&folder).await,
+    }
+}
+
+/// Has the OCI runtime end and forget the containers whose names are meant.
+pub(super) async fn delete_containers(oci: &Path, store: &Store, of: impl Fn(&str) -> bool) {
+    let entries = std::fs::read_dir(store.oci())
+        .into_iter()
+        .flatten()
+        .flatten();
+    for id in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
+        if !of(&id) {
+            continue;
+        }
+        let deleted = Command::new(oci)
+            .arg("--root")
+            .arg(store.oci())
+            .args(["delete", "--force", &id])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .await;
+        if let Err(error) = deleted {
+            tracing::warn!(%error, id, "cannot delete a container");
+        }
+    }
+}
+
+/// Removes the cgroup that the containers' cgroups were in, from every hierarchy.
+pub(super) fn remove_cgroups(name: &str) {
+    let root = Path::new("/sys/fs/cgroup");
+    let mut parents = vec![root.to_owned()];
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    parents.extend(
+        entries
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir()),
+    );
+    for parent in parents {
+        let group = parent.join(name);
+        let inner = std::fs::read_dir(&group).into_iter().flatten().flatten();
+        for child in inner.filter(|entry| entry.path().is_dir()) {
+            let _ = std::fs::remove_dir(child.path());
+        }
+        let _ = std::fs::remove_dir(group);
+    }
+}
