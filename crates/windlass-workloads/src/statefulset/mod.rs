@@ -393,13 +393,7 @@ fn tell(set: &StatefulSet, ctx: &Ctx, verb: &str, pod: &Pod, error: Option<&Erro
 }
 
 /// Tells what became of a claim.
-fn tell_claim(
-    set: &StatefulSet,
-    ctx: &Ctx,
-    claim: &str,
-    pod: &str,
-    error: Option<&Error>,
-) {
+fn tell_claim(set: &StatefulSet, ctx: &Ctx, claim: &str, pod: &str, error: Option<&Error>) {
     let set = set.metadata.name.as_deref().unwrap_or_default();
     match error {
         None => ctx.event(Event::normal(

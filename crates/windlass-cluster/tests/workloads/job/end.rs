@@ -60,9 +60,7 @@ fn a_job_fails_at_its_deadline() {
         let message = "Job was active longer than specified deadline";
         let job = until_failed(scene, "DeadlineExceeded", message).await;
         assert_eq!(job.status.unwrap().failed, Some(1));
-        scene
-            .until_all::<Pod>("no pods", <[Pod]>::is_empty)
-            .await;
+        scene.until_all::<Pod>("no pods", <[Pod]>::is_empty).await;
     });
 }
 
