@@ -392,7 +392,7 @@ impl Reconciler for Jobs {
 }
 
 /// Tells how the Job ended.
-fn tell_end(&self, job: &Job, ctx: &Ctx, status: &JobStatus, end: &JobCondition) {
+fn tell_end(job: &Job, ctx: &Ctx, status: &JobStatus, end: &JobCondition) {
     let completions = job.spec.as_ref().and_then(|spec| spec.completions);
     if end.type_ != COMPLETE {
         let reason = end.reason.clone().unwrap_or_default();
