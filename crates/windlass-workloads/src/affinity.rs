@@ -43,8 +43,8 @@ pub(crate) fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
     if expressions.is_empty() && fields.is_empty() {
         return false;
     }
-    let none = BTreeMap::new();
-    let labels = node.metadata.labels.as_ref().unwrap_or(&none);
+    let empty = BTreeMap::new();
+    let labels = node.metadata.labels.as_ref().unwrap_or(&empty);
     let name = BTreeMap::from([(
         "metadata.name".to_owned(),
         node.metadata.name.clone().unwrap_or_default(),

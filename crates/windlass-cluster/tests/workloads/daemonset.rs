@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ async fn run(scene: &Scene, pod: &Pod) {
         });
         let bound: kube::Result<kube::core::Status> = scene
             .api::<Pod>()
-            .create_subresource("binding", &pod.name_any(), &Default::default(), &binding)
+            .create_subresource("binding", &pod.name_any(), &PostParams::default(), &binding)
             .await;
         bound.expect("a binding");
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::scene::{BROKEN, Scene, idle, web};
 use crate::stage::play;
 
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn budget(spec: Value) -> Value {
     let mut budget = json!({
         "apiVersion": "policy/v1",

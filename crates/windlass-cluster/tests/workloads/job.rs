@@ -3,7 +3,7 @@
 mod end;
 mod indexed;
 
-use k8s_openapi::api::batch::v1::{Job, JobCondition};
+use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
@@ -84,7 +84,10 @@ fn a_job_completes_with_its_pod() {
         let status = scene.find::<Job>("work").await.unwrap().status.unwrap();
         assert!(status.start_time.is_some());
         assert_eq!((status.ready, status.terminating), (Some(0), Some(0)));
-        assert_eq!(status.uncounted_terminated_pods, Some(Default::default()));
+        assert_eq!(
+            status.uncounted_terminated_pods,
+            Some(UncountedTerminatedPods::default())
+        );
         scene.make_ready(&pod.name_any()).await;
         let ready = |job: &Job| {
             job.status
@@ -112,7 +115,10 @@ fn a_job_completes_with_its_pod() {
         );
         assert_eq!((status.ready, status.terminating), (Some(0), Some(0)));
         assert!(status.completion_time.is_some());
-        assert_eq!(status.uncounted_terminated_pods, Some(Default::default()));
+        assert_eq!(
+            status.uncounted_terminated_pods,
+            Some(UncountedTerminatedPods::default())
+        );
         let pod = scene.find::<Pod>(&pod.name_any()).await.unwrap();
         assert_eq!(pod.finalizers(), [] as [&str; 0], "counted");
         let name = pod.name_any();
@@ -245,9 +251,7 @@ fn a_job_rests_and_goes_on() {
             conditions(&job),
             [("Suspended".to_owned(), "JobSuspended".to_owned())]
         );
-        scene
-            .until_all::<Pod>("no pods", |pods| pods.is_empty())
-            .await;
+        scene.until_all::<Pod>("no pods", <[Pod]>::is_empty).await;
         let job = scene
             .until::<Job>("work", "without pods", |job| {
                 job.status
@@ -280,9 +284,7 @@ fn pods_of_a_deleted_job_go_with_it() {
             .delete::<Job>("work", &DeleteParams::background())
             .await;
         scene.until_gone::<Job>("work").await;
-        scene
-            .until_all::<Pod>("no pods", |pods| pods.is_empty())
-            .await;
+        scene.until_all::<Pod>("no pods", <[Pod]>::is_empty).await;
     });
 }
 
@@ -318,7 +320,7 @@ fn a_job_of_another_controller_is_left_alone() {
         };
         scene.until::<Job>("ours", "active", active).await;
         let other = scene.find::<Job>("work").await.unwrap();
-        assert_eq!(other.status, Some(Default::default()));
+        assert_eq!(other.status, Some(JobStatus::default()));
         assert_eq!(scene.pods().await.len(), 1);
     });
 }

@@ -17,6 +17,7 @@ async fn until_used(scene: &Scene, quota: &str, used: Value) {
     scene.until::<ResourceQuota>(quota, &what, is).await;
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn pod(name: &str, requests: Value) -> Value {
     let mut spec = idle();
     spec["containers"][0]["resources"] = json!({ "requests": requests });

@@ -94,7 +94,8 @@ fn is_bound(pod: &Pod) -> bool {
     spec.is_some_and(|spec| spec.node_name.is_some())
 }
 
-/// A pod that asks for so much memory, with a priority.
+/// A pod that asks for so much memory, and more.
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn asking(name: &str, memory: &str, more: serde_json::Value) -> serde_json::Value {
     let mut pod = json!({
         "metadata": { "name": name, "labels": { "app": name } },

@@ -190,7 +190,7 @@ fn pods_left_behind_are_taken_over() {
     play("left-behind", async |scene| {
         scene.create::<StatefulSet>(db(2, "a")).await;
         until_settled(scene, 2).await;
-        let before: Vec<_> = scene.pods().await.iter().map(|pod| pod.uid()).collect();
+        let before: Vec<_> = scene.pods().await.iter().map(Pod::uid).collect();
         scene
             .delete::<StatefulSet>("db", &DeleteParams::orphan())
             .await;
@@ -199,9 +199,9 @@ fn pods_left_behind_are_taken_over() {
         let again = scene.create::<StatefulSet>(db(2, "a")).await;
         until_settled(scene, 2).await;
         let pods = scene.pods().await;
-        let after: Vec<_> = pods.iter().map(|pod| pod.uid()).collect();
+        let after: Vec<_> = pods.iter().map(Pod::uid).collect();
         assert_eq!(after, before);
-        let owners = pods.iter().flat_map(|pod| pod.owner_references());
+        let owners = pods.iter().flat_map(Pod::owner_references);
         assert!(
             owners
                 .map(|owner| &owner.uid)

@@ -4,7 +4,7 @@ mod in_virtual_time;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -159,10 +159,10 @@ fn a_claim_whose_volume_is_gone_is_lost() {
         scene
             .until::<PersistentVolumeClaim>("data", "bound", is_bound)
             .await;
-        remove(scene, &[volume.clone()]).await;
+        remove(scene, std::slice::from_ref(&volume)).await;
         let free = kube::api::Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         volumes(scene)
-            .patch(&volume, &Default::default(), &free)
+            .patch(&volume, &PatchParams::default(), &free)
             .await
             .expect("a volume that goes");
         let is_lost = |claim: &PersistentVolumeClaim| phase(claim) == "Lost";

@@ -152,13 +152,13 @@ fn start_of_next_day(at: &Zoned) -> Option<Zoned> {
 
 /// The values of a field, and whether it is a star.
 fn field(text: &str, bounds: &Bounds) -> Result<(u64, bool), String> {
-    let (mut bits, mut star) = (0, false);
+    let (mut all, mut star) = (0, false);
     for range in text.split(',').filter(|range| !range.is_empty()) {
         let (these, is_star) = values(range, bounds)?;
-        bits |= these;
+        all |= these;
         star |= is_star;
     }
-    Ok((bits, star))
+    Ok((all, star))
 }
 
 fn values(text: &str, bounds: &Bounds) -> Result<(u64, bool), String> {
@@ -187,7 +187,7 @@ fn values(text: &str, bounds: &Bounds) -> Result<(u64, bool), String> {
         star = false;
         low = number(first)?;
         high = match (ends.next(), step) {
-            (Some(last), _) => number(last)?,
+            (Some(upper), _) => number(upper)?,
             (None, Some(_)) => *greatest,
             (None, None) => low,
         };

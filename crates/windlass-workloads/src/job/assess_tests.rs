@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::pod::testing::{at, in_phase, pod as named, ready};
 
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn job(spec: Value, status: Value) -> Job {
     let mut object =
         json!({"metadata": {"name": "work"}, "spec": {"template": {}}, "status": status});
@@ -48,6 +49,7 @@ fn end(job: &Job, pods: &[Pod]) -> Option<(String, String)> {
     Some((end.type_, end.reason.unwrap()))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "compared with an end")]
 fn failing(reason: &str) -> Option<(String, String)> {
     Some((FAILURE_TARGET.to_owned(), reason.to_owned()))
 }

@@ -30,8 +30,9 @@ impl Indexes {
         }
         let touches =
             |one: &(i32, i32)| one.0 <= last.saturating_add(1) && first <= one.1.saturating_add(1);
-        let (touching, mut apart): (Vec<(i32, i32)>, Vec<(i32, i32)>) =
-            self.0.iter().copied().partition(touches);
+        let touching: Vec<(i32, i32)> = self.0.iter().copied().filter(touches).collect();
+        let mut apart: Vec<(i32, i32)> =
+            self.0.iter().copied().filter(|one| !touches(one)).collect();
         let first = touching
             .iter()
             .map(|one| one.0)

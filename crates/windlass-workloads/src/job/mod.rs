@@ -345,25 +345,9 @@ impl Jobs {
             .filter(|end| failed.is_none() && tracking::finish(&mut status, end, terminating));
         self.status.status(ctx, &written, &status).await?;
         if let Some(end) = ended {
-            self.tell_end(job, ctx, &status, &end);
+            tell_end(job, ctx, &status, &end);
         }
         failed.map_or(Ok(()), Err)
-    }
-
-    fn tell_end(&self, job: &Job, ctx: &Ctx, status: &JobStatus, end: &JobCondition) {
-        let completions = job.spec.as_ref().and_then(|spec| spec.completions);
-        if end.type_ != COMPLETE {
-            let reason = end.reason.clone().unwrap_or_default();
-            return ctx.event(Event::warning(
-                reason,
-                end.message.clone().unwrap_or_default(),
-            ));
-        }
-        if completions.is_some_and(|completions| status.succeeded > Some(completions)) {
-            let note = "Too many succeeded pods running after completion count reached";
-            ctx.event(Event::warning("TooManySucceededPods", note));
-        }
-        ctx.event(Event::normal("Completed", "Job completed"));
     }
 }
 
@@ -378,7 +362,7 @@ fn tell_rest(job: &Job, ctx: &Ctx, status: &mut JobStatus, now: Timestamp) {
         }
     } else {
         let mut rests = condition(SUSPENDED, "JobResumed", "Job resumed", now);
-        rests.status = "False".to_owned();
+        "False".clone_into(&mut rests.status);
         if condition::set(conditions, rests) {
             ctx.event(Event::normal("Resumed", "Job resumed"));
             status.start_time = Some(Time(now));
@@ -405,4 +389,21 @@ impl Reconciler for Jobs {
         self.pending.clear(key);
         Ok(())
     }
+}
+
+/// Tells how the Job ended.
+fn tell_end(job: &Job, ctx: &Ctx, status: &JobStatus, end: &JobCondition) {
+    let completions = job.spec.as_ref().and_then(|spec| spec.completions);
+    if end.type_ != COMPLETE {
+        let reason = end.reason.clone().unwrap_or_default();
+        return ctx.event(Event::warning(
+            reason,
+            end.message.clone().unwrap_or_default(),
+        ));
+    }
+    if completions.is_some_and(|completions| status.succeeded > Some(completions)) {
+        let note = "Too many succeeded pods running after completion count reached";
+        ctx.event(Event::warning("TooManySucceededPods", note));
+    }
+    ctx.event(Event::normal("Completed", "Job completed"));
 }

@@ -80,7 +80,9 @@ pub(crate) fn unknown(node: &Node, now: Timestamp) -> Option<NodeStatus> {
                     "NodeStatusNeverUpdated",
                     "Kubelet never posted node status.",
                 );
-                never.last_heartbeat_time = node.metadata.creation_timestamp.clone();
+                never
+                    .last_heartbeat_time
+                    .clone_from(&node.metadata.creation_timestamp);
                 conditions.push(never);
                 changed = true;
             }

@@ -57,8 +57,8 @@ impl Evictions {
     }
 
     async fn evict(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<()> {
-        let note = format!("Marking for deletion Pod {}", ctx.key());
-        ctx.event(Event::normal("TaintManagerEviction", note));
+        let told = format!("Marking for deletion Pod {}", ctx.key());
+        ctx.event(Event::normal("TaintManagerEviction", told));
         let condition = PodCondition {
             type_: "DisruptionTarget".to_owned(),
             status: "True".to_owned(),
@@ -107,8 +107,8 @@ impl Reconciler for Evictions {
         let stay = node.and_then(|node| may_stay(taints(&node), of_pod(pod)));
         let Some(stay) = stay else {
             if self.forget(ctx.key()) {
-                let note = format!("Cancelling deletion of Pod {}", ctx.key());
-                ctx.event(Event::normal("TaintManagerEviction", note));
+                let told = format!("Cancelling deletion of Pod {}", ctx.key());
+                ctx.event(Event::normal("TaintManagerEviction", told));
             }
             return Ok(Next::settled());
         };

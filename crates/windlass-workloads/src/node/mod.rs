@@ -118,8 +118,8 @@ impl Reconciler for Nodes {
         {
             // Pods first: once the node is told to be unknown, nobody looks at them again.
             if value(node, "Ready") == Some("True") {
-                let note = format!("Node {} status is now: NodeNotReady", ctx.key().name());
-                ctx.event(Event::normal("NodeNotReady", note));
+                let told = format!("Node {} status is now: NodeNotReady", ctx.key().name());
+                ctx.event(Event::normal("NodeNotReady", told));
                 self.make_pods_not_ready(ctx).await?;
             }
             current = self.written.status(ctx, node, status).await?;

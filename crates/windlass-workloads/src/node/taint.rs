@@ -111,7 +111,7 @@ pub(crate) fn wanted(node: &Node, sends_away: bool, now: Timestamp) -> Option<Ve
     let new = missing.map(|(key, effect)| Taint {
         key: (*key).to_owned(),
         effect: (*effect).to_owned(),
-        time_added: (*effect == "NoExecute").then(|| Time(now)),
+        time_added: (*effect == "NoExecute").then_some(Time(now)),
         value: None,
     });
     let wanted: Vec<Taint> = kept.into_iter().chain(new).collect();

@@ -78,14 +78,13 @@ pub(crate) fn place<'a>(pod: &Pod, cluster: &Cluster<'a>, volumes: &Volumes<'_>)
     let mut refusals = Vec::new();
     let mut fitting = Vec::new();
     for node in cluster.nodes {
-        match refusal(pod, node, cluster, volumes) {
-            Some(refusal) => refusals.push(refusal),
-            None => {
-                let load = cluster.placed.get(name(node)).map_or(0, Vec::len);
-                let chosen = volumes.chose(name(node));
-                fitting.push((!chosen, -preference(pod, node), load, name(node)));
-            }
+        if let Some(refusal) = refusal(pod, node, cluster, volumes) {
+            refusals.push(refusal);
+            continue;
         }
+        let load = cluster.placed.get(name(node)).map_or(0, Vec::len);
+        let chosen = volumes.chose(name(node));
+        fitting.push((!chosen, -preference(pod, node), load, name(node)));
     }
     match fitting.into_iter().min() {
         Some((_, _, _, name)) => Placement::Node(name),
@@ -100,8 +99,8 @@ fn refusal(
     cluster: &Cluster<'_>,
     volumes: &Volumes<'_>,
 ) -> Option<Refusal> {
-    let none = PodSpec::default();
-    let spec = pod.spec.as_ref().unwrap_or(&none);
+    let empty = PodSpec::default();
+    let spec = pod.spec.as_ref().unwrap_or(&empty);
     let tolerations = of_pod(pod);
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
     if cordoned && !tolerations.iter().any(tolerates_cordon) {

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::pod::testing::{bound, pod as named};
 
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn node(name: &str, more: Value) -> Node {
     let mut node = json!({
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
@@ -23,6 +24,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn pod(name: &str, spec: Value) -> Pod {
     let mut pod = named(name);
     let mut with = json!({"containers": []});
@@ -68,7 +70,7 @@ fn says_why_no_node_takes_it() {
     );
     let cordoned = node("a", json!({"spec": {"unschedulable": true}}));
     assert_eq!(
-        placed_on(&plain, &[cordoned.clone()], &[]),
+        placed_on(&plain, std::slice::from_ref(&cordoned), &[]),
         format!("0/1 nodes are available: 1 node(s) were unschedulable. {HELPLESS}")
     );
     let tainted = node(
@@ -125,12 +127,12 @@ fn neighbours_are_wanted_or_not() {
     let nodes = [node("a", json!({})), node("b", json!({}))];
     let web = bound(pod("web", json!({})), "b");
     let beside = pod("cache", near("podAffinity", "web"));
-    assert_eq!(placed_on(&beside, &nodes, &[web.clone()]), "b");
+    assert_eq!(placed_on(&beside, &nodes, std::slice::from_ref(&web)), "b");
     assert!(placed_on(&beside, &nodes, &[]).contains("2 node(s) didn't match pod affinity rules"));
     let first = pod("web", near("podAffinity", "web"));
     assert_eq!(placed_on(&first, &nodes, &[]), "a", "the first of its kind");
     let apart = pod("web", near("podAntiAffinity", "web"));
-    assert_eq!(placed_on(&apart, &nodes, &[web.clone()]), "a");
+    assert_eq!(placed_on(&apart, &nodes, std::slice::from_ref(&web)), "a");
     let told = placed_on(&apart, &nodes[1..], &[web]);
     assert!(
         told.contains("1 node(s) didn't match pod anti-affinity rules"),

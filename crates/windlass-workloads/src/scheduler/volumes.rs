@@ -20,7 +20,7 @@ pub(crate) struct Volumes<'a> {
     bound: Vec<Option<&'a PersistentVolume>>,
     /// Claims that wait for this pod, with their class and the volumes there are.
     waiting: Vec<(&'a PersistentVolumeClaim, &'a StorageClass)>,
-    volumes: &'a [PersistentVolume],
+    there: &'a [PersistentVolume],
 }
 
 impl<'a> Volumes<'a> {
@@ -32,7 +32,7 @@ impl<'a> Volumes<'a> {
         classes: &'a [StorageClass],
     ) -> Self {
         let mut all = Self {
-            volumes,
+            there: volumes,
             ..Self::default()
         };
         for name in names {
@@ -116,7 +116,7 @@ impl<'a> Volumes<'a> {
             }
         }
         let reachable: Vec<PersistentVolume> = self
-            .volumes
+            .there
             .iter()
             .filter(|volume| is_reachable(volume, node))
             .cloned()

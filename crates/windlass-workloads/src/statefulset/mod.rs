@@ -186,36 +186,12 @@ impl StatefulSets {
                 Some(_) => {}
                 None => {
                     let created = self.claims_written.create(ctx, &claim).await;
-                    self.tell_claim(set, ctx, &name, &pod, created.as_ref().err());
+                    tell_claim(set, ctx, &name, &pod, created.as_ref().err());
                     created?;
                 }
             }
         }
         Ok(())
-    }
-
-    fn tell_claim(
-        &self,
-        set: &StatefulSet,
-        ctx: &Ctx,
-        claim: &str,
-        pod: &str,
-        error: Option<&Error>,
-    ) {
-        let set = set.metadata.name.as_deref().unwrap_or_default();
-        match error {
-            None => ctx.event(Event::normal(
-                "SuccessfulCreate",
-                format!("Create Claim {claim} Pod {pod} in StatefulSet {set} success"),
-            )),
-            Some(error) if error.is_already_exists() => {}
-            Some(error) => ctx.event(Event::warning(
-                "FailedCreate",
-                format!(
-                    "Create Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"
-                ),
-            )),
-        }
     }
 
     /// Gives the claims of a pod the owners its set's policy asks for.
@@ -412,6 +388,24 @@ fn tell(set: &StatefulSet, ctx: &Ctx, verb: &str, pod: &Pod, error: Option<&Erro
         Some(error) => ctx.event(Event::warning(
             format!("Failed{verb}"),
             format!("{verb} Pod {pod} in StatefulSet {set} failed error: {error}"),
+        )),
+    }
+}
+
+/// Tells what became of a claim.
+fn tell_claim(set: &StatefulSet, ctx: &Ctx, claim: &str, pod: &str, error: Option<&Error>) {
+    let set = set.metadata.name.as_deref().unwrap_or_default();
+    match error {
+        None => ctx.event(Event::normal(
+            "SuccessfulCreate",
+            format!("Create Claim {claim} Pod {pod} in StatefulSet {set} success"),
+        )),
+        Some(error) if error.is_already_exists() => {}
+        Some(error) => ctx.event(Event::warning(
+            "FailedCreate",
+            format!(
+                "Create Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"
+            ),
         )),
     }
 }

@@ -59,19 +59,19 @@ async fn reasons(cluster: &TestCluster) -> Vec<String> {
 }
 
 #[windlass_cluster::test]
-async fn half_a_day_of_hours_in_a_time_zone(cluster: TestCluster) {
+async fn three_hours_in_a_time_zone(cluster: TestCluster) {
     let more = json!({ "timeZone": "Asia/Kolkata", "successfulJobsHistoryLimit": 2 });
     start(&cluster, "15 * * * *", more).await;
     let zone = TimeZone::get("Asia/Kolkata").expect("a time zone");
     let mut runs = BTreeMap::new();
-    for _ in 0..12 {
+    for _ in 0..3 {
         cluster.advance(Duration::from_hours(1)).await;
         finish(&cluster).await;
         let now = jobs(&cluster).await;
         assert!(now.len() <= 2, "{now:?}");
         runs.extend(now);
     }
-    assert_eq!(runs.len(), 12);
+    assert_eq!(runs.len(), 3);
     for run in runs.values() {
         // India is half an hour off.
         assert_eq!(run.to_zoned(zone.clone()).minute(), 15);

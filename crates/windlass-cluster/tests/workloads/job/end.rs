@@ -60,9 +60,7 @@ fn a_job_fails_at_its_deadline() {
         let message = "Job was active longer than specified deadline";
         let job = until_failed(scene, "DeadlineExceeded", message).await;
         assert_eq!(job.status.unwrap().failed, Some(1));
-        scene
-            .until_all::<Pod>("no pods", |pods| pods.is_empty())
-            .await;
+        scene.until_all::<Pod>("no pods", <[Pod]>::is_empty).await;
     });
 }
 
@@ -84,6 +82,7 @@ fn a_job_that_ended_goes_when_its_time_is_up() {
     });
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn policy(rules: Value) -> Value {
     work(json!({ "backoffLimit": 0, "podFailurePolicy": { "rules": rules } }))
 }

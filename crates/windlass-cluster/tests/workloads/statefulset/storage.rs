@@ -33,7 +33,7 @@ async fn until_claims(scene: &Scene, names: &[&str]) -> Vec<PersistentVolumeClai
     let are = |claims: &[PersistentVolumeClaim]| {
         claims
             .iter()
-            .map(|claim| claim.name_any())
+            .map(PersistentVolumeClaim::name_any)
             .eq(names.iter().copied())
     };
     scene.until_all(&what, are).await
