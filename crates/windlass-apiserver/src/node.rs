@@ -184,14 +184,15 @@ fn address_of(call: &Call<'_>, name: &str) -> Result<Address> {
         .filter(|port| *port > 0)
         .unwrap_or(KUBELET_PORT);
     let Some(host) = host else {
-        let shown: String = known
+        let shown: Vec<String> = known
             .map(|address| {
                 let of = |part: &str| address[part].as_str().unwrap_or_default();
                 format!("{{{} {}}}", of("type"), of("address"))
             })
             .collect();
         return Err(ApiError::without_reason(format!(
-            "no preferred addresses found; known addresses: [{shown}]"
+            "no preferred addresses found; known addresses: [{}]",
+            shown.concat()
         )));
     };
     Ok(Address {

@@ -76,14 +76,14 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     if !wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(b"websocket")) {
         // Whoever has failed by WebSocket tries this next, and should hear why it failed.
         let asked = client(call, node)?.send(&address, "/healthz", &[]).await;
-        asked.map_err(unreachable)?;
+        asked.map_err(|error| unreachable(&error))?;
         return Err(ApiError::bad_request(
             "only a WebSocket is offered here, which kubectl speaks from 1.32 on",
         ));
     }
     let headers: Vec<(HeaderName, HeaderValue)> = agreement(call.headers());
     let dialled = client(call, node)?.send(&address, &path, &headers).await;
-    let dialled = dialled.map_err(unreachable)?;
+    let dialled = dialled.map_err(|error| unreachable(&error))?;
     if dialled.status() != StatusCode::SWITCHING_PROTOCOLS {
         let code = dialled.status();
         let said = dialled.into_body().collect().await;
@@ -113,7 +113,7 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     Ok(Answer::switching(agreed))
 }
 
-fn unreachable(error: String) -> ApiError {
+fn unreachable(error: &str) -> ApiError {
     ApiError::without_reason(format!("error dialing backend: {error}"))
 }
 
