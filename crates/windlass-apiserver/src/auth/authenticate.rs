@@ -20,16 +20,12 @@ impl ApiServer {
         if let Presented::Known(identity) = presented {
             return Ok(identity.clone());
         }
-        let Some(header) = headers.get(AUTHORIZATION) else {
+        let header = headers.get(AUTHORIZATION);
+        let Some(token) = header.and_then(|header| bearer_token(header.to_str().ok()?)) else {
             return match presented {
                 Presented::Unknown => Err(ApiError::unauthorized()),
                 _ => Ok(Arc::new(Identity::anonymous())),
             };
-        };
-        let token = header.to_str().ok();
-        let token = token.and_then(|text| text.strip_prefix("Bearer "));
-        let Some(token) = token.map(str::trim) else {
-            return Err(ApiError::unauthorized());
         };
         let audiences = [account::ISSUER.to_owned()];
         match account::authenticate(self, token, &audiences) {
@@ -38,6 +34,36 @@ impl ApiServer {
                 tracing::debug!(%error, "a bearer token is refused");
                 Err(ApiError::unauthorized())
             }
+        }
+    }
+}
+
+/// The token in a header, if it has one: passwords and empty tokens are no credentials, good or bad.
+fn bearer_token(header: &str) -> Option<&str> {
+    let mut parts = header.trim().splitn(3, ' ');
+    let scheme = parts.next()?;
+    let token = parts.next()?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer_token;
+
+    #[test]
+    fn a_header_has_a_token_where_kubernetes_finds_one() {
+        assert_eq!(bearer_token("Bearer a.b.c"), Some("a.b.c"));
+        assert_eq!(bearer_token(" bearer a "), Some("a"));
+        assert_eq!(bearer_token("Bearer a b"), Some("a"));
+        for none in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer  a",
+            "Basic YTpi",
+            "Bearera",
+        ] {
+            assert_eq!(bearer_token(none), None, "{none:?}");
         }
     }
 }

@@ -268,7 +268,7 @@ impl ApiServer {
             &mut text,
             "apiserver_resource_objects",
             "gauge",
-            "[BETA] Stored objects.",
+            "[ALPHA] Stored objects.",
         );
         for (table, count) in self.store().counts() {
             let (plural, group) = table.split_once('.').unwrap_or((&table, ""));

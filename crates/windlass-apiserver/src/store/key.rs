@@ -36,6 +36,10 @@ impl Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self.name_at == other.name_at {
+            // Namespaces of one length: the whole is in the order of its parts.
+            return self.text.cmp(&other.text);
+        }
         self.namespace()
             .cmp(other.namespace())
             .then_with(|| self.name().cmp(other.name()))
