@@ -70,6 +70,10 @@ fn is_available(object: &DynamicObject) -> bool {
         Some(conditions) => conditions
             .iter()
             .any(|condition| condition["type"] == "Available" && condition["status"] == "True"),
-        None => !object.data["status"].is_null() || object.data.get("spec").is_none(),
+        None => {
+            let status = object.data["status"].as_object();
+            let told = status.is_some_and(|status| !status.is_empty());
+            told || object.data.get("spec").is_none()
+        }
     }
 }

@@ -101,6 +101,24 @@ async fn the_status_counts_available_pods(stage: Stage) {
     stage.rest().await;
 }
 
+/// A report that could not be written used to be lost with a failure that is not tried again.
+#[windlass_cluster::test]
+async fn a_refusal_is_reported_though_the_report_fails_at_first(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster.create(foo("one", "taken", 1)).await;
+    cluster.settle().await;
+    let failure = Failure::with(500).by("sample-controller");
+    cluster.fail(failure.on("foos.samplecontroller.k8s.io/status").times(1));
+    cluster.create(foo("two", "taken", 1)).await;
+    cluster.settle().await;
+    let conditions = status(&cluster.get::<Foo>("two").await).conditions;
+    assert!(
+        conditions
+            .iter()
+            .any(|one| one.type_ == "Degraded" && one.reason == "NotOurs")
+    );
+}
+
 #[windlass_cluster::test]
 async fn every_right_is_needed(cluster: TestCluster) {
     const NAME: &str = "sample-controller";

@@ -72,7 +72,7 @@ async fn two_thousand_of_size_three_converge(cluster: TestCluster) {
     println!(
         "{MANY} Memcacheds of size 3: {:.1} s, {:.1} CPU s and {} MiB more for the whole cluster in this process",
         begun.elapsed().as_secs_f64(),
-        (cpu() - before) as f64 / 100.0,
+        f64::from(u32::try_from(cpu() - before).unwrap_or(u32::MAX)) / 100.0,
         resident() - memory,
     );
     println!(

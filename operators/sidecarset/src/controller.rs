@@ -81,7 +81,7 @@ impl Reconciler for Rollout {
         if !plan.stuck.is_empty() && !was_told(set) {
             ctx.event(Event::warning("NotUpgradable", why_stuck(&plan)));
         }
-        ctx.status(status).await?;
+        ctx.leave_status(status)?;
         for pod in plan.upgrade {
             match self.upgrade(set, pod, ctx).await {
                 Err(error) if error.is_not_found() => {}

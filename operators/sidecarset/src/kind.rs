@@ -1,6 +1,6 @@
-//! The kind, in the shape of OpenKruise's: what its documentation shows applies as it is.
+//! The kind, in the shape of that of `OpenKruise`: what its documentation shows applies as it is.
 //!
-//! Fields that OpenKruise has and this operator does not are refused by the API server's own check
+//! Fields that `OpenKruise` has and this operator does not are refused by the API server's own check
 //! of unknown fields; those of a container are kept, and named by the validation where they would
 //! change what happens.
 

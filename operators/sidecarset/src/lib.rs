@@ -2,7 +2,7 @@
 //!
 //! | step | where |
 //! | --- | --- |
-//! | the kind, in OpenKruise's shape | [`kind`] |
+//! | the kind, in the shape of that of `OpenKruise` | [`kind`] |
 //! | what a set leaves out is filled in | [`defaults`] |
 //! | what is wrong with a set is said, with the field | [`validation`], [`overlap`] |
 //! | a new pod that matches gets the containers | [`injection`] |

@@ -9,6 +9,9 @@ use windlass_cluster::{Failure, TestCluster};
 
 const NAME: &str = "sidecarset-operator";
 
+/// Spoils the spec of a set.
+type Change = fn(&mut Value);
+
 fn set(change: impl FnOnce(&mut Value)) -> SidecarSet {
     let mut spec = json!({
         "selector": { "matchLabels": { "app": "web" } },
@@ -35,7 +38,6 @@ async fn refusal(cluster: &TestCluster, set: &SidecarSet) -> Vec<(String, String
 #[windlass_cluster::test]
 async fn each_bad_spec_is_refused_with_the_path_of_its_field(cluster: TestCluster) {
     cluster.start(operator()).await;
-    type Change = fn(&mut Value);
     let cases: &[(&str, Change)] = &[
         ("spec.selector", |spec| spec["selector"] = Value::Null),
         ("spec.selector", |spec| spec["selector"] = json!({})),

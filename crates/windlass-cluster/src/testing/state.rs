@@ -55,13 +55,21 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     }
     // Generated names are replaced wherever they stand, longest first: one may contain another.
     let mut generated: BTreeMap<String, String> = BTreeMap::new();
-    for (_, object) in &objects {
+    for (kind, object) in &objects {
         for volume in object["spec"]["volumes"].as_array().into_iter().flatten() {
             if let Some(name) = volume["name"].as_str()
                 && name.starts_with(TOKEN_VOLUME)
             {
                 generated.insert(name.to_owned(), format!("{TOKEN_VOLUME}*"));
             }
+        }
+        // The address of a Service is the name of another object.
+        if let ("IPAddress", Some(address)) = (kind.as_str(), object["metadata"]["name"].as_str()) {
+            generated.insert(address.to_owned(), "<address>".to_owned());
+        }
+        // An id may stand anywhere, as in the id of a container that somebody wrote down.
+        if let Some(uid) = object["metadata"]["uid"].as_str() {
+            generated.insert(uid.to_owned(), "<uid>".to_owned());
         }
         // With the number of collisions, the hash of a template depends on what was there before.
         if let Some(hash) = object["metadata"]["labels"]["pod-template-hash"].as_str() {
@@ -79,6 +87,13 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     let mut lines: Vec<String> = objects
         .into_iter()
         .map(|(kind, mut object)| {
+            if matches!(kind.as_str(), "ReplicaSet" | "EndpointSlice") {
+                // It counts the steps of roll-outs, which depend on who was quicker.
+                object["metadata"]["generation"] = Value::Null;
+                if object["status"].is_object() {
+                    object["status"]["observedGeneration"] = Value::Null;
+                }
+            }
             forget(&mut object);
             let mut line = format!("{kind} {object}");
             for (name, placeholder) in &generated {

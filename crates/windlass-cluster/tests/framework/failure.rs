@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass::{Context, Controller, Declare, Error, Next, Operator, Owned, Reconciler, Result};
 use windlass_cluster::{Failure, TestCluster, minutes, seconds};
@@ -259,5 +261,53 @@ async fn a_loop_that_writes_the_same_again_and_again_is_reported_by_name(cluster
     assert!(
         note.starts_with("secret has written configmaps default/fought-over 5 times"),
         "{note}"
+    );
+}
+
+/// Gives its status, and then fails.
+struct Hasty;
+
+impl Reconciler for Hasty {
+    type Object = Job;
+
+    async fn reconcile(&self, _: &Job, ctx: &Context<Job>) -> Result<Next> {
+        ctx.status(JobStatus::default()).await?;
+        Err(Error::other("as always"))
+    }
+}
+
+#[derive(kube::CustomResource, Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[kube(
+    group = "failure.example.com",
+    version = "v1",
+    kind = "Job",
+    namespaced,
+    status = "JobStatus"
+)]
+struct JobSpec {}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+struct JobStatus {
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+/// Each round used to say that all is well and then that it is not, and woke itself by that.
+#[windlass_cluster::test]
+async fn one_that_fails_after_giving_its_status_does_not_wake_itself(cluster: TestCluster) {
+    let controller = Controller::of::<Job>().reconciler(|_: &mut Declare<Job>| Hasty);
+    cluster
+        .start(Operator::new("hasty").controller(controller))
+        .await;
+    cluster.create(Job::new("one", JobSpec {})).await;
+    tokio::time::sleep(minutes(10)).await;
+    let writes = cluster.requests_of("hasty");
+    let writes = writes
+        .iter()
+        .filter(|request| request.resource.ends_with("/status"));
+    assert_eq!(
+        writes.count(),
+        2,
+        "available before anything was known, then degraded"
     );
 }

@@ -50,6 +50,32 @@ pub(crate) fn derive(result: Result<&Next, &Error>, owned: &[Readiness]) -> Deri
     ]
 }
 
+/// Whether a status says that its object is degraded.
+pub(crate) fn is_degraded(status: &Value) -> bool {
+    as_before(status)[2].1
+}
+
+/// The derived conditions as a status has them.
+pub(crate) fn as_before(status: &Value) -> Derived {
+    ["Available", "Progressing", "Degraded"].map(|kind| {
+        let conditions = status.get("conditions").and_then(Value::as_array);
+        let known = conditions
+            .into_iter()
+            .flatten()
+            .find(|one| one["type"] == kind);
+        let text = |field: &str| {
+            let text = known.and_then(|known| known[field].as_str());
+            text.unwrap_or_default().to_owned()
+        };
+        (
+            kind,
+            text("status") == "True",
+            text("reason"),
+            text("message"),
+        )
+    })
+}
+
 fn reason_of(error: &Error) -> &'static str {
     match error {
         Error::NotOurs { .. } => "NotOurs",

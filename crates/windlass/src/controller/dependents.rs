@@ -152,9 +152,10 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
                 return Ok(());
             };
             let name = wanted.name_any();
-            let before = match seen.tells {
-                true => self.owned.get(ctx, &name).await?,
-                false => None,
+            let before = if seen.tells {
+                self.owned.get(ctx, &name).await?
+            } else {
+                None
             };
             let applied = self.owned.apply(ctx, wanted).await;
             let live = match &applied {

@@ -218,8 +218,8 @@ impl<K: Kind> Engine<K> {
         let failure = result.as_ref().err().map(Error::class);
         if failure != Some(Class::Conflict) && !cached.terminating {
             let concluded = self.guard(ctx.session.conclude(result.as_ref())).await;
-            // The first thing that went wrong is the one to report.
-            if failure.is_none() {
+            // What is tried again reports again; what is not must not lose its report.
+            if failure.is_none_or(|class| class == Class::Terminal) {
                 concluded?;
             }
         }

@@ -181,7 +181,11 @@ impl Session {
     pub(crate) async fn give_status(&self, given: Value) -> Result<()> {
         self.check_status()?;
         self.lock().given = Some(given);
-        self.write_status(Ok(&Next::settled())).await
+        // What was degraded is so until a reconcile has ended well. Otherwise one that fails after
+        // this would change its status to and fro, and be woken by that for ever.
+        let degraded = self.current(|object| conditions::is_degraded(&object["status"]));
+        let settled = Next::settled();
+        self.write_status((!degraded).then_some(Ok(&settled))).await
     }
 
     /// Fails when the controller did not declare that it writes the status.
@@ -206,13 +210,14 @@ impl Session {
     pub(crate) async fn conclude(&self, result: Result<&Next, &Error>) -> Result<()> {
         let due = self.controller.conditions || self.lock().given.is_some();
         if due && self.controller.writes_status {
-            self.write_status(result).await
+            self.write_status(Some(result)).await
         } else {
             Ok(())
         }
     }
 
-    async fn write_status(&self, result: Result<&Next, &Error>) -> Result<()> {
+    /// Writes the status with conditions that follow from a result, or with those there are.
+    async fn write_status(&self, result: Option<Result<&Next, &Error>>) -> Result<()> {
         let Some(patch) = self.status_patch(result) else {
             return Ok(());
         };
@@ -235,7 +240,7 @@ impl Session {
         }
     }
 
-    fn status_patch(&self, result: Result<&Next, &Error>) -> Option<Value> {
+    fn status_patch(&self, result: Option<Result<&Next, &Error>>) -> Option<Value> {
         let object = self.lock();
         let nothing = json!({});
         let before = object
@@ -259,7 +264,10 @@ impl Session {
         }
         if self.controller.conditions {
             let owned: Vec<Readiness> = object.owned.values().cloned().collect();
-            let derived = conditions::derive(result, &owned);
+            let derived = match result {
+                Some(result) => conditions::derive(result, &owned),
+                None => conditions::as_before(before),
+            };
             let now = self.shared.environment.clock.now();
             conditions::merge(&mut status, before, derived, generation.unwrap_or(0), now);
         }
