@@ -66,14 +66,12 @@ pub(crate) async fn run(client: &Client, bundled: Bundled) -> Result<()> {
 
 /// Whether the object says so itself; one that has no conditions is as available as it gets.
 fn is_available(object: &DynamicObject) -> bool {
-    match object.data["status"]["conditions"].as_array() {
-        Some(conditions) => conditions
+    if let Some(conditions) = object.data["status"]["conditions"].as_array() {
+        return conditions
             .iter()
-            .any(|condition| condition["type"] == "Available" && condition["status"] == "True"),
-        None => {
-            let status = object.data["status"].as_object();
-            let told = status.is_some_and(|status| !status.is_empty());
-            told || object.data.get("spec").is_none()
-        }
+            .any(|condition| condition["type"] == "Available" && condition["status"] == "True");
     }
+    let status = object.data["status"].as_object();
+    let told = status.is_some_and(|status| !status.is_empty());
+    told || object.data.get("spec").is_none()
 }

@@ -4,6 +4,11 @@
 //! control is never taken over; the event `ErrResourceExists` and the condition Degraded say so,
 //! and the Foo goes on by itself when the name is free.
 
+#![allow(
+    clippy::disallowed_names,
+    reason = "the kind of Kubernetes' example is called Foo"
+)]
+
 use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
@@ -27,21 +32,9 @@ use windlass::{
         "api-approved.kubernetes.io",
         "unapproved, experimental-only; it is the example of Kubernetes' own documentation"
     ),
-    printcolumn(
-        name = "Deployment",
-        type_ = "string",
-        json_path = ".spec.deploymentName"
-    ),
-    printcolumn(
-        name = "Available",
-        type_ = "integer",
-        json_path = ".status.availableReplicas"
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Deployment","type":"string","jsonPath":".spec.deploymentName"}"#,
+    printcolumn = r#"{"name":"Available","type":"integer","jsonPath":".status.availableReplicas"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 pub struct FooSpec {
     /// The name of the Deployment.

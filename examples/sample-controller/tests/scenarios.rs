@@ -1,6 +1,11 @@
 //! What the controller promises, one scenario each: played in process, disturbed in every way there
 //! is, and, where it needs no running pod, on a real control plane.
 
+#![allow(
+    clippy::disallowed_names,
+    reason = "the kind of Kubernetes' example is called Foo"
+)]
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
 use sample_controller::{Foo, FooSpec, FooStatus, operator};

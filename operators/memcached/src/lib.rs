@@ -237,11 +237,12 @@ fn status_of(memcached: &Memcached, observed: &Observed) -> MemcachedStatus {
     let count = |of: Option<i32>| of.unwrap_or(0);
     let selector = labels_of(memcached);
     let selector = selector.iter().map(|(key, value)| format!("{key}={value}"));
+    let selector: Vec<String> = selector.collect();
     MemcachedStatus {
         nodes,
         replicas: count(deployment.and_then(|status| status.replicas)),
         ready_replicas: count(deployment.and_then(|status| status.ready_replicas)),
-        selector: Vec::from_iter(selector).join(","),
+        selector: selector.join(","),
         ..MemcachedStatus::default()
     }
 }

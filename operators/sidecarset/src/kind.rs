@@ -37,14 +37,10 @@ pub(crate) const DISABLED: &str = "disabled";
     version = "v1alpha1",
     kind = "SidecarSet",
     status = "SidecarSetStatus",
-    printcolumn(name = "MATCHED", type_ = "integer", json_path = ".status.matchedPods"),
-    printcolumn(name = "UPDATED", type_ = "integer", json_path = ".status.updatedPods"),
-    printcolumn(name = "READY", type_ = "integer", json_path = ".status.readyPods"),
-    printcolumn(
-        name = "AGE",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"MATCHED","type":"integer","jsonPath":".status.matchedPods"}"#,
+    printcolumn = r#"{"name":"UPDATED","type":"integer","jsonPath":".status.updatedPods"}"#,
+    printcolumn = r#"{"name":"READY","type":"integer","jsonPath":".status.readyPods"}"#,
+    printcolumn = r#"{"name":"AGE","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 pub struct SidecarSetSpec {
     /// Which pods get the containers. Required, and not empty.

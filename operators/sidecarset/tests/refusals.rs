@@ -48,14 +48,14 @@ async fn each_bad_spec_is_refused_with_the_path_of_its_field(cluster: TestCluste
             spec["selector"] = json!({ "matchExpressions": [{ "key": "a", "operator": "In" }] });
         }),
         ("spec.namespaceSelector", |spec| {
-            spec["namespaceSelector"] = json!({})
+            spec["namespaceSelector"] = json!({});
         }),
         ("spec.containers", |spec| spec["containers"] = json!([])),
         ("spec.containers[0].name", |spec| {
-            spec["containers"][0]["name"] = json!("Log")
+            spec["containers"][0]["name"] = json!("Log");
         }),
         ("spec.containers[0].image", |spec| {
-            spec["containers"][0]["image"] = Value::Null
+            spec["containers"][0]["image"] = Value::Null;
         }),
         ("spec.containers[0].imagePullPolicy", |spec| {
             spec["containers"][0]["imagePullPolicy"] = json!("Sometimes");
@@ -101,7 +101,7 @@ async fn each_bad_spec_is_refused_with_the_path_of_its_field(cluster: TestCluste
         }),
         // By the schema, before the webhook is asked.
         ("spec.updateStrategy.type", |spec| {
-            spec["updateStrategy"] = json!({ "type": "Recreate" })
+            spec["updateStrategy"] = json!({ "type": "Recreate" });
         }),
         ("spec.containers[0].podInjectPolicy", |spec| {
             spec["containers"][0]["podInjectPolicy"] = json!("Beside");
@@ -139,7 +139,7 @@ async fn everything_wrong_is_told_at_once(cluster: TestCluster) {
     );
 }
 
-fn pod(name: &str, labels: Value) -> Pod {
+fn pod(name: &str, labels: &Value) -> Pod {
     let pod = json!({
         "metadata": { "name": name, "labels": labels },
         "spec": { "containers": [{ "name": "main", "image": "main:1" }] },
@@ -168,7 +168,7 @@ async fn down_it_holds_up_no_pods_of_its_own_nor_of_the_system(cluster: TestClus
     let pods = |namespace: &str| -> Api<Pod> { Api::namespaced(cluster.client(), namespace) };
     let params = PostParams::default();
     let waits = pods("default")
-        .create(&params, &pod("web", json!({})))
+        .create(&params, &pod("web", &json!({})))
         .await
         .unwrap_err();
     assert!(
@@ -177,15 +177,15 @@ async fn down_it_holds_up_no_pods_of_its_own_nor_of_the_system(cluster: TestClus
     );
     let own = json!({ "app.kubernetes.io/name": NAME });
     pods("default")
-        .create(&params, &pod("operator", own))
+        .create(&params, &pod("operator", &own))
         .await
         .unwrap();
     pods("kube-system")
-        .create(&params, &pod("web", json!({})))
+        .create(&params, &pod("web", &json!({})))
         .await
         .unwrap();
     pods("kube-public")
-        .create(&params, &pod("web", json!({})))
+        .create(&params, &pod("web", &json!({})))
         .await
         .unwrap();
 }
@@ -209,7 +209,7 @@ async fn every_right_is_needed(cluster: TestCluster) {
             let made = sets.create(&PostParams::default(), &set(|_| {})).await;
             made.unwrap();
             cluster.settle().await;
-            cluster.create(pod("web", json!({ "app": "web" }))).await;
+            cluster.create(pod("web", &json!({ "app": "web" }))).await;
             cluster.settle().await;
             let image = json!({ "spec": { "containers": [{ "name": "log", "image": "log:2" }] } });
             let patch = kube::api::Patch::Merge(image);

@@ -389,6 +389,8 @@ async fn running(stage: &Stage, pods: usize, strategy: Value) -> String {
     let name = make(stage, "set", spec).await;
     for number in 0..pods {
         stage.create(&pod(&format!("web-{number}"), "web")).await;
+        // The youngest goes first: which one that is must not depend on who was quicker.
+        stage.rest().await;
     }
     let all = i32::try_from(pods).unwrap();
     let ready =

@@ -201,13 +201,11 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let wait = await_condition(api.clone(), name, |object: Option<&K>| is(object));
-    match tokio::time::timeout(PATIENCE, wait).await {
-        Ok(found) => found.unwrap_or_else(|error| panic!("cannot watch {name}: {error}")),
-        Err(_) => panic!(
-            "{name} is not {what} in time: {:#?}",
-            api.get_opt(name).await
-        ),
+    if let Ok(found) = tokio::time::timeout(PATIENCE, wait).await {
+        return found.unwrap_or_else(|error| panic!("cannot watch {name}: {error}"));
     }
+    let found = api.get_opt(name).await;
+    panic!("{name} is not {what} in time: {found:#?}")
 }
 
 /// Plays a scenario once: in process, or on a real control plane if it needs nothing but that.

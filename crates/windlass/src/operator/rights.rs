@@ -49,13 +49,13 @@ impl Operator {
                 names.push(None);
             }
             let of = move |verb: &String| {
-                let right = |name: &Option<&String>| Right {
+                let right = |name: Option<&String>| Right {
                     group: rule.group.clone(),
                     resource: rule.resource.clone(),
                     verb: verb.clone(),
                     name: name.cloned(),
                 };
-                names.iter().map(right).collect::<Vec<Right>>()
+                names.iter().copied().map(right).collect::<Vec<Right>>()
             };
             rule.verbs.iter().flat_map(of)
         });
@@ -77,8 +77,8 @@ impl Right {
         let has =
             |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
         let names = rule.resource_names.as_deref().unwrap_or_default();
-        let named = |name: &String| names.contains(name);
-        (names.is_empty() || self.name.as_ref().is_some_and(named))
+        let is_listed = |name: &String| names.contains(name);
+        (names.is_empty() || self.name.as_ref().is_some_and(is_listed))
             && has(rule.api_groups.as_deref().unwrap_or_default(), &self.group)
             && has(
                 rule.resources.as_deref().unwrap_or_default(),
