@@ -82,7 +82,11 @@ impl Terminal {
     /// What a command prints in the terminal of the page.
     pub fn ask(&self, command: &str) -> String {
         let output = self.shell(command).output().expect("bash runs");
-        assert!(output.status.success(), "{command} failed: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{command} failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -93,10 +97,20 @@ impl Terminal {
         let script = format!("#!/bin/sh\nexec {kubectl} \"$@\"\n");
         fs::write(bin.join("kubectl"), script).expect("a file can be written");
         self.ask_plainly("chmod +x bin/kubectl");
-        fs::write(self.state("folder"), self.folder.path().display().to_string()).expect("state");
+        fs::write(
+            self.state("folder"),
+            self.folder.path().display().to_string(),
+        )
+        .expect("state");
         fs::write(self.state("variables"), "").expect("state");
         // The crates of a checkout are the author's own here: built as fast as can be.
-        let crates = ["windlass", "windlass-apiserver", "windlass-cluster", "windlass-node", "windlass-workloads"];
+        let crates = [
+            "windlass",
+            "windlass-apiserver",
+            "windlass-cluster",
+            "windlass-node",
+            "windlass-workloads",
+        ];
         let config: String = crates
             .map(|name| format!("[profile.dev.package.{name}]\nopt-level = 0\n"))
             .concat();
@@ -112,7 +126,10 @@ impl Terminal {
     }
 
     fn ask_plainly(&self, command: &str) {
-        let status = Command::new("bash").args(["-c", command]).current_dir(self.folder.path()).status();
+        let status = Command::new("bash")
+            .args(["-c", command])
+            .current_dir(self.folder.path())
+            .status();
         assert!(status.is_ok_and(|status| status.success()), "{command}");
     }
 
@@ -122,7 +139,11 @@ impl Terminal {
 
     /// The folder it is in now.
     pub fn current(&self) -> PathBuf {
-        PathBuf::from(fs::read_to_string(self.state("folder")).expect("state").trim())
+        PathBuf::from(
+            fs::read_to_string(self.state("folder"))
+                .expect("state")
+                .trim(),
+        )
     }
 
     /// Types commands, which have to succeed.
@@ -137,7 +158,11 @@ impl Terminal {
     }
 
     fn start(&mut self, commands: &str) {
-        let child = self.shell(commands).process_group(0).spawn().expect("bash runs");
+        let child = self
+            .shell(commands)
+            .process_group(0)
+            .spawn()
+            .expect("bash runs");
         self.background.push(child);
     }
 
@@ -156,7 +181,10 @@ impl Terminal {
         command
             .args(["-c", &script])
             .stdin(Stdio::null())
-            .env("PATH", format!("{}:{}:{path}", bin.display(), programs.display()))
+            .env(
+                "PATH",
+                format!("{}:{}:{path}", bin.display(), programs.display()),
+            )
             .env("WINDLASS_PATH", root())
             .env("CARGO_TARGET_DIR", root().join("target/scaffold"))
             // An image in a test need not be fast.
@@ -171,7 +199,9 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         for child in &mut self.background {
             let group = i32::try_from(child.id()).unwrap_or_default();
-            let _ = Command::new("kill").args(["-TERM", "--", &format!("-{group}")]).status();
+            let _ = Command::new("kill")
+                .args(["-TERM", "--", &format!("-{group}")])
+                .status();
             let _ = child.wait();
         }
         let _ = Command::new(crate::program())
@@ -183,7 +213,10 @@ impl Drop for Terminal {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in the repository").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the tests are in the repository")
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -193,10 +226,17 @@ mod tests {
     #[test]
     fn blocks_are_told_apart() {
         let page = "# T\n\n```console\n$ a\nprinted\n$ b\n```\n\n```text\nx\n```\n```rust src/x.rs\nfn x() {}\n```\n```console background\n$ c\n```\n";
-        let file = Block::File { path: "src/x.rs".to_owned(), text: "fn x() {}\n".to_owned() };
+        let file = Block::File {
+            path: "src/x.rs".to_owned(),
+            text: "fn x() {}\n".to_owned(),
+        };
         assert_eq!(
             blocks(page),
-            [Block::Commands("a\nb".to_owned()), file, Block::Background("c".to_owned())]
+            [
+                Block::Commands("a\nb".to_owned()),
+                file,
+                Block::Background("c".to_owned())
+            ]
         );
     }
 }

@@ -92,7 +92,9 @@ const TABLE: &[Row] = &[
         .tests_may(CLUSTER)
         .client()
         .program(),
-    Row::of("windlass-bench-apiserver").may(&["windlass-apiserver"]).program(),
+    Row::of("windlass-bench-apiserver")
+        .may(&["windlass-apiserver"])
+        .program(),
     Row::of("bench-framework").may(FRAMEWORK).client().program(),
     Row::of("widgets-kube-runtime")
         .may(&["bench-framework"])

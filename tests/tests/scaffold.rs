@@ -6,7 +6,8 @@ use std::fs;
 use windlass_tests::walkthrough::Terminal;
 
 /// What has to hold after each step.
-const CHECKS: &str = "cargo fmt --check\ncargo clippy --quiet --all-targets -- -D warnings\ncargo test --quiet";
+const CHECKS: &str =
+    "cargo fmt --check\ncargo clippy --quiet --all-targets -- -D warnings\ncargo test --quiet";
 
 #[test]
 fn every_step_leaves_a_project_that_works() {
@@ -52,16 +53,46 @@ fn what_cannot_be_done_is_refused_and_nothing_is_half_done() {
     terminal.run("windlass create api --group cache --version v1 --kind Memcached");
     let before = tree(&terminal);
     for (command, says) in [
-        ("create api --group cache --version v1 --kind memcached", "CamelCase"),
-        ("create api --group cache --version 1 --kind Other", "v1beta1"),
-        ("create api --group Cache --version v1 --kind Other", "lower-case"),
-        ("create api --group cache --version v1 --kind Context", "MyContext"),
-        ("create api --group cache --version v1 --kind Other --plural memcacheds", "--plural"),
-        ("create api --group cache --version v2 --kind Memcached --namespaced=false", "namespaced"),
-        ("create webhook --group cache --version v1 --kind Memcached", "--defaulting"),
-        ("create webhook --group cache --version v1 --kind Memcached --conversion", "one version"),
-        ("create webhook --group cache --version v1 --kind Nothing --defaulting", "create api"),
-        ("create webhook --group core --version v1 --kind Pod --conversion", "Kubernetes"),
+        (
+            "create api --group cache --version v1 --kind memcached",
+            "CamelCase",
+        ),
+        (
+            "create api --group cache --version 1 --kind Other",
+            "v1beta1",
+        ),
+        (
+            "create api --group Cache --version v1 --kind Other",
+            "lower-case",
+        ),
+        (
+            "create api --group cache --version v1 --kind Context",
+            "MyContext",
+        ),
+        (
+            "create api --group cache --version v1 --kind Other --plural memcacheds",
+            "--plural",
+        ),
+        (
+            "create api --group cache --version v2 --kind Memcached --namespaced=false",
+            "namespaced",
+        ),
+        (
+            "create webhook --group cache --version v1 --kind Memcached",
+            "--defaulting",
+        ),
+        (
+            "create webhook --group cache --version v1 --kind Memcached --conversion",
+            "one version",
+        ),
+        (
+            "create webhook --group cache --version v1 --kind Nothing --defaulting",
+            "create api",
+        ),
+        (
+            "create webhook --group core --version v1 --kind Pod --conversion",
+            "Kubernetes",
+        ),
         ("init --domain other.org", "already the project"),
     ] {
         let refused = terminal.refused(&format!("windlass {command}"));
@@ -71,8 +102,14 @@ fn what_cannot_be_done_is_refused_and_nothing_is_half_done() {
     fs::write(terminal.current().join("src/lib.rs"), "//! Mine.\n").expect("a file can be written");
     let before = tree(&terminal);
     let refused = terminal.refused("windlass create api --group cache --version v1 --kind Other");
-    assert!(refused.contains(".controller(other::controller())"), "{refused}");
+    assert!(
+        refused.contains(".controller(other::controller())"),
+        "{refused}"
+    );
     assert_eq!(tree(&terminal), before);
     let refused = terminal.refused("PATH=/nonexistent windlass manifests");
-    assert!(refused.contains("No such file") || refused.contains("rustup"), "{refused}");
+    assert!(
+        refused.contains("No such file") || refused.contains("rustup"),
+        "{refused}"
+    );
 }

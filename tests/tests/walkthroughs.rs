@@ -7,6 +7,7 @@ fn memcached_from_an_empty_folder_to_running_pods() {
     let page = Terminal::play("memcached");
     let pods = page.ask("kubectl get pods -o name");
     assert_eq!(pods.lines().count(), 3, "{pods}");
-    let nodes = page.ask("kubectl get memcached example-memcached -o jsonpath='{.status.nodes[*]}'");
+    let nodes =
+        page.ask("kubectl get memcached example-memcached -o jsonpath='{.status.nodes[*]}'");
     assert_eq!(nodes.split_whitespace().count(), 3, "{nodes}");
 }

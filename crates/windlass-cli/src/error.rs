@@ -27,7 +27,9 @@ pub(crate) enum Error {
         "the sample of {operator} did not become available within {seconds} s; look at it with `windlass status`"
     )]
     SampleNotAvailable { operator: String, seconds: u64 },
-    #[error("these files are not as they would be written; they are left as they are, and so is everything else:\n{0}")]
+    #[error(
+        "these files are not as they would be written; they are left as they are, and so is everything else:\n{0}"
+    )]
     Conflict(String),
     #[error("cargo is not installed; install Rust from https://rustup.rs")]
     NoToolchain,

@@ -84,11 +84,21 @@ impl Image {
             });
             let layout = json!({"imageLayoutVersion": "1.0.0"}).to_string();
             file(&mut archive, "oci-layout", 0o644, layout.as_bytes())?;
-            file(&mut archive, "index.json", 0o644, index.to_string().as_bytes())?;
+            file(
+                &mut archive,
+                "index.json",
+                0o644,
+                index.to_string().as_bytes(),
+            )?;
             folder(&mut archive, "blobs/")?;
             folder(&mut archive, "blobs/sha256/")?;
             for blob in [&self.manifest, &self.config, &self.layer] {
-                file(&mut archive, &format!("blobs/sha256/{}", sha256(blob)), 0o644, blob)?;
+                file(
+                    &mut archive,
+                    &format!("blobs/sha256/{}", sha256(blob)),
+                    0o644,
+                    blob,
+                )?;
             }
             archive.into_inner()?.sync_all()
         };
@@ -101,10 +111,19 @@ impl Image {
 pub(crate) fn full_name(name: &str) -> Result<String> {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || "._-/:@".contains(letter);
     if name.is_empty() || !name.chars().all(allowed) {
-        return Err(Error::Other(format!("{name:?} is not a name of an image, such as my-operator:1.0.0")));
+        return Err(Error::Other(format!(
+            "{name:?} is not a name of an image, such as my-operator:1.0.0"
+        )));
     }
-    let tagged = name.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
-    Ok(if tagged { name.to_owned() } else { format!("{name}:latest") })
+    let tagged = name
+        .rsplit('/')
+        .next()
+        .is_some_and(|last| last.contains([':', '@']));
+    Ok(if tagged {
+        name.to_owned()
+    } else {
+        format!("{name}:latest")
+    })
 }
 
 /// The file an image is kept in.
@@ -123,16 +142,23 @@ pub(crate) fn tag_of(path: &Path) -> Result<String> {
     let mut archive = Archive::new(File::open(path).map_err(at(path))?);
     for entry in archive.entries().map_err(at(path))? {
         let entry = entry.map_err(|error| refused(&error.to_string()))?;
-        if entry.path().is_ok_and(|path| path == Path::new("index.json")) {
+        if entry
+            .path()
+            .is_ok_and(|path| path == Path::new("index.json"))
+        {
             let mut text = String::new();
             // An index is small; anything else is none.
             entry
                 .take(1 << 20)
                 .read_to_string(&mut text)
                 .map_err(|error| refused(&error.to_string()))?;
-            let index: Value = serde_json::from_str(&text).map_err(|error| refused(&error.to_string()))?;
+            let index: Value =
+                serde_json::from_str(&text).map_err(|error| refused(&error.to_string()))?;
             let name = &index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"];
-            return name.as_str().map(str::to_owned).ok_or_else(|| refused("its index names no image"));
+            return name
+                .as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| refused("its index names no image"));
         }
     }
     Err(refused("it has no index.json"))
@@ -143,7 +169,11 @@ fn layer(program: &Path, name: &str) -> Result<Vec<u8>> {
     let mut folders = BTreeSet::new();
     let mut add = |to: &str, mode: u32, content: &[u8]| -> io::Result<()> {
         let parents: Vec<&Path> = Path::new(to).ancestors().skip(1).collect();
-        for parent in parents.iter().rev().filter(|parent| parent.as_os_str() != "") {
+        for parent in parents
+            .iter()
+            .rev()
+            .filter(|parent| parent.as_os_str() != "")
+        {
             if folders.insert(parent.to_path_buf()) {
                 folder(&mut archive, &format!("{}/", parent.display()))?;
             }
@@ -154,7 +184,11 @@ fn layer(program: &Path, name: &str) -> Result<Vec<u8>> {
     let users = format!("root:x:0:0:root:/:/\nnonroot:x:{USER}:{USER}:nonroot:/:/\n");
     let mut write = || -> io::Result<()> {
         add("etc/passwd", 0o644, users.as_bytes())?;
-        add("etc/group", 0o644, format!("root:x:0:\nnonroot:x:{USER}:\n").as_bytes())?;
+        add(
+            "etc/group",
+            0o644,
+            format!("root:x:0:\nnonroot:x:{USER}:\n").as_bytes(),
+        )?;
         for library in libraries(program)? {
             let text = library.to_string_lossy();
             add(text.trim_start_matches('/'), 0o755, &fs::read(&library)?)?;
@@ -183,10 +217,13 @@ fn described(media_type: &str, content: &[u8]) -> Value {
 
 fn sha256(content: &[u8]) -> String {
     use std::fmt::Write as _;
-    digest(&SHA256, content).as_ref().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    digest(&SHA256, content)
+        .as_ref()
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 fn architecture() -> &'static str {
@@ -197,7 +234,12 @@ fn architecture() -> &'static str {
     }
 }
 
-fn file<W: io::Write>(archive: &mut Builder<W>, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+fn file<W: io::Write>(
+    archive: &mut Builder<W>,
+    path: &str,
+    mode: u32,
+    content: &[u8],
+) -> io::Result<()> {
     let mut header = header(EntryType::Regular, mode);
     header.set_size(content.len() as u64);
     archive.append_data(&mut header, path, content)
@@ -241,7 +283,10 @@ mod tests {
             .map(|entry| entry.unwrap().path().unwrap().display().to_string())
             .collect();
         assert!(names.contains(&"demo".to_owned()), "{names:?}");
-        assert!(names.iter().any(|name| name.contains("libc.so")), "{names:?}");
+        assert!(
+            names.iter().any(|name| name.contains("libc.so")),
+            "{names:?}"
+        );
     }
 
     #[test]
@@ -249,7 +294,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.tar");
         fs::write(&path, "nonsense").unwrap();
-        assert!(tag_of(&path).unwrap_err().to_string().contains("windlass image build"));
+        assert!(
+            tag_of(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("windlass image build")
+        );
         assert!(full_name("a b").is_err());
         assert_eq!(full_name("reg:5000/a").unwrap(), "reg:5000/a:latest");
         assert_eq!(full_name("a:1").unwrap(), "a:1");

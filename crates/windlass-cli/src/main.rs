@@ -27,11 +27,7 @@ use commands::{alpha, completion, create, deploy, image as oci, init, operator, 
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
 #[derive(Parser)]
-#[command(
-    name = "windlass",
-    version,
-    arg_required_else_help = true
-)]
+#[command(name = "windlass", version, arg_required_else_help = true)]
 #[command(
     after_help = "Examples:\n  windlass up --with memcached --sample --detach\n  windlass status\n  windlass down"
 )]

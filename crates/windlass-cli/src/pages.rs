@@ -13,7 +13,10 @@ fn pages() -> Vec<(String, String)> {
     let mut cli = Cli::command();
     cli.build();
     let mut pages = vec![("README.md".to_owned(), index(&cli))];
-    for command in cli.get_subcommands().filter(|command| command.get_name() != "help") {
+    for command in cli
+        .get_subcommands()
+        .filter(|command| command.get_name() != "help")
+    {
         let mut text = String::new();
         page(&mut text, command, &[], 1);
         pages.push((format!("{}.md", command.get_name()), text));
@@ -22,10 +25,18 @@ fn pages() -> Vec<(String, String)> {
 }
 
 fn index(cli: &Command) -> String {
-    let mut text = String::from("# Commands\n\nWritten from the definitions of the commands; `windlass COMMAND --help` prints the same.\n\n| command | what it does |\n| --- | --- |\n");
-    for command in cli.get_subcommands().filter(|command| command.get_name() != "help") {
+    let mut text = String::from(
+        "# Commands\n\nWritten from the definitions of the commands; `windlass COMMAND --help` prints the same.\n\n| command | what it does |\n| --- | --- |\n",
+    );
+    for command in cli
+        .get_subcommands()
+        .filter(|command| command.get_name() != "help")
+    {
         let name = command.get_name();
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let about = command
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let _ = writeln!(text, "| [`windlass {name}`]({name}.md) | {about} |");
     }
     text.push_str("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n| 0 | done |\n| 1 | it failed; one sentence on standard error says why, and what to do |\n| 2 | the command line was not understood |\n");
@@ -59,7 +70,10 @@ fn page(text: &mut String, command: &Command, above: &[&str], depth: usize) {
     }
     if let Some(examples) = command.get_after_help() {
         let examples = examples.to_string();
-        let lines = examples.lines().skip(1).map(|line| line.strip_prefix("  ").unwrap_or(line));
+        let lines = examples
+            .lines()
+            .skip(1)
+            .map(|line| line.strip_prefix("  ").unwrap_or(line));
         let lines: Vec<&str> = lines.collect();
         let _ = writeln!(text, "```console\n{}\n```\n", lines.join("\n"));
     }
@@ -86,7 +100,10 @@ fn named(argument: &Arg) -> String {
 }
 
 fn described(argument: &Arg) -> String {
-    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = argument
+        .get_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let mut text = help.replace('|', "\\|");
     let possible: Vec<String> = argument
         .get_possible_values()
@@ -127,18 +144,31 @@ fn the_pages_of_the_commands_are_current() {
 #[test]
 fn every_command_has_an_example_and_every_flag_a_help() {
     fn check(command: &Command, path: &str) {
-        let own: Vec<&Command> = command.get_subcommands().filter(|one| one.get_name() != "help").collect();
+        let own: Vec<&Command> = command
+            .get_subcommands()
+            .filter(|one| one.get_name() != "help")
+            .collect();
         for command in &own {
             check(command, &format!("{path} {}", command.get_name()));
         }
-        assert!(command.get_about().is_some(), "{path} does not say what it does");
+        assert!(
+            command.get_about().is_some(),
+            "{path} does not say what it does"
+        );
         let plain = ["windlass version"].contains(&path);
         if own.is_empty() && !plain {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             assert!(help.starts_with("Example"), "{path} has no example");
         }
         for argument in command.get_arguments() {
-            assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
+            assert!(
+                argument.get_help().is_some(),
+                "{path}: {} has no help",
+                argument.get_id()
+            );
         }
     }
     check(&Cli::command(), "windlass");

@@ -39,7 +39,10 @@ impl Program {
         })?;
         let mut path = None;
         if let Some(output) = child.stdout.take() {
-            for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+            for line in BufReader::new(output)
+                .lines()
+                .map_while(std::result::Result::ok)
+            {
                 path = executable(&line, &project.project_name).or(path);
             }
         }
@@ -47,7 +50,11 @@ impl Program {
             .wait()
             .map_err(|error| Error::Other(format!("cannot wait for cargo: {error}")))?;
         match path {
-            Some(path) if status.success() => Ok(Self { root, project, path }),
+            Some(path) if status.success() => Ok(Self {
+                root,
+                project,
+                path,
+            }),
             _ => Err(Error::Other(format!(
                 "{} does not compile; cargo says above why",
                 project.project_name
@@ -56,18 +63,23 @@ impl Program {
     }
 
     /// A call of the program, in the project's folder.
-    pub(crate) fn command<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
+    pub(crate) fn command<I: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = I>,
+    ) -> Command {
         let mut command = Command::new(&self.path);
         command.args(arguments).current_dir(&self.root);
         command
     }
 
     /// Lets the program do something and print it.
-    pub(crate) fn obey<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<()> {
-        let status = self
-            .command(arguments)
-            .status()
-            .map_err(|error| Error::Other(format!("cannot start {}: {error}", self.path.display())))?;
+    pub(crate) fn obey<I: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = I>,
+    ) -> Result<()> {
+        let status = self.command(arguments).status().map_err(|error| {
+            Error::Other(format!("cannot start {}: {error}", self.path.display()))
+        })?;
         if status.success() {
             return Ok(());
         }
@@ -76,12 +88,17 @@ impl Program {
     }
 
     /// What the program prints.
-    pub(crate) fn ask<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<String> {
+    pub(crate) fn ask<I: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = I>,
+    ) -> Result<String> {
         let output = self
             .command(arguments)
             .stderr(Stdio::inherit())
             .output()
-            .map_err(|error| Error::Other(format!("cannot start {}: {error}", self.path.display())))?;
+            .map_err(|error| {
+                Error::Other(format!("cannot start {}: {error}", self.path.display()))
+            })?;
         let _ = io::stderr().flush();
         if !output.status.success() {
             return Err(Error::Told);

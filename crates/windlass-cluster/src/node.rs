@@ -104,8 +104,8 @@ impl Ground {
         // What is mounted is named by others, who are elsewhere.
         node.data_dir = std::path::absolute(&node.data_dir).unwrap_or(node.data_dir);
         let state_dir = node.data_dir.join(FOLDER);
-        match &self.bridge {
-            Some(bridge) => sandbox::operator(SandboxConfig {
+        if let Some(bridge) = &self.bridge {
+            return sandbox::operator(SandboxConfig {
                 name: node.name,
                 image_dir: node.data_dir.join("images"),
                 tls: Some(node.tls),
@@ -116,17 +116,14 @@ impl Ground {
                 shim: node.shim,
                 faults: node.faults,
                 api_server: (bridge.services.at(1).to_string(), 443),
-            }),
-            None => {
-                let mut config = ProcessNodeConfig::new(node.name, state_dir);
-                config.tls = Some(node.tls);
-                config.images = node.images;
-                config.faults = node.faults;
-                config.api_server =
-                    Some((node.api_server.ip().to_string(), node.api_server.port()));
-                Ok(network::listening(process::operator(config)?))
-            }
+            });
         }
+        let mut config = ProcessNodeConfig::new(node.name, state_dir);
+        config.tls = Some(node.tls);
+        config.images = node.images;
+        config.faults = node.faults;
+        config.api_server = Some((node.api_server.ip().to_string(), node.api_server.port()));
+        Ok(network::listening(process::operator(config)?))
     }
 
     /// Takes the network away.

@@ -161,6 +161,8 @@ struct Operation<'a> {
     /// What the body and the answer are of.
     schema: &'a str,
     kind: Value,
+    /// Whether the connection becomes something else: exec, attach, port-forward.
+    connects: bool,
 }
 
 impl Operation<'_> {
@@ -175,6 +177,7 @@ impl Operation<'_> {
             "connect" => ("get", "connect"),
             _ => ("get", "get"),
         };
+        let action = if self.connects { "connect" } else { action };
         let custom = self.resource.is_custom();
         let mut forms = vec![JSON, YAML];
         if !custom {
@@ -269,6 +272,7 @@ fn add_paths(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) 
         resource,
         schema,
         kind: kind(resource, &resource.kind),
+        connects: false,
     };
     let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true});
     let mut add = |path: &str, operation: &Operation<'_>, verbs: &[&str]| {
@@ -323,6 +327,7 @@ fn add_paths(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) 
             resource,
             schema: &schema,
             kind,
+            connects: matches!(sub.name.as_str(), "attach" | "exec" | "portforward"),
         };
         let verbs: Vec<&str> = sub.verbs.iter().map(String::as_str).collect();
         add(&format!("{item}/{}", sub.name), &operation, &verbs);

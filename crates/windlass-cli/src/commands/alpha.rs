@@ -30,7 +30,12 @@ pub(crate) struct Webhook {
     #[arg(long = "type", value_enum)]
     sort: Sort,
     /// When it is called
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "create,update")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "create,update"
+    )]
     operations: Vec<Operation>,
 }
 
@@ -53,7 +58,9 @@ impl Alpha {
         operations.sort_unstable();
         operations.dedup();
         if operations.is_empty() {
-            return Err(Error::Other("--operations names none; give create, update or both".to_owned()));
+            return Err(Error::Other(
+                "--operations names none; give create, update or both".to_owned(),
+            ));
         }
         let names = operations.iter().map(|operation| match operation {
             Operation::Create => "Create".to_owned(),

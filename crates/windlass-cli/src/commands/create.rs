@@ -62,7 +62,10 @@ impl CreateApi {
         };
         let (resource, written) = scaffold::create_api(Path::new("."), &new)?;
         report(&resource.shown(), &written);
-        println!("Next: say in src/ what a {} is and does, then `make test` and `windlass manifests`.", resource.kind);
+        println!(
+            "Next: say in src/ what a {} is and does, then `make test` and `windlass manifests`.",
+            resource.kind
+        );
         Ok(())
     }
 }
@@ -97,7 +100,8 @@ impl CreateWebhook {
     fn run(self) -> Result<()> {
         if !(self.defaulting || self.validation || self.conversion) {
             return Err(Error::Other(
-                "say what the webhook is to do: --defaulting, --validation or --conversion".to_owned(),
+                "say what the webhook is to do: --defaulting, --validation or --conversion"
+                    .to_owned(),
             ));
         }
         let new = NewWebhook {
@@ -117,7 +121,9 @@ impl CreateWebhook {
 pub(super) fn webhook(new: &NewWebhook) -> Result<()> {
     let (resource, written) = scaffold::create_webhook(Path::new("."), new)?;
     report(&format!("the webhook of {}", resource.shown()), &written);
-    println!("Next: say in src/ what it fills in and checks, then `make test` and `windlass manifests`.");
+    println!(
+        "Next: say in src/ what it fills in and checks, then `make test` and `windlass manifests`."
+    );
     Ok(())
 }
 

@@ -49,7 +49,10 @@ impl Deploy {
         }
         drop(step);
         if !self.no_wait {
-            for object in objects.iter().filter(|object| kind_of(object) == "Deployment") {
+            for object in objects
+                .iter()
+                .filter(|object| kind_of(object) == "Deployment")
+            {
                 available(&client, object).await?;
             }
         }
@@ -84,7 +87,10 @@ impl Undeploy {
             }
         }
         drop(step);
-        println!("removed {removed} objects of {}", program.project.project_name);
+        println!(
+            "removed {removed} objects of {}",
+            program.project.project_name
+        );
         for object in kept {
             println!("left {object}: it was there before deploy");
         }
@@ -106,7 +112,10 @@ fn read(yaml: &str) -> Result<Vec<DynamicObject>> {
 }
 
 fn kind_of(object: &DynamicObject) -> &str {
-    object.types.as_ref().map_or("", |types| types.kind.as_str())
+    object
+        .types
+        .as_ref()
+        .map_or("", |types| types.kind.as_str())
 }
 
 fn shown(object: &DynamicObject) -> String {
@@ -125,9 +134,16 @@ async fn resource(client: &Client, object: &DynamicObject) -> Result<Option<(Api
     }
 }
 
-fn api(client: &Client, object: &DynamicObject, resource: &ApiResource, scope: &Scope) -> Api<DynamicObject> {
+fn api(
+    client: &Client,
+    object: &DynamicObject,
+    resource: &ApiResource,
+    scope: &Scope,
+) -> Api<DynamicObject> {
     match (scope, object.namespace()) {
-        (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), &namespace, resource),
+        (Scope::Namespaced, Some(namespace)) => {
+            Api::namespaced_with(client.clone(), &namespace, resource)
+        }
         (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), resource),
         (Scope::Cluster, _) => Api::all_with(client.clone(), resource),
     }
@@ -135,14 +151,22 @@ fn api(client: &Client, object: &DynamicObject, resource: &ApiResource, scope: &
 
 async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
     let Some((resource, scope)) = resource(client, object).await? else {
-        return Err(Error::Other(format!("the cluster does not know the kind of {}", shown(object))));
+        return Err(Error::Other(format!(
+            "the cluster does not know the kind of {}",
+            shown(object)
+        )));
     };
     let api = api(client, object, &resource, &scope);
     let name = object.name_any();
-    let found = api.get_opt(&name).await.map_err(doing(format!("look at {}", shown(object))))?;
+    let found = api
+        .get_opt(&name)
+        .await
+        .map_err(doing(format!("look at {}", shown(object))))?;
     let mut object = object.clone();
     if found.is_none_or(|found| found.annotations().contains_key(MARK)) {
-        object.annotations_mut().insert(MARK.to_owned(), "true".to_owned());
+        object
+            .annotations_mut()
+            .insert(MARK.to_owned(), "true".to_owned());
     }
     let params = PatchParams::apply(MANAGER).force();
     api.patch(&name, &params, &Patch::Apply(&object))
@@ -150,7 +174,11 @@ async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
         .map_err(doing(format!("apply {}", shown(&object))))?;
     if kind_of(&object) == "CustomResourceDefinition" {
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        wait(&format!("{} to be served", shown(&object)), await_condition(crds, &name, conditions::is_crd_established())).await?;
+        wait(
+            &format!("{} to be served", shown(&object)),
+            await_condition(crds, &name, conditions::is_crd_established()),
+        )
+        .await?;
     }
     Ok(())
 }
@@ -191,7 +219,10 @@ async fn remove(client: &Client, object: &DynamicObject) -> Result<Removal> {
     };
     let api = api(client, object, &resource, &scope);
     let name = object.name_any();
-    let found = api.get_opt(&name).await.map_err(doing(format!("look at {}", shown(object))))?;
+    let found = api
+        .get_opt(&name)
+        .await
+        .map_err(doing(format!("look at {}", shown(object))))?;
     let Some(found) = found else {
         return Ok(Removal::Absent);
     };
@@ -204,6 +235,10 @@ async fn remove(client: &Client, object: &DynamicObject) -> Result<Removal> {
         Err(error) => return Err(doing(format!("delete {}", shown(object)))(error)),
     }
     let uid = found.uid().unwrap_or_default();
-    wait(&format!("{} to be gone", shown(object)), await_condition(api, &name, conditions::is_deleted(&uid))).await?;
+    wait(
+        &format!("{} to be gone", shown(object)),
+        await_condition(api, &name, conditions::is_deleted(&uid)),
+    )
+    .await?;
     Ok(Removal::Done)
 }

@@ -45,13 +45,23 @@ impl Build {
         let program = Program::build(Path::new("."), true)?;
         let name = &program.project.project_name;
         let tag = image::full_name(&self.tag.unwrap_or_else(|| name.clone()))?;
-        let out = self.out.unwrap_or_else(|| program.root.join("dist").join(format!("{name}.tar")));
+        let out = self
+            .out
+            .unwrap_or_else(|| program.root.join("dist").join(format!("{name}.tar")));
         let step = Step::start(format!("writing {}", out.display()));
         let image = Image::of_program(&program.path, name, &tag)?;
         image.write(&out)?;
         drop(step);
-        println!("{tag} is in {} ({} MB, sha256:{}).", out.display(), image.megabytes(), &image.digest()[..12]);
-        println!("Next: windlass image load {}, or copy it to a registry", out.display());
+        println!(
+            "{tag} is in {} ({} MB, sha256:{}).",
+            out.display(),
+            image.megabytes(),
+            &image.digest()[..12]
+        );
+        println!(
+            "Next: windlass image load {}, or copy it to a registry",
+            out.display()
+        );
         Ok(())
     }
 }

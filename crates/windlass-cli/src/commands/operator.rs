@@ -39,7 +39,9 @@ impl Manifests {
             println!("The manifests are current.");
         } else {
             println!("The manifests are in config/ and dist/install.yaml.");
-            println!("Next: windlass install && windlass run, or kubectl apply --server-side -f dist/install.yaml");
+            println!(
+                "Next: windlass install && windlass run, or kubectl apply --server-side -f dist/install.yaml"
+            );
         }
         Ok(())
     }

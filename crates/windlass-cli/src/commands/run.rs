@@ -61,9 +61,14 @@ async fn wait(command: Command) -> Result<()> {
         .kill_on_drop(true)
         .spawn()
         .map_err(at(Path::new(&name)))?;
-    let kinds = [tokio::signal::unix::SignalKind::interrupt(), tokio::signal::unix::SignalKind::terminate()];
-    let [mut interrupt, mut terminate] =
-        kinds.map(|kind| tokio::signal::unix::signal(kind).map_err(|error| Error::Other(format!("cannot listen for signals: {error}"))));
+    let kinds = [
+        tokio::signal::unix::SignalKind::interrupt(),
+        tokio::signal::unix::SignalKind::terminate(),
+    ];
+    let [mut interrupt, mut terminate] = kinds.map(|kind| {
+        tokio::signal::unix::signal(kind)
+            .map_err(|error| Error::Other(format!("cannot listen for signals: {error}")))
+    });
     let (interrupt, terminate) = match (&mut interrupt, &mut terminate) {
         (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
         _ => return Err(Error::Other("cannot listen for signals".to_owned())),
@@ -114,7 +119,11 @@ impl ThrowAway {
             Some(path) => std::path::absolute(&path).map_err(at(&path))?,
             None => folder.path().join("kubeconfig"),
         };
-        let cluster = Self { folder, windlass, kubeconfig };
+        let cluster = Self {
+            folder,
+            windlass,
+            kubeconfig,
+        };
         let started = cluster
             .command("up")
             .args(["--detach", "--listen", "127.0.0.1:0", "--kubeconfig-out"])

@@ -5,25 +5,93 @@ use super::resource::{Resource, Webhooks};
 
 /// Groups as people type them, in full, with version, module in k8s-openapi, and kinds.
 const GROUPS: &[(&str, &str, &str, &str, &[&str])] = &[
-    ("core", "", "v1", "core", &[
-        "ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume",
-        "PersistentVolumeClaim", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota",
-        "Secret", "Service", "ServiceAccount",
-    ]),
-    ("apps", "apps", "v1", "apps", &[
-        "ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet",
-    ]),
+    (
+        "core",
+        "",
+        "v1",
+        "core",
+        &[
+            "ConfigMap",
+            "Endpoints",
+            "Event",
+            "LimitRange",
+            "Namespace",
+            "Node",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Pod",
+            "PodTemplate",
+            "ReplicationController",
+            "ResourceQuota",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+        ],
+    ),
+    (
+        "apps",
+        "apps",
+        "v1",
+        "apps",
+        &[
+            "ControllerRevision",
+            "DaemonSet",
+            "Deployment",
+            "ReplicaSet",
+            "StatefulSet",
+        ],
+    ),
     ("batch", "batch", "v1", "batch", &["CronJob", "Job"]),
-    ("autoscaling", "autoscaling", "v2", "autoscaling", &["HorizontalPodAutoscaler"]),
+    (
+        "autoscaling",
+        "autoscaling",
+        "v2",
+        "autoscaling",
+        &["HorizontalPodAutoscaler"],
+    ),
     ("policy", "policy", "v1", "policy", &["PodDisruptionBudget"]),
-    ("networking", "networking.k8s.io", "v1", "networking", &["Ingress", "IngressClass", "NetworkPolicy"]),
-    ("rbac", "rbac.authorization.k8s.io", "v1", "rbac", &[
-        "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
-    ]),
-    ("storage", "storage.k8s.io", "v1", "storage", &["StorageClass", "VolumeAttachment"]),
-    ("scheduling", "scheduling.k8s.io", "v1", "scheduling", &["PriorityClass"]),
-    ("coordination", "coordination.k8s.io", "v1", "coordination", &["Lease"]),
-    ("discovery", "discovery.k8s.io", "v1", "discovery", &["EndpointSlice"]),
+    (
+        "networking",
+        "networking.k8s.io",
+        "v1",
+        "networking",
+        &["Ingress", "IngressClass", "NetworkPolicy"],
+    ),
+    (
+        "rbac",
+        "rbac.authorization.k8s.io",
+        "v1",
+        "rbac",
+        &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    ),
+    (
+        "storage",
+        "storage.k8s.io",
+        "v1",
+        "storage",
+        &["StorageClass", "VolumeAttachment"],
+    ),
+    (
+        "scheduling",
+        "scheduling.k8s.io",
+        "v1",
+        "scheduling",
+        &["PriorityClass"],
+    ),
+    (
+        "coordination",
+        "coordination.k8s.io",
+        "v1",
+        "coordination",
+        &["Lease"],
+    ),
+    (
+        "discovery",
+        "discovery.k8s.io",
+        "v1",
+        "discovery",
+        &["EndpointSlice"],
+    ),
 ];
 
 /// A kind of Kubernetes, and the path of its type; the group is as people type it or in full.
@@ -41,7 +109,10 @@ pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Option<(Resourc
         version: version.to_owned(),
         webhooks: Webhooks::default(),
     };
-    Some((resource, format!("k8s_openapi::api::{module}::{version}::{kind}")))
+    Some((
+        resource,
+        format!("k8s_openapi::api::{module}::{version}::{kind}"),
+    ))
 }
 
 #[cfg(test)]

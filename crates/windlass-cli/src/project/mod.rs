@@ -37,7 +37,10 @@ impl Project {
     /// The project that a folder, or one above it, belongs to.
     pub(crate) fn find(folder: &Path) -> Result<(PathBuf, Self)> {
         let folder = fs::canonicalize(folder).map_err(at(folder))?;
-        let Some(root) = folder.ancestors().find(|folder| folder.join(FILE).is_file()) else {
+        let Some(root) = folder
+            .ancestors()
+            .find(|folder| folder.join(FILE).is_file())
+        else {
             return Err(Error::Other(format!(
                 "{} is not in a project: there is no PROJECT file here or above; make one with `windlass init --domain example.com`",
                 folder.display()
@@ -45,9 +48,8 @@ impl Project {
         };
         let path = root.join(FILE);
         let text = fs::read_to_string(&path).map_err(at(&path))?;
-        let project: Self = serde_saphyr::from_str(&text).map_err(|error| {
-            Error::Other(format!("cannot read {}: {error}", path.display()))
-        })?;
+        let project: Self = serde_saphyr::from_str(&text)
+            .map_err(|error| Error::Other(format!("cannot read {}: {error}", path.display())))?;
         if project.layout != LAYOUT {
             return Err(Error::Other(format!(
                 "{} says layout {:?}; this windlass knows {LAYOUT:?} only",
@@ -107,7 +109,10 @@ mod tests {
     use super::*;
 
     fn resource(group: &str, kind: &str) -> Resource {
-        let api = Api { namespaced: true, short_names: vec!["mc".to_owned()] };
+        let api = Api {
+            namespaced: true,
+            short_names: vec!["mc".to_owned()],
+        };
         Resource::own("example.com", group, "v1", kind, None, api).unwrap()
     }
 

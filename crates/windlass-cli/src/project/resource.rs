@@ -73,7 +73,11 @@ impl Resource {
         check_group(group)?;
         check_version(version)?;
         check_kind(kind)?;
-        for name in plural.iter().copied().chain(api.short_names.iter().map(String::as_str)) {
+        for name in plural
+            .iter()
+            .copied()
+            .chain(api.short_names.iter().map(String::as_str))
+        {
             check_label("plural or short name", name)?;
         }
         Ok(Self {
@@ -116,7 +120,9 @@ pub(crate) fn snake(kind: &str) -> String {
     let mut snake = String::new();
     for (index, letter) in letters.iter().enumerate() {
         let after_lower = index > 0 && !letters[index - 1].is_uppercase();
-        let before_lower = letters.get(index + 1).is_some_and(|next| next.is_lowercase());
+        let before_lower = letters
+            .get(index + 1)
+            .is_some_and(|next| next.is_lowercase());
         if letter.is_uppercase() && index > 0 && (after_lower || before_lower) {
             snake.push('_');
         }
@@ -136,17 +142,54 @@ const KEYWORDS: &[&str] = &[
 
 /// Names that the generated code uses for something else.
 const TAKEN: &[&str] = &[
-    "AnyController", "AnyWebhook", "BTreeMap", "Box", "Clone", "Condition", "ConfigMap", "Context",
-    "Controller", "CustomResource", "Debug", "Declare", "Default", "Deserialize", "Err", "ExitCode",
-    "From", "Into", "JsonSchema", "Next", "None", "ObjectMeta", "Ok", "Operator", "Option", "Owned",
-    "PartialEq", "Reconciler", "ResourceExt", "Result", "Self", "Serialize", "Some", "String",
-    "TestCluster", "Vec", "Verdict", "Versions", "Webhook", "Watched",
+    "AnyController",
+    "AnyWebhook",
+    "BTreeMap",
+    "Box",
+    "Clone",
+    "Condition",
+    "ConfigMap",
+    "Context",
+    "Controller",
+    "CustomResource",
+    "Debug",
+    "Declare",
+    "Default",
+    "Deserialize",
+    "Err",
+    "ExitCode",
+    "From",
+    "Into",
+    "JsonSchema",
+    "Next",
+    "None",
+    "ObjectMeta",
+    "Ok",
+    "Operator",
+    "Option",
+    "Owned",
+    "PartialEq",
+    "Reconciler",
+    "ResourceExt",
+    "Result",
+    "Self",
+    "Serialize",
+    "Some",
+    "String",
+    "TestCluster",
+    "Vec",
+    "Verdict",
+    "Versions",
+    "Webhook",
+    "Watched",
 ];
 
 /// A module's name for a kind: a word of Rust gets a tail.
 pub(crate) fn module_of(kind: &str) -> String {
     let snake = snake(kind);
-    let taken = ["api", "main", "lib", "core", "std", "alloc", "kube", "serde", "windlass"];
+    let taken = [
+        "api", "main", "lib", "core", "std", "alloc", "kube", "serde", "windlass",
+    ];
     if KEYWORDS.contains(&snake.as_str()) || taken.contains(&snake.as_str()) {
         return snake + "_kind";
     }
@@ -155,7 +198,9 @@ pub(crate) fn module_of(kind: &str) -> String {
 
 fn check_kind(kind: &str) -> Result<()> {
     let mut letters = kind.chars();
-    let first = letters.next().is_some_and(|first| first.is_ascii_uppercase());
+    let first = letters
+        .next()
+        .is_some_and(|first| first.is_ascii_uppercase());
     if !first || !letters.all(|letter| letter.is_ascii_alphanumeric()) {
         return Err(Error::Other(format!(
             "the kind {kind:?} must be letters and digits in CamelCase, such as Memcached"
@@ -187,7 +232,9 @@ fn check_group(group: &str) -> Result<()> {
 
 /// `v1`, `v1beta2`, `v2alpha1`.
 fn check_version(version: &str) -> Result<()> {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    let digits = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0')
+    };
     let valid = version.strip_prefix('v').is_some_and(|rest| {
         match rest.split_once("alpha").or_else(|| rest.split_once("beta")) {
             Some((major, minor)) => digits(major) && digits(minor),
@@ -205,9 +252,15 @@ fn check_version(version: &str) -> Result<()> {
 /// Whether a name can be a label of a DNS name.
 pub(crate) fn check_label(what: &str, name: &str) -> Result<()> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let edge = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
     let bytes = name.as_bytes();
-    if name.len() <= 63 && bytes.iter().all(|byte| inner(*byte)) && edge(bytes.first()) && edge(bytes.last()) {
+    if name.len() <= 63
+        && bytes.iter().all(|byte| inner(*byte))
+        && edge(bytes.first())
+        && edge(bytes.last())
+    {
         return Ok(());
     }
     Err(Error::Other(format!(
@@ -235,7 +288,10 @@ mod tests {
 
     #[test]
     fn odd_names_are_refused_with_what_would_do() {
-        let api = || Api { namespaced: true, short_names: Vec::new() };
+        let api = || Api {
+            namespaced: true,
+            short_names: Vec::new(),
+        };
         for (group, version, kind, says) in [
             ("cache", "v1", "memcached", "CamelCase"),
             ("cache", "v1", "Mem-cached", "CamelCase"),
@@ -252,6 +308,9 @@ mod tests {
             assert!(message.contains(says), "{message}");
         }
         let fine = Resource::own("example.com", "", "v1alpha1", "Demo", None, api()).unwrap();
-        assert_eq!((fine.full_group().as_str(), fine.plural.as_str()), ("example.com", "demoes"));
+        assert_eq!(
+            (fine.full_group().as_str(), fine.plural.as_str()),
+            ("example.com", "demoes")
+        );
     }
 }

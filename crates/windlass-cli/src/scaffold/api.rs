@@ -121,10 +121,17 @@ pub(super) fn values(project_name: &str, module: &str, resource: &Resource) -> V
 /// A name for an object of the kind.
 pub(super) fn variable(kind: &str) -> String {
     let module = crate::project::module_of(kind);
-    let name = if module == snake(kind) { module } else { "object".to_owned() };
+    let name = if module == snake(kind) {
+        module
+    } else {
+        "object".to_owned()
+    };
     // Names that the generated functions use for something else.
-    if ["cluster", "message", "operator", "ctx", "status", "map", "verdict", "name", "create", "change"]
-        .contains(&name.as_str())
+    if [
+        "cluster", "message", "operator", "ctx", "status", "map", "verdict", "name", "create",
+        "change",
+    ]
+    .contains(&name.as_str())
     {
         return "object".to_owned();
     }
@@ -148,15 +155,25 @@ fn first_version(
     let values = values(&project.project_name, module, resource);
     for (path, template) in [
         (format!("src/{module}.rs"), "kind/kind.rs.j2"),
-        (format!("src/{module}/{}.rs", resource.version), "kind/version.rs.j2"),
-        (format!("src/{module}/controller.rs"), "kind/controller.rs.j2"),
+        (
+            format!("src/{module}/{}.rs", resource.version),
+            "kind/version.rs.j2",
+        ),
+        (
+            format!("src/{module}/controller.rs"),
+            "kind/controller.rs.j2",
+        ),
         (format!("tests/{module}.rs"), "kind/test.rs.j2"),
     ] {
         plan.create(path, render(template, values.clone())?)?;
     }
     plan.edit("src/lib.rs", |text| {
         let text = add_item(text, &format!("pub mod {module};"))?;
-        let text = append_call(&text, "operator", &format!(".controller({module}::controller())"))?;
+        let text = append_call(
+            &text,
+            "operator",
+            &format!(".controller({module}::controller())"),
+        )?;
         append_call(&text, "operator", &format!(".sample(&{module}::sample())"))
     })
 }

@@ -43,9 +43,7 @@ pub(super) fn append_call(text: &str, function: &str, call: &str) -> Result<Stri
 pub(super) fn add_item(text: &str, item: &str) -> Result<String, Refusal> {
     let file = parse(text)?;
     let wanted: Item = syn::parse_str(item).map_err(|error| Refusal::Syntax(error.to_string()))?;
-    let same = |found: &&Item| {
-        bare(&text[bytes_of(text, *found)]).ends_with(&bare(item))
-    };
+    let same = |found: &&Item| bare(&text[bytes_of(text, *found)]).ends_with(&bare(item));
     if file.items.iter().any(|found| same(&found)) {
         return Ok(text.to_owned());
     }
@@ -60,7 +58,8 @@ pub(super) fn add_item(text: &str, item: &str) -> Result<String, Refusal> {
     }
     // Modules stand first, everything else after them.
     let before = file.items.iter().find(|found| {
-        matches!(wanted, Item::Mod(_)) || !matches!(found, Item::Mod(module) if module.content.is_none())
+        matches!(wanted, Item::Mod(_))
+            || !matches!(found, Item::Mod(module) if module.content.is_none())
     });
     match before {
         Some(first) => {
@@ -74,7 +73,12 @@ pub(super) fn add_item(text: &str, item: &str) -> Result<String, Refusal> {
 /// Adds code before the tests of a file.
 pub(super) fn before_tests(text: &str, addition: &str) -> String {
     match text.find("#[cfg(test)]") {
-        Some(index) => format!("{}{}\n\n{}", &text[..index], addition.trim(), &text[index..]),
+        Some(index) => format!(
+            "{}{}\n\n{}",
+            &text[..index],
+            addition.trim(),
+            &text[index..]
+        ),
         None => format!("{text}\n{}\n", addition.trim()),
     }
 }
@@ -101,14 +105,20 @@ pub(super) fn bytes_of(text: &str, node: impl Spanned) -> std::ops::Range<usize>
             .map(str::len)
             .sum();
         let rest = &text[start..];
-        start + rest.char_indices().nth(column).map_or(rest.len(), |(index, _)| index)
+        start
+            + rest
+                .char_indices()
+                .nth(column)
+                .map_or(rest.len(), |(index, _)| index)
     };
     offset(span.start().line, span.start().column)..offset(span.end().line, span.end().column)
 }
 
 /// Text without white space: the same code, however it is laid out.
 fn bare(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_whitespace()).collect()
+    text.chars()
+        .filter(|letter| !letter.is_whitespace())
+        .collect()
 }
 
 #[cfg(test)]
@@ -120,7 +130,10 @@ mod tests {
     #[test]
     fn a_call_is_appended_once() {
         let once = append_call(LIB, "operator", ".controller(demo::controller())").unwrap();
-        assert!(once.contains("Operator::new(\"x\")\n        .controller(demo::controller())\n}"), "{once}");
+        assert!(
+            once.contains("Operator::new(\"x\")\n        .controller(demo::controller())\n}"),
+            "{once}"
+        );
         let twice = append_call(&once, "operator", ".controller(demo::controller())").unwrap();
         assert_eq!(once, twice);
     }
@@ -138,17 +151,29 @@ mod tests {
         assert!(refusal.to_string().contains(".controller(x)"));
         let refusal = append_call("fn operator() { run(); }", "operator", ".controller(x)");
         assert!(matches!(refusal, Err(Refusal::NoFunction { .. })));
-        assert!(matches!(append_call("fn (", "operator", "x"), Err(Refusal::Syntax(_))));
+        assert!(matches!(
+            append_call("fn (", "operator", "x"),
+            Err(Refusal::Syntax(_))
+        ));
     }
 
     #[test]
     fn modules_stand_together_before_everything_else() {
         let one = add_item(LIB, "pub mod demo;").unwrap();
-        assert!(one.starts_with("//! Docs — with an odd letter.\n\npub mod demo;\n\nuse windlass"), "{one}");
+        assert!(
+            one.starts_with("//! Docs — with an odd letter.\n\npub mod demo;\n\nuse windlass"),
+            "{one}"
+        );
         let two = add_item(&one, "pub mod other;").unwrap();
-        assert!(two.contains("pub mod demo;\npub mod other;\n\nuse"), "{two}");
+        assert!(
+            two.contains("pub mod demo;\npub mod other;\n\nuse"),
+            "{two}"
+        );
         assert_eq!(add_item(&two, "pub mod demo;").unwrap(), two);
         let used = add_item(&two, "pub use demo::Demo;").unwrap();
-        assert!(used.contains("use windlass::Operator;\npub use demo::Demo;\n"), "{used}");
+        assert!(
+            used.contains("use windlass::Operator;\npub use demo::Demo;\n"),
+            "{used}"
+        );
     }
 }

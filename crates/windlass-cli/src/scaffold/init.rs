@@ -117,8 +117,19 @@ fn check_name(name: &str) -> Result<()> {
             "the name {name:?} must begin with a letter: it is the name of a crate too"
         )));
     }
-    if ["windlass", "windlass-cluster", "kube", "serde", "serde_json", "schemars", "k8s-openapi", "test", "core", "std"]
-        .contains(&name)
+    if [
+        "windlass",
+        "windlass-cluster",
+        "kube",
+        "serde",
+        "serde_json",
+        "schemars",
+        "k8s-openapi",
+        "test",
+        "core",
+        "std",
+    ]
+    .contains(&name)
     {
         return Err(Error::Other(format!(
             "the name {name} is that of a crate the project uses; choose another with --name"
@@ -167,13 +178,17 @@ fn is_member(root: &Path) -> bool {
             return false;
         };
         let path = path.to_string_lossy();
-        members.split('"').skip(1).step_by(2).any(|member| match member.strip_suffix("/*") {
-            Some(folder) => path
-                .strip_prefix(folder)
-                .and_then(|rest| rest.strip_prefix('/'))
-                .is_some_and(|rest| !rest.contains('/')),
-            None => member == path,
-        })
+        members
+            .split('"')
+            .skip(1)
+            .step_by(2)
+            .any(|member| match member.strip_suffix("/*") {
+                Some(folder) => path
+                    .strip_prefix(folder)
+                    .and_then(|rest| rest.strip_prefix('/'))
+                    .is_some_and(|rest| !rest.contains('/')),
+                None => member == path,
+            })
     })
 }
 
@@ -201,7 +216,10 @@ mod tests {
         assert_eq!(init(&new).unwrap().2, []);
         new.domain = "other.org".to_owned();
         let message = init(&new).err().unwrap().to_string();
-        assert!(message.contains("already the project my-operator of domain example.com"), "{message}");
+        assert!(
+            message.contains("already the project my-operator of domain example.com"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -225,8 +243,17 @@ mod tests {
     #[test]
     fn a_workspace_above_takes_its_members_in() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("Cargo.toml"), "[workspace]\nmembers = [\"operators/*\", \"one\"]\n").unwrap();
-        for (path, member) in [("operators/a", true), ("one", true), ("two", false), ("operators/a/b", false)] {
+        fs::write(
+            folder.path().join("Cargo.toml"),
+            "[workspace]\nmembers = [\"operators/*\", \"one\"]\n",
+        )
+        .unwrap();
+        for (path, member) in [
+            ("operators/a", true),
+            ("one", true),
+            ("two", false),
+            ("operators/a/b", false),
+        ] {
             assert_eq!(is_member(&folder.path().join(path)), member, "{path}");
         }
     }

@@ -50,12 +50,21 @@ impl Plan {
                 let diff = TextDiff::from_lines(&found, &text)
                     .unified_diff()
                     .context_radius(1)
-                    .header(&format!("{path} (as it is)"), &format!("{path} (as it would be)"))
+                    .header(
+                        &format!("{path} (as it is)"),
+                        &format!("{path} (as it would be)"),
+                    )
                     .to_string();
                 self.conflicts.push(diff);
             }
             None => {
-                self.files.insert(path, Change { before: None, after: text });
+                self.files.insert(
+                    path,
+                    Change {
+                        before: None,
+                        after: text,
+                    },
+                );
             }
         }
         Ok(())
@@ -66,7 +75,13 @@ impl Plan {
         let path = path.into();
         let before = self.read(&path)?;
         if before.as_ref() != Some(&text) {
-            self.files.insert(path, Change { before, after: text });
+            self.files.insert(
+                path,
+                Change {
+                    before,
+                    after: text,
+                },
+            );
         }
         Ok(())
     }
@@ -92,7 +107,10 @@ impl Plan {
             }
         };
         let after = edit(&text).map_err(|refusal| {
-            Error::Other(format!("cannot add to {}: {refusal}; nothing was written", self.root.join(&path).display()))
+            Error::Other(format!(
+                "cannot add to {}: {refusal}; nothing was written",
+                self.root.join(&path).display()
+            ))
         })?;
         if before.as_ref() != Some(&after) {
             self.files.insert(path, Change { before, after });
@@ -103,7 +121,9 @@ impl Plan {
     /// Lays out the code among the planned files, where rustfmt is installed.
     pub(crate) fn format(&mut self) {
         for (path, change) in &mut self.files {
-            if Path::new(path).extension().is_some_and(|extension| extension == "rs")
+            if Path::new(path)
+                .extension()
+                .is_some_and(|extension| extension == "rs")
                 && let Some(text) = super::rustfmt::format(&change.after)
             {
                 change.after = text;
@@ -134,10 +154,13 @@ impl Plan {
         for (from, to) in &staged {
             fs::rename(from, to).map_err(at(to))?;
         }
-        let written = self.files.into_iter().map(|(path, change)| match change.before {
-            None => Written::New(path),
-            Some(_) => Written::Changed(path),
-        });
+        let written = self
+            .files
+            .into_iter()
+            .map(|(path, change)| match change.before {
+                None => Written::New(path),
+                Some(_) => Written::Changed(path),
+            });
         Ok(written.collect())
     }
 
@@ -188,7 +211,10 @@ mod tests {
         let message = plan.write().unwrap_err().to_string();
         assert!(message.contains("-mine\n+theirs"), "{message}");
         assert!(!folder.path().join("a").exists());
-        assert_eq!(fs::read_to_string(folder.path().join("b")).unwrap(), "mine\n");
+        assert_eq!(
+            fs::read_to_string(folder.path().join("b")).unwrap(),
+            "mine\n"
+        );
     }
 
     #[test]

@@ -72,13 +72,21 @@ fn init_writes_a_project() {
 fn create_api_writes_a_kind() {
     let folder = tempfile::tempdir().unwrap();
     let root = project(folder.path());
-    let one = step(&root, |root| drop(create_api(root, &api("v1", "Memcached", true)).unwrap()));
+    let one = step(&root, |root| {
+        drop(create_api(root, &api("v1", "Memcached", true)).unwrap())
+    });
     insta::assert_snapshot!("api", one);
-    let cluster = step(&root, |root| drop(create_api(root, &api("v1", "SidecarSet", false)).unwrap()));
+    let cluster = step(&root, |root| {
+        drop(create_api(root, &api("v1", "SidecarSet", false)).unwrap())
+    });
     insta::assert_snapshot!("cluster_scoped_api", cluster);
-    let version = step(&root, |root| drop(create_api(root, &api("v2", "Memcached", true)).unwrap()));
+    let version = step(&root, |root| {
+        drop(create_api(root, &api("v2", "Memcached", true)).unwrap())
+    });
     insta::assert_snapshot!("second_version", version);
-    let third = step(&root, |root| drop(create_api(root, &api("v3", "Memcached", true)).unwrap()));
+    let third = step(&root, |root| {
+        drop(create_api(root, &api("v3", "Memcached", true)).unwrap())
+    });
     insta::assert_snapshot!("third_version", third);
 }
 
@@ -87,15 +95,16 @@ fn create_webhook_writes_a_webhook() {
     let folder = tempfile::tempdir().unwrap();
     let root = project(folder.path());
     create_api(&root, &api("v1", "Memcached", true)).unwrap();
-    let webhook = |group: &str, kind: &str, validation: bool, operations: Option<&str>| NewWebhook {
-        group: group.to_owned(),
-        version: "v1".to_owned(),
-        kind: kind.to_owned(),
-        defaulting: !validation,
-        validation,
-        conversion: false,
-        operations: operations.map(|one| vec![one.to_owned()]),
-    };
+    let webhook =
+        |group: &str, kind: &str, validation: bool, operations: Option<&str>| NewWebhook {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            defaulting: !validation,
+            validation,
+            conversion: false,
+            operations: operations.map(|one| vec![one.to_owned()]),
+        };
     let own = step(&root, |root| {
         drop(create_webhook(root, &webhook("cache", "Memcached", false, Some("Create"))).unwrap());
     });

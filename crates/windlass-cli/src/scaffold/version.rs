@@ -25,7 +25,10 @@ pub(super) fn another_version(
     let text = fs::read_to_string(&path).map_err(at(&path))?;
     let source = Source::read(&path, &text, &new.kind)?;
     let (hub, spoke) = (&first.version, &new.version);
-    plan.create(format!("src/{module}/{spoke}.rs"), source.as_version(hub, spoke))?;
+    plan.create(
+        format!("src/{module}/{spoke}.rs"),
+        source.as_version(hub, spoke),
+    )?;
 
     let pair = |from: &str, to: &str| {
         render(
@@ -55,7 +58,11 @@ pub(super) fn another_version(
         add_item(&text, "pub use self::conversion::versions;")
     })?;
     plan.edit("src/lib.rs", |text| {
-        append_call(text, "operator", &format!(".versions({module}::versions())"))
+        append_call(
+            text,
+            "operator",
+            &format!(".versions({module}::versions())"),
+        )
     })
 }
 
@@ -73,7 +80,10 @@ struct Source {
 impl Source {
     fn read(path: &Path, text: &str, kind: &str) -> Result<Self> {
         let refused = |why: String| {
-            Error::Other(format!("cannot make a version from {}: {why}", path.display()))
+            Error::Other(format!(
+                "cannot make a version from {}: {why}",
+                path.display()
+            ))
         };
         let file = syn::parse_file(text).map_err(|error| refused(error.to_string()))?;
         let mut source = Self {
@@ -83,7 +93,10 @@ impl Source {
             spec: Vec::new(),
             status: Vec::new(),
         };
-        let first = file.items.first().map_or(text.len(), |item| bytes_of(text, item).start);
+        let first = file
+            .items
+            .first()
+            .map_or(text.len(), |item| bytes_of(text, item).start);
         text[..first].clone_into(&mut source.head);
         let mut has_spec = false;
         for item in &file.items {
@@ -114,8 +127,10 @@ impl Source {
     fn as_version(&self, old: &str, new: &str) -> String {
         let head = self.head.replace(&format!("/{old}`"), &format!("/{new}`"));
         let mut text = head;
-        let (uses, types): (Vec<_>, Vec<_>) =
-            self.parts.iter().partition(|part| part.starts_with("use ") || part.starts_with("pub use "));
+        let (uses, types): (Vec<_>, Vec<_>) = self
+            .parts
+            .iter()
+            .partition(|part| part.starts_with("use ") || part.starts_with("pub use "));
         for part in uses {
             text.push_str(part);
             text.push('\n');

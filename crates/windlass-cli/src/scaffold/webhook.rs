@@ -50,9 +50,12 @@ pub(crate) fn create_webhook(folder: &Path, new: &NewWebhook) -> Result<(Resourc
                 call.extend(restricted.as_deref());
                 plan.edit(path, |text| {
                     let mut text = add_to_chain(text, &call)?;
-                    for name in [("Verdict", old.defaulting), ("Operation", restricted.is_some())]
-                        .iter()
-                        .filter_map(|(name, wanted)| wanted.then_some(name))
+                    for name in [
+                        ("Verdict", old.defaulting),
+                        ("Operation", restricted.is_some()),
+                    ]
+                    .iter()
+                    .filter_map(|(name, wanted)| wanted.then_some(name))
                     {
                         text = import(&text, name)?;
                     }
@@ -60,7 +63,10 @@ pub(crate) fn create_webhook(folder: &Path, new: &NewWebhook) -> Result<(Resourc
                 })?;
             }
         } else {
-            let text = render("kind/webhook.rs.j2", filled(&project, &module, &resource, new, type_path.as_deref()))?;
+            let text = render(
+                "kind/webhook.rs.j2",
+                filled(&project, &module, &resource, new, type_path.as_deref()),
+            )?;
             plan.create(path, text)?;
             own_module(&mut plan, &module, &resource)?;
             plan.edit("src/lib.rs", |text| {
@@ -80,7 +86,11 @@ fn place(project: &mut Project, new: &NewWebhook) -> Result<(usize, Option<Strin
     let of = |resource: &Resource, group: &str| {
         resource.is_of(group, &new.kind) && resource.version == new.version
     };
-    if let Some(index) = project.resources.iter().position(|one| of(one, &new.group) && one.api.is_some()) {
+    if let Some(index) = project
+        .resources
+        .iter()
+        .position(|one| of(one, &new.group) && one.api.is_some())
+    {
         return Ok((index, None));
     }
     let Some((resource, path)) = builtin(&new.group, &new.version, &new.kind) else {
@@ -180,7 +190,11 @@ fn restriction(new: &NewWebhook, defaulting: bool) -> Option<String> {
     let [operation] = new.operations.as_deref()? else {
         return None;
     };
-    let call = if defaulting { "defaulted_on" } else { "validated_on" };
+    let call = if defaulting {
+        "defaulted_on"
+    } else {
+        "validated_on"
+    };
     Some(format!(".{call}([Operation::{operation}])"))
 }
 

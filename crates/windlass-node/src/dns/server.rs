@@ -121,11 +121,10 @@ impl Names {
         }
         match zone::answer(&picture, text) {
             Answer::Unknown => Reply::code(ResponseCode::NXDomain),
-            Answer::Nothing => Reply::code(ResponseCode::NoError),
             Answer::Addresses(list) if wants(RecordType::A) => {
                 Reply::of(ResponseCode::NoError, addresses(name, &list))
             }
-            Answer::Addresses(_) => Reply::code(ResponseCode::NoError),
+            Answer::Nothing | Answer::Addresses(_) => Reply::code(ResponseCode::NoError),
             Answer::Alias(other) => {
                 let other = Name::from_ascii(other.trim_end_matches('.').to_owned() + ".").ok();
                 let alias = other.map(|other| record(name, RData::CNAME(CNAME(other))));

@@ -81,12 +81,13 @@ impl Bridge {
 
     async fn up(&self) -> io::Result<()> {
         let name = &self.name;
-        let mut script = String::new();
-        if !exists(name) {
-            script = format!("link add {name} type bridge\n");
-        }
-        script += &format!(
-            "addr replace {}/{} dev {name}\nlink set {name} up\nroute replace {} dev {name}\n",
+        let made = if exists(name) {
+            String::new()
+        } else {
+            format!("link add {name} type bridge\n")
+        };
+        let script = format!(
+            "{made}addr replace {}/{} dev {name}\nlink set {name} up\nroute replace {} dev {name}\n",
             self.gateway(),
             self.pods.prefix,
             self.services,

@@ -32,7 +32,7 @@ pub struct Picture {
 pub(super) fn grants() -> [Grant; 2] {
     let verbs = [Verb::Get, Verb::List, Verb::Watch];
     [
-        Grant::of::<Service>(verbs.clone()),
+        Grant::of::<Service>(verbs),
         Grant::of::<EndpointSlice>(verbs),
     ]
 }

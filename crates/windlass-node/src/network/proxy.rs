@@ -5,6 +5,7 @@
 //! on the Service. A Service without ready endpoints is not listened for: whoever connects is
 //! refused, as kube-proxy would have it. UDP is not passed on, and an event says so.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -142,19 +143,20 @@ async fn listen(
     address: SocketAddr,
     route: &Route,
 ) -> io::Result<()> {
-    if !listening.contains_key(&address) {
-        let listener = TcpListener::bind(address).await?;
-        let targets: Arc<Mutex<Targets>> = Arc::default();
-        let task = tokio::spawn(accept(listener, targets.clone())).abort_handle();
-        listening.insert(address, Listening { targets, task });
-    }
-    if let Some(known) = listening.get(&address) {
-        let mut targets = known.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        targets.endpoints.clone_from(&route.endpoints);
-        targets.affinity = route
-            .affinity
-            .map(|seconds| Duration::from_secs(seconds.into()));
-    }
+    let known = match listening.entry(address) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(free) => {
+            let listener = TcpListener::bind(address).await?;
+            let targets: Arc<Mutex<Targets>> = Arc::default();
+            let task = tokio::spawn(accept(listener, targets.clone())).abort_handle();
+            free.insert(Listening { targets, task })
+        }
+    };
+    let mut targets = known.targets.lock().unwrap_or_else(PoisonError::into_inner);
+    targets.endpoints.clone_from(&route.endpoints);
+    targets.affinity = route
+        .affinity
+        .map(|seconds| Duration::from_secs(seconds.into()));
     Ok(())
 }
 

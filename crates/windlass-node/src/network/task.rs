@@ -36,7 +36,7 @@ pub fn translating(operator: Operator, bridge: &Bridge) -> Operator {
                     first(&mut news).await;
                     nft::keep(&bridge, news).await.map_err(Error::other)
                 };
-                until_stopped(&task, watching(&task, &pictures, keeping)).await
+                Box::pin(until_stopped(&task, watching(&task, &pictures, keeping))).await
             }
         })
         .task("names", [], move |task| {
@@ -71,7 +71,7 @@ pub fn listening(operator: Operator) -> Operator {
             futures::join!(proxy::keep(news, troubles), telling);
             Ok(())
         };
-        until_stopped(&task, watching(&task, &pictures, keeping)).await
+        Box::pin(until_stopped(&task, watching(&task, &pictures, keeping))).await
     })
 }
 

@@ -191,13 +191,12 @@ impl Attendance {
                 }
             }
         };
-        let termination = match end {
-            Some((code, at)) => Termination::exited(code, self.started_at, at),
-            None => {
-                // Without its shim a pod has no namespaces to be restarted in.
-                shared.lost(&self.uid, &self.shim).await;
-                Termination::lost(Some(self.started_at), shared.clock().now())
-            }
+        let termination = if let Some((code, at)) = end {
+            Termination::exited(code, self.started_at, at)
+        } else {
+            // Without its shim a pod has no namespaces to be restarted in.
+            shared.lost(&self.uid, &self.shim).await;
+            Termination::lost(Some(self.started_at), shared.clock().now())
         };
         shared.dead(&self.uid, &self.container, self.run);
         self.shim.ask(Request::Forget {

@@ -40,7 +40,7 @@ fn controller() -> Controller<Node, Reconciled<Node>> {
 }
 
 struct Nodes {
-    nodes: Reads<Node>,
+    all: Reads<Node>,
     leases: Reads<Lease>,
     _pods: Reads<Pod>,
     pods_by_node: Index<Pod>,
@@ -62,7 +62,7 @@ impl Nodes {
         let pods = declare.reads(Pod::waking_nobody());
         let pods_by_node = declare.index(&pods, |pod: &Pod| pod::node_name(pod).map(str::to_owned));
         Self {
-            nodes: declare.reads(Node::waking_everyone()),
+            all: declare.reads(Node::waking_everyone()),
             leases: declare.reads(leases.scoped(Scope::all().namespace(LEASES))),
             _pods: pods,
             pods_by_node,
@@ -124,7 +124,7 @@ impl Reconciler for Nodes {
             }
             current = self.written.status(ctx, node, status).await?;
         }
-        let all = self.nodes.list(ctx, Select::all()).await?;
+        let all = self.all.list(ctx, Select::all()).await?;
         let sends_away = taint::sends_away(&current, &all);
         if let Some(taints) = taint::wanted(&current, sends_away, now) {
             // What was read must still hold: whoever else taints nodes is not undone.
