@@ -15,6 +15,8 @@ fn samples_of_all_bundled_operators_run_and_tell_how_they_are() {
     let folder = Folder::new("bundled");
     folder.windlass_ok(&[
         "up",
+        "--runtime",
+        "process",
         "--with",
         "demo,memcached,sidecarset",
         "--sample",

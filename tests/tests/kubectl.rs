@@ -18,7 +18,14 @@ fn write(folder: &Folder, name: &str, text: &str) {
 #[test]
 fn apply_get_describe_wait_logs_and_delete() {
     let folder = Folder::new("kubectl");
-    folder.windlass_ok(&["up", "--with", "memcached", "--detach"]);
+    folder.windlass_ok(&[
+        "up",
+        "--runtime",
+        "process",
+        "--with",
+        "memcached",
+        "--detach",
+    ]);
     write(&folder, "talker.json", TALKER);
     assert!(
         folder
@@ -62,7 +69,7 @@ fn apply_get_describe_wait_logs_and_delete() {
 #[test]
 fn a_deployment_is_applied_changed_and_rolled_out() {
     let folder = Folder::new("rollout");
-    folder.windlass_ok(&["up", "--detach"]);
+    folder.windlass_ok(&["up", "--runtime", "process", "--detach"]);
     write(&folder, "web.json", WEB);
     folder.kubectl(&["apply", "-f", "web.json"]);
     folder.kubectl(&["rollout", "status", "deployment/web", "--timeout=30s"]);

@@ -82,6 +82,9 @@ pub enum ClusterError {
         /// Why not.
         source: io::Error,
     },
+    /// The webhooks of an operator do not come up.
+    #[error("the webhooks of {0} did not come up within half a minute; its log says why")]
+    Webhooks(String),
     /// The data folder is not to be had.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -330,12 +333,23 @@ impl Cluster {
             .await
             .map_err(refused)?;
         let token = operators::token(&client, account).await.map_err(refused)?;
+        let (webhooks, served) = webhooks::serving(&self.webhooks, &account.namespace);
         let environment = Environment {
-            webhooks: webhooks::serving(&self.webhooks, &account.namespace),
+            webhooks,
             ..Environment::default()
         };
         self.run(operator, Credential::Token(token), environment)
-            .await
+            .await?;
+        let answered = webhooks::answer(&client, &operator.description(), &served).await;
+        let answered = answered.map_err(|source| ClusterError::Api {
+            what: format!("look at the webhooks of {}", operator.name()),
+            source: source.into(),
+        })?;
+        if answered {
+            Ok(())
+        } else {
+            Err(ClusterError::Webhooks(operator.name().to_owned()))
+        }
     }
 
     /// Runs the node, which is known by its certificate.

@@ -165,7 +165,7 @@ impl TestCluster {
             account.user(),
             self.client_of(identity_of(&account)),
             Environment {
-                webhooks: webhooks::serving(&self.0.webhooks, &account.namespace),
+                webhooks: webhooks::serving(&self.0.webhooks, &account.namespace).0,
                 ..self.0.environment.clone()
             },
             self.0.faults.clone(),

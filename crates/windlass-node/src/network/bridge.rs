@@ -24,6 +24,8 @@ use tokio::process::Command;
 use super::range::{self, Range};
 
 const FILE: &str = "network.json";
+/// How the names of links to pods begin.
+const LINK: &str = "wv";
 /// What the kernel is told about the bridge: forward what comes in by it; let the machine itself
 /// reach node ports at 127.0.0.1 through it; do not tell pods of shorter ways.
 const SETTINGS: [(&str, &str); 3] = [
@@ -103,6 +105,10 @@ impl Bridge {
     pub async fn remove(&self) -> io::Result<()> {
         super::nft::remove(&self.name).await?;
         if exists(&self.name) {
+            // The kernel takes the links of pods away in its own time after their namespaces.
+            for link in links_of_pods() {
+                let _ = ip(None, &format!("link del {link}\n")).await;
+            }
             ip(None, &format!("link del {}\n", self.name)).await?;
         }
         Ok(())
@@ -172,16 +178,27 @@ impl Bridge {
 fn link(uid: &str) -> String {
     let mut hasher = DefaultHasher::new();
     uid.hash(&mut hasher);
-    format!("wv{:012x}", hasher.finish() & 0xffff_ffff_ffff)
+    format!("{LINK}{:012x}", hasher.finish() & 0xffff_ffff_ffff)
+}
+
+/// The links that lead to pods.
+fn links_of_pods() -> Vec<String> {
+    interfaces(|name| name.starts_with(LINK).then(|| name.to_owned())).collect()
 }
 
 /// Whether the machine has an interface of that name.
 fn exists(name: &str) -> bool {
+    interfaces(|known| (known == name).then_some(()))
+        .next()
+        .is_some()
+}
+
+/// What is wanted of the interfaces in this network namespace.
+fn interfaces<T>(wanted: impl Fn(&str) -> Option<T>) -> impl Iterator<Item = T> {
     let table = std::fs::read_to_string("/proc/net/dev").unwrap_or_default();
-    table
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .any(|(known, _)| known.trim() == name)
+    let lines = table.lines().filter_map(|line| line.split_once(':'));
+    let found: Vec<T> = lines.filter_map(|(name, _)| wanted(name.trim())).collect();
+    found.into_iter()
 }
 
 /// Runs commands of `ip`, here or in the network namespace of a process.
