@@ -62,6 +62,11 @@ bench-framework: ## print what the same operator takes on Windlass, controller-r
 bench-memcacheds: ## print what the memcached operator needs for 2,000 Memcacheds of size 3
 	cargo test --release --locked -p memcached-operator --test load -- --ignored --nocapture
 
+.PHONY: scaffold
+scaffold: ## play the walk-throughs and build a scaffolded project after every step
+	cargo build --locked --workspace --bins
+	KUBECTL=$$(scripts/kubectl) cargo test --locked -p windlass-tests --test scaffold --test walkthroughs -- --ignored --nocapture --test-threads 1
+
 .PHONY: check
 check: ## formatting, lints, licences
 	@scripts/check

@@ -187,6 +187,8 @@ impl Terminal {
             )
             .env("WINDLASS_PATH", root())
             .env("CARGO_TARGET_DIR", root().join("target/scaffold"))
+            // What the workspace is built from is all there is: tests reach no network.
+            .env("CARGO_NET_OFFLINE", "true")
             // An image in a test need not be fast.
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .env("KUBECACHEDIR", self.folder.path().join("cache"))

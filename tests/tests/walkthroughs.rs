@@ -3,6 +3,7 @@
 use windlass_tests::walkthrough::Terminal;
 
 #[test]
+#[ignore = "builds a project of its own, from nothing: minutes; `make scaffold` runs it"]
 fn memcached_from_an_empty_folder_to_running_pods() {
     let page = Terminal::play("memcached");
     let pods = page.ask("kubectl get pods -o name");
