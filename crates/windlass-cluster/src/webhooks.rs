@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,8 +23,9 @@ const PORT: u16 = 443;
 /// How long an operator may take until its webhooks answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The server of an operator, once it has one.
-pub(crate) type Served = Arc<OnceLock<WebhookServer>>;
+/// The server of an operator, once it has one. Weak: whoever looks at it must not keep an operator
+/// alive that was stopped or killed.
+pub(crate) type Served = Arc<OnceLock<Weak<Hosted>>>;
 
 /// How an operator whose manifests put it into `namespace` serves its webhooks to this cluster.
 pub(crate) fn serving(webhooks: &LocalWebhooks, namespace: &str) -> (WebhookServing, Served) {
@@ -54,7 +55,8 @@ pub(crate) async fn answer(
         loop {
             let shows = served
                 .get()
-                .is_some_and(|server| !server.certificates().is_empty());
+                .and_then(Weak::upgrade)
+                .is_some_and(|hosted| !hosted.0.certificates().is_empty());
             if shows && is_trusted(client, description).await? {
                 return Ok(());
             }
@@ -105,12 +107,15 @@ struct Host {
 impl HostWebhooks for Host {
     fn host(&self, namespace: &str, service: &str, server: WebhookServer) -> Box<dyn Send + Sync> {
         let host = format!("{service}.{namespace}.svc");
-        let _ = self.served.set(server.clone());
-        Box::new(self.webhooks.serve(host, PORT, Arc::new(Hosted(server))))
+        let hosted = Arc::new(Hosted(server));
+        let _ = self.served.set(Arc::downgrade(&hosted));
+        Box::new(self.webhooks.serve(host, PORT, hosted))
     }
 }
 
-struct Hosted(WebhookServer);
+/// An operator, as the API server calls it.
+#[derive(Debug)]
+pub(crate) struct Hosted(WebhookServer);
 
 impl LocalService for Hosted {
     fn certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
