@@ -9,15 +9,14 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::defaults::{self, Default};
 use crate::types::{Field, GRANULAR, ListKind, PatchRule, Scalar, Type};
 
 /// The version of Kubernetes the facts were read from.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
     let raw: RawFacts = serde_json::from_str(include_str!("../facts/kinds.json"))
         .expect("facts/kinds.json is generated and checked in: it parses");
-    let zeros = serde_json::from_str(include_str!("../facts/zeros.json"))
-        .expect("facts/zeros.json is generated and checked in: it parses");
-    Facts::from_raw(raw, zeros)
+    Facts::from_raw(raw)
 });
 
 /// The facts.
@@ -31,49 +30,63 @@ pub(crate) struct Facts {
     pub(crate) version: String,
     pub(crate) groups: Vec<GroupFacts>,
     pub(crate) resources: Vec<ResourceFacts>,
-    types: HashMap<String, Type>,
-    zeros: HashMap<String, Map<String, Value>>,
+    definitions: HashMap<String, Definition>,
     /// The published form of each type, for `OpenAPI`.
     pub(crate) raw_types: BTreeMap<String, RawType>,
 }
 
+/// Everything known about a type that has a name.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) ty: Type,
+    /// The fields that are on the wire even when nobody set them, and what they hold then.
+    pub(crate) zeros: Map<String, Value>,
+    /// The fields that get a value when they are absent.
+    pub(crate) defaults: Vec<Default>,
+    /// The fields whose zero values are not on the wire.
+    pub(crate) omitted: Vec<String>,
+}
+
 impl Facts {
-    pub(crate) fn type_named(&self, name: &str) -> Option<&Type> {
-        self.types.get(name)
+    /// What is known about the type of this name.
+    pub(crate) fn definition(&self, name: &str) -> Option<&Definition> {
+        self.definitions.get(name)
     }
 
-    /// The fields of a type that are on the wire even when nobody set them, and what they hold then.
-    pub(crate) fn zeros_of(&self, name: &str) -> Option<&Map<String, Value>> {
-        self.zeros.get(name.strip_prefix(GRANULAR).unwrap_or(name))
-    }
-
-    fn from_raw(raw: RawFacts, zeros: HashMap<String, Map<String, Value>>) -> Self {
-        let mut types: HashMap<String, Type> = raw
-            .types
-            .iter()
-            .map(|(name, ty)| (name.clone(), ty.to_type(name)))
-            .collect();
-        for (name, ty) in &raw.types {
+    fn from_raw(raw: RawFacts) -> Self {
+        let zeros: HashMap<String, Map<String, Value>> =
+            serde_json::from_str(include_str!("../facts/zeros.json"))
+                .expect("facts/zeros.json is generated and checked in: it parses");
+        let (defaults, omitted) = (defaults::table(), defaults::omitted_table());
+        let define = |name: &str, ty: Type| Definition {
+            ty,
+            zeros: zeros.get(name).cloned().unwrap_or_default(),
+            defaults: defaults.get(name).cloned().unwrap_or_default(),
+            omitted: omitted.get(name).cloned().unwrap_or_default(),
+        };
+        let mut definitions = HashMap::with_capacity(raw.types.len());
+        for (name, raw) in &raw.types {
+            let ty = raw.to_type(name);
             if let Type::Struct {
                 fields,
                 atomic: true,
                 open,
-            } = ty.to_type(name)
+            } = &ty
             {
                 let granular = Type::Struct {
-                    fields,
+                    fields: fields.clone(),
                     atomic: false,
-                    open,
+                    open: *open,
                 };
-                types.insert(format!("{GRANULAR}{name}"), granular);
+                definitions.insert(format!("{GRANULAR}{name}"), define(name, granular));
             }
+            definitions.insert(name.clone(), define(name, ty));
         }
         Self {
             version: raw.version,
             groups: raw.groups,
             resources: raw.resources,
-            types,
-            zeros,
+            definitions,
             raw_types: raw.types,
         }
     }
@@ -220,9 +233,9 @@ impl RawField {
         match self.t.as_deref() {
             Some("ref") if self.map.as_deref() == Some("granular") => {
                 let name = self.reference.as_deref().unwrap_or_default();
-                Type::Named(format!("{GRANULAR}{name}"))
+                Type::Named(format!("{GRANULAR}{name}").into())
             }
-            Some("ref") => Type::Named(self.reference.clone().unwrap_or_default()),
+            Some("ref") => Type::Named(self.reference.as_deref().unwrap_or_default().into()),
             Some("string") if self.format.as_deref() == Some("date-time") => {
                 Type::Scalar(Scalar::Time)
             }
@@ -279,10 +292,9 @@ mod tests {
 
     #[test]
     fn every_zero_is_of_a_known_field() {
-        for (name, zeros) in &get().zeros {
-            // Types that no kind served here reaches are in the file too.
-            if let Some(Type::Struct { fields, .. }) = get().type_named(name) {
-                for field in zeros.keys() {
+        for (name, known) in &get().definitions {
+            if let Type::Struct { fields, .. } = &known.ty {
+                for field in known.zeros.keys() {
                     assert!(fields.contains_key(field), "{name} has no field {field}");
                 }
             }
@@ -293,7 +305,7 @@ mod tests {
     fn every_reference_leads_somewhere() {
         fn visit(ty: &Type, missing: &mut Vec<String>) {
             match ty {
-                Type::Named(name) if get().type_named(name).is_none() => missing.push(name.clone()),
+                Type::Named(name) if ty.definition().is_none() => missing.push(name.to_string()),
                 Type::Struct { fields, .. } => {
                     for field in fields.values() {
                         visit(&field.ty, missing);
@@ -306,7 +318,9 @@ mod tests {
             }
         }
         let mut missing = Vec::new();
-        get().types.values().for_each(|ty| visit(ty, &mut missing));
+        get().definitions
+            .values()
+            .for_each(|known| visit(&known.ty, &mut missing));
         assert_eq!(missing, Vec::<String>::new());
     }
 }

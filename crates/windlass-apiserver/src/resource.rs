@@ -107,7 +107,7 @@ impl Resource {
                 .map(|field| stored_field(&facts.group, &facts.plural, field))
                 .collect(),
             table: TableName::new(table_group, &facts.plural),
-            ty: Type::Named(facts.type_name.clone()),
+            ty: Type::Named(facts.type_name.as_str().into()),
             counts: Arc::default(),
             custom: None,
         }

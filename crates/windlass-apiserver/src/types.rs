@@ -4,10 +4,12 @@
 //! come out as this one [`Type`], so apply, strategic merge and decoding have one implementation.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::facts;
+use crate::facts::{self, Definition};
 
 /// A JSON value that is not a map or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub(crate) struct Field {
 #[derive(Clone, Debug)]
 pub(crate) enum Type {
     /// A definition of the table of facts, by name.
-    Named(String),
+    Named(Name),
     Scalar(Scalar),
     /// Known fields; `open` types keep unknown ones.
     Struct {
@@ -84,6 +86,39 @@ pub(crate) enum Type {
 
 static ANY: Type = Type::Any;
 
+/// The name of a definition. What it stands for is looked up once: every write goes down the types
+/// of its object many times.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    text: Box<str>,
+    definition: OnceLock<Option<&'static Definition>>,
+}
+
+impl<T: Into<Box<str>>> From<T> for Name {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            definition: OnceLock::new(),
+        }
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Name {
+    fn definition(&self) -> Option<&'static Definition> {
+        *self
+            .definition
+            .get_or_init(|| facts::get().definition(&self.text))
+    }
+}
+
 /// What stands before the name of a type whose fields are owned one by one where it is used,
 /// though the type itself is replaced whole.
 pub(crate) const GRANULAR: &str = "granular#";
@@ -97,17 +132,35 @@ impl Type {
         }
     }
 
+    /// What is known of the definition, if it is one.
+    pub(crate) fn definition(&self) -> Option<&'static Definition> {
+        match self {
+            Type::Named(name) => name.definition(),
+            _ => None,
+        }
+    }
+
+    /// The fields that are on the wire even when nobody set them, and what they hold then.
+    pub(crate) fn zeros(&self) -> Option<&'static Map<String, Value>> {
+        self.definition().map(|definition| &definition.zeros)
+    }
+
     /// Follows names to what they stand for.
     pub(crate) fn resolve(&self) -> &Type {
         let mut ty = self;
         // A chain of names is never long; the bound keeps a broken table from looping.
         for _ in 0..8 {
             match ty {
-                Type::Named(name) => ty = facts::get().type_named(name).unwrap_or(&ANY),
+                Type::Named(name) => ty = name.definition().map_or(&ANY, |found| &found.ty),
                 other => return other,
             }
         }
         &ANY
+    }
+
+    /// Whether nothing is known of values of this type, nor of what is in them.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self.resolve(), Type::Any)
     }
 
     /// The type of the value under `key`.

@@ -1,12 +1,13 @@
 //! A leader that is stopped and resumed, as two real processes over real sockets: what it sends
 //! after another has taken over.
 
+mod served;
+
 use std::future::Future;
-use std::path::Path;
 use std::pin::Pin;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
@@ -18,14 +19,14 @@ use windlass::{
     Access, Context, Controller, Declare, Environment, Launch, LeaderElection, Next, Operator,
     Reconciler, Result, Verb, Writes,
 };
-use windlass_apiserver::http::{ResourceRequest, TlsConfig};
-use windlass_apiserver::pki::Authority;
-use windlass_apiserver::{ApiServer, Config as ServerConfig, Hooks, Identity, Outcome};
+use windlass_apiserver::http::ResourceRequest;
+use windlass_apiserver::{Hooks, Identity, Outcome};
+
+use served::{Process, Served, until};
 
 /// How many objects a replica works on at once.
 const WORKERS: usize = 4;
 const OBJECTS: usize = 150;
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Writes its name on every secret, whoever wrote before.
 struct Signer {
@@ -61,7 +62,7 @@ fn signer(name: &str) -> Operator {
 #[tokio::test]
 #[ignore = "a process that the other test starts"]
 async fn replica() {
-    let (Ok(path), Ok(name)) = (std::env::var("REPLICA_CONFIG"), std::env::var("REPLICA")) else {
+    let (Ok(path), Ok(name)) = (std::env::var("KUBECONFIG"), std::env::var("REPLICA")) else {
         return;
     };
     let kubeconfig = Kubeconfig::read_from(path).unwrap();
@@ -108,40 +109,13 @@ impl Hooks for Seen {
     }
 }
 
-/// A child that does not outlive the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Process {
-    fn replica(name: &str, config: &Path) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
+fn replica_of(name: &str, served: &Served) -> Process {
+    Process::this_program(&served.kubeconfig(name), |command| {
+        command
             .args(["--exact", "replica", "--ignored", "--nocapture"])
             .env("REPLICA", name)
-            .env("REPLICA_CONFIG", config)
-            .stdout(Stdio::null())
-            .spawn();
-        Self(child.unwrap())
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.0.id().to_string();
-        let sent = Command::new("kill").args([signal, &pid]).status();
-        assert!(sent.unwrap().success());
-    }
-}
-
-async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    let begun = Instant::now();
-    while !holds().await {
-        assert!(begun.elapsed() < PATIENCE, "{what} did not happen");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+            .stdout(Stdio::null());
+    })
 }
 
 async fn holder(client: &Client) -> Option<String> {
@@ -167,48 +141,14 @@ async fn signed(client: &Client, by: &str) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resumed_leader_sends_at_most_what_had_passed_the_check() {
     let seen = Arc::new(Seen::default());
-    let server = ApiServer::new(ServerConfig {
-        hooks: Some(seen.clone()),
-        ..ServerConfig::default()
-    });
-    let authority = Authority::create().unwrap();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let tls = TlsConfig {
-        serving: authority.server("server", &[address.ip()], &[]).unwrap(),
-        client_ca: authority.pem().certificate.clone(),
-    };
-    let _serving = server.serve(listener, &tls).unwrap();
-    let folder = std::env::temp_dir().join(format!("windlass-paused-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let config = |name: &str| {
-        let identity = authority.client(name, "system:masters").unwrap();
-        let file = |what: &str, text: &str| {
-            let path = folder.join(format!("{name}.{what}"));
-            std::fs::write(&path, text).unwrap();
-            path
-        };
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {
-                "server": format!("https://{address}"),
-                "certificate-authority": file("ca", &authority.pem().certificate),
-            }}],
-            "users": [{"name": "test", "user": {
-                "client-certificate": file("crt", &identity.certificate),
-                "client-key": file("key", &identity.key),
-            }}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        });
-        file("kubeconfig", &config.to_string())
-    };
-    let client = Client::new(server.in_process(Identity::admin()), "default");
-    let first = Process::replica("a", &config("a"));
+    let served = Served::start(Some(seen.clone())).await;
+    let client = served.client();
+    let first = replica_of("a", &served);
     until("the first leads", || async {
         holder(&client).await.as_deref() == Some("a")
     })
     .await;
-    let second = Process::replica("b", &config("b"));
+    let second = replica_of("b", &served);
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     for number in 0..OBJECTS {
         let mut secret = Secret::default();
@@ -234,13 +174,11 @@ async fn a_resumed_leader_sends_at_most_what_had_passed_the_check() {
     first.signal("-CONT");
     let mut first = first;
     until("its end", || {
-        let ended = first.0.try_wait().unwrap().is_some();
-        std::future::ready(ended)
+        std::future::ready(first.has_ended())
     })
     .await;
     let late = seen.by("a") - before;
     println!("{late} writes of the resumed leader landed, of at most {WORKERS}");
     assert!(late <= WORKERS, "{late} writes after the resume");
     drop(second);
-    let _ = std::fs::remove_dir_all(&folder);
 }

@@ -53,7 +53,11 @@ impl FieldSet {
         match path {
             [] => {}
             [last] => self.insert_member(last.clone()),
-            [first, rest @ ..] => self.child_mut(first.clone()).insert(rest),
+            // The step is copied only where there is none yet.
+            [first, rest @ ..] => match self.children.get_mut(first) {
+                Some(child) => child.insert(rest),
+                None => self.child_mut(first.clone()).insert(rest),
+            },
         }
     }
 
@@ -93,11 +97,14 @@ impl FieldSet {
         }
     }
 
-    pub(crate) fn union(mut self, other: &Self) -> Self {
-        self.members.extend(other.members.iter().cloned());
-        for (element, theirs) in &other.children {
-            let ours = self.children.remove(element).unwrap_or_default();
-            self.children.insert(element.clone(), ours.union(theirs));
+    pub(crate) fn union(mut self, other: Self) -> Self {
+        if self.members.is_empty() && self.children.is_empty() {
+            return other;
+        }
+        self.members.extend(other.members);
+        for (element, theirs) in other.children {
+            let ours = self.children.remove(&element).unwrap_or_default();
+            self.children.insert(element, ours.union(theirs));
         }
         self
     }
@@ -242,7 +249,7 @@ mod tests {
         fn sets_obey_set_algebra(a in paths(), b in paths()) {
             let (a, b) = (set_of(&a), set_of(&b));
             let both: BTreeSet<_> = a.paths().into_iter().chain(b.paths()).collect();
-            prop_assert_eq!(a.clone().union(&b).paths().into_iter().collect::<BTreeSet<_>>(), both);
+            prop_assert_eq!(a.clone().union(b.clone()).paths().into_iter().collect::<BTreeSet<_>>(), both);
             let only: BTreeSet<_> = a.paths().into_iter().filter(|path| !b.paths().contains(path)).collect();
             prop_assert_eq!(a.difference(&b).paths().into_iter().collect::<BTreeSet<_>>(), only);
             let shared: BTreeSet<_> = a.paths().into_iter().filter(|path| b.paths().contains(path)).collect();

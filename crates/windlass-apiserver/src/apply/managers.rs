@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::PathElement;
@@ -141,20 +141,21 @@ impl Managers {
                 ))
         });
         let entries = entries.into_iter().map(|(manager, owned)| {
-            let mut entry = json!({
-                "manager": manager.name,
-                "operation": manager.operation,
-                "apiVersion": owned.api_version,
-                "fieldsType": "FieldsV1",
-                "fieldsV1": owned.fields.to_fields_v1(),
-            });
-            if let Some(time) = &owned.time {
-                entry["time"] = time.as_str().into();
-            }
+            // Put together by hand: `json!` would copy the fields once more.
+            let mut entry = Map::new();
+            let mut set = |name: &str, value: Value| entry.insert(name.into(), value);
+            set("apiVersion", owned.api_version.as_str().into());
+            set("fieldsType", "FieldsV1".into());
+            set("fieldsV1", owned.fields.to_fields_v1());
+            set("manager", manager.name.as_str().into());
+            set("operation", manager.operation.into());
             if !manager.subresource.is_empty() {
-                entry["subresource"] = manager.subresource.as_str().into();
+                set("subresource", manager.subresource.as_str().into());
             }
-            entry
+            if let Some(time) = &owned.time {
+                set("time", time.as_str().into());
+            }
+            Value::Object(entry)
         });
         Value::Array(entries.collect())
     }
@@ -192,7 +193,7 @@ impl Managers {
     }
 
     /// Adds to what `manager` owns.
-    pub(crate) fn give(&mut self, manager: Manager, fields: &FieldSet, now: Option<&str>) {
+    pub(crate) fn give(&mut self, manager: Manager, fields: FieldSet, now: Option<&str>) {
         let api_version = manager.api_version.clone();
         let owned = self.0.entry(manager).or_insert_with(|| Owned {
             fields: FieldSet::default(),
@@ -279,7 +280,7 @@ impl Managers {
                     time: None,
                     api_version: version.clone(),
                 });
-                merged.fields = std::mem::take(&mut merged.fields).union(&owned.fields);
+                merged.fields = std::mem::take(&mut merged.fields).union(owned.fields);
                 merged.time = merged.time.take().max(owned.time);
             }
         }

@@ -16,6 +16,8 @@ mod typed;
 pub(crate) use check::{check, is_typed};
 pub(crate) use managers::{Managers, Writer, equal_but_for_other_times, equal_but_for_times};
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::status::ApiError;
@@ -39,9 +41,12 @@ const SERVER_OWNED: &[&[&str]] = &[
     &["metadata", "resourceVersion"],
 ];
 
+static SERVER_OWNED_PATHS: LazyLock<Vec<Vec<PathElement>>> =
+    LazyLock::new(|| SERVER_OWNED.iter().map(|path| fields_path(path)).collect());
+
 fn strip_server_owned(mut set: FieldSet) -> FieldSet {
-    for path in SERVER_OWNED {
-        set.remove(&fields_path(path));
+    for path in SERVER_OWNED_PATHS.iter() {
+        set.remove(path);
     }
     set
 }
@@ -74,11 +79,11 @@ pub(crate) fn record_update(
             set.remove_below(&path);
         }
     }
-    let written = difference.written();
-    managers.take_from_all(&written, &difference.removed);
+    let (written, removed) = difference.into_written_and_removed();
+    managers.take_from_all(&written, &removed);
     let taken = strip_server_owned(written);
     if !taken.is_empty() {
-        managers.give(Manager::updating(writer), &taken, writer.now);
+        managers.give(Manager::updating(writer), taken, writer.now);
     }
     managers.cap_updates();
     managers
@@ -108,14 +113,15 @@ pub(crate) fn apply(
         _ => merged,
     };
     let difference = typed::compare(live, &merged, ty);
-    let written = difference.written();
+    let changes = !difference.is_empty();
+    let (written, removed) = difference.into_written_and_removed();
     let conflicts = managers.conflicts(&manager, &written);
     if !force && !conflicts.is_empty() && !is_from_client_side(&conflicts, live, ty, writer) {
         return Err(conflict_error(&conflicts));
     }
-    managers.take_from_others(&manager, &written, &difference.removed);
+    managers.take_from_others(&manager, &written, &removed);
     // Whose intent changes nothing is recorded without a time.
-    if !difference.is_empty()
+    if changes
         && let Some(now) = writer.now
     {
         managers.set_time(&manager, now);
@@ -135,8 +141,9 @@ fn prune(merged: &Value, last: &FieldSet, managers: &Managers, ty: &Type) -> Val
     let without = |set: &FieldSet| typed::without(merged, set, ty).unwrap_or_else(|| json!({}));
     let fields = |value: &Value| named(&typed::fields_of(value, ty));
     let (last, all) = (named(last), fields(merged));
-    let owned = managers.sets().fold(FieldSet::default(), FieldSet::union);
-    let kept = fields(&without(&last)).union(&named(&owned));
+    let owned = managers.sets().cloned();
+    let owned = owned.fold(FieldSet::default(), FieldSet::union);
+    let kept = fields(&without(&last)).union(named(&owned));
     let kept = fields(&without(&all.difference(&kept)));
     without(&all.difference(&kept).intersection(&last))
 }

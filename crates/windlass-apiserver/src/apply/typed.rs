@@ -113,9 +113,9 @@ impl Comparison {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Everything the new value set.
-    pub(crate) fn written(&self) -> FieldSet {
-        self.modified.clone().union(&self.added)
+    /// Everything the new value set, and what it left out.
+    pub(crate) fn into_written_and_removed(self) -> (FieldSet, FieldSet) {
+        (self.modified.union(self.added), self.removed)
     }
 }
 
@@ -133,6 +133,11 @@ fn compare_at(
     path: &mut Vec<PathElement>,
     out: &mut Comparison,
 ) {
+    if let (Some(old), Some(new)) = (old, new)
+        && is_same(old, new)
+    {
+        return;
+    }
     let empty = |value: Option<&Value>| match value {
         None | Some(Value::Null) => true,
         Some(Value::Array(items)) => items.is_empty(),
@@ -162,10 +167,15 @@ fn compare_at(
                 old.and_then(Value::as_object).unwrap_or(&none),
                 new.and_then(Value::as_object).unwrap_or(&none),
             );
-            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            for key in keys {
+            // The order of steps does not matter: they end up in sets.
+            for (key, new) in b {
                 path.push(field_element(key));
-                compare_at(a.get(key), b.get(key), ty.member(key), path, out);
+                compare_at(a.get(key), Some(new), ty.member(key), path, out);
+                path.pop();
+            }
+            for (key, old) in a.iter().filter(|(key, _)| !b.contains_key(*key)) {
+                path.push(field_element(key));
+                compare_at(Some(old), None, ty.member(key), path, out);
                 path.pop();
             }
         }

@@ -3,11 +3,13 @@
 //! A built-in object is read as Go would read it into a struct: unknown fields are dropped (and
 //! told), nulls and empty collections vanish, a value of the wrong type is an error.
 
+mod place;
 pub(crate) mod protobuf;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
 
+use self::place::Place;
 use crate::crd::CustomVersion;
 use crate::defaults;
 use crate::facts;
@@ -128,11 +130,11 @@ fn normalise_as(
     }
     let mut reader = Reader::of(&resource.kind);
     match &resource.custom {
-        None => reader.read(object, &resource.ty, &Place::default())?,
+        None => reader.read(object, &resource.ty, &Place::Root)?,
         Some(custom) => {
-            let place = Place::default().field("metadata");
+            let place = Place::Field(&Place::Root, "metadata");
             if let Some(metadata) = object.get_mut("metadata") {
-                "ObjectMeta".clone_into(&mut reader.structure);
+                reader.structure = "ObjectMeta";
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
             reader.unknown.extend(read(custom, object)?);
@@ -145,7 +147,7 @@ fn normalise_as(
 pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
     let mut reader = Reader::of("ObjectMeta");
     let ty = Type::Named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".into());
-    reader.read(metadata, &ty, &Place::default())?;
+    reader.read(metadata, &ty, &Place::Root)?;
     Ok(reader.unknown)
 }
 
@@ -162,8 +164,8 @@ pub(crate) fn misread(object: &Value, resource: &Resource) -> Option<String> {
     match claimed {
         Some(known) if known.kind != resource.kind => {
             let mut reader = Reader::of(&known.kind);
-            let ty = Type::Named(known.type_name.clone());
-            let read = reader.read(&mut object.clone(), &ty, &Place::default());
+            let ty = Type::Named(known.type_name.as_str().into());
+            let read = reader.read(&mut object.clone(), &ty, &Place::Root);
             read.err().or_else(|| {
                 check_kind(object, resource)
                     .err()
@@ -176,56 +178,25 @@ pub(crate) fn misread(object: &Value, resource: &Resource) -> Option<String> {
     }
 }
 
-/// Where in an object something stands: as clients write it, and as Go names it in errors, which
-/// leaves out list positions and map keys.
-#[derive(Clone, Default)]
-struct Place {
-    path: String,
-    fields: String,
-}
-
-impl Place {
-    fn field(&self, name: &str) -> Self {
-        let join = |to: &str| {
-            if to.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{to}.{name}")
-            }
-        };
-        Self {
-            path: join(&self.path),
-            fields: join(&self.fields),
-        }
-    }
-
-    fn inside(&self, step: &str) -> Self {
-        Self {
-            path: format!("{}{step}", self.path),
-            fields: self.fields.clone(),
-        }
-    }
-}
-
-struct Reader {
+struct Reader<'t> {
     /// The struct that holds what is being read.
-    structure: String,
+    structure: &'t str,
     unknown: Vec<String>,
     /// How many lists that are compared as a whole it is in: there Go keeps an empty list apart
     /// from none while it compares. `defaults::drop_empties` ends that.
     wholes: usize,
 }
 
-impl Reader {
-    fn of(structure: &str) -> Self {
+impl<'t> Reader<'t> {
+    fn of(structure: &'t str) -> Self {
         Self {
-            structure: structure.to_owned(),
+            structure,
             unknown: Vec::new(),
             wholes: 0,
         }
     }
 
-    fn mismatch(&self, value: &Value, ty: &Type, place: &Place) -> String {
+    fn mismatch(&self, value: &Value, ty: &Type, place: &Place<'_>) -> String {
         // A number that is no number of this sort is shown.
         let shown = match (value, ty.resolve()) {
             (Value::Number(number), Type::Scalar(Scalar::Int32 | Scalar::Integer)) => {
@@ -236,13 +207,13 @@ impl Reader {
         format!(
             "json: cannot unmarshal {shown} into Go struct field {}.{} of type {}",
             self.structure,
-            place.fields,
+            place.fields(),
             go::type_name(ty)
         )
     }
 
     /// Reads `value` as `ty`; the error is the one Go's decoder would give.
-    fn read(&mut self, value: &mut Value, ty: &Type, place: &Place) -> Result<(), String> {
+    fn read(&mut self, value: &mut Value, ty: &'t Type, place: &Place<'_>) -> Result<(), String> {
         let shape_fits = match ty.resolve() {
             // Somebody else's object is kept as it comes, and looked at later if at all.
             Type::Struct {
@@ -260,25 +231,21 @@ impl Reader {
         }
         match (ty.resolve(), value) {
             (Type::Struct { fields, open, .. }, Value::Object(map)) => {
-                let outer = self.structure.clone();
-                if let (Type::Named(name), false) = (ty, place.fields.is_empty()) {
-                    let own = name.rsplit('.').next().unwrap_or_default();
-                    own.clone_into(&mut self.structure);
+                let outer = self.structure;
+                if let (Type::Named(name), false) = (ty, place.is_root()) {
+                    self.structure = name.rsplit('.').next().unwrap_or_default();
                 }
                 for (name, value) in map.iter_mut() {
+                    let place = Place::Field(place, name);
                     match fields.get(name) {
-                        Some(field) => self.read(value, &field.ty, &place.field(name))?,
+                        Some(field) => self.read(value, &field.ty, &place)?,
                         None if *open => {}
-                        None => self.unknown.push(place.field(name).path),
+                        None => self.unknown.push(place.path()),
                     }
                 }
-                map.retain(|name, _| *open || fields.contains_key(name));
-                let zeros = match ty {
-                    Type::Named(name) => facts::get().zeros_of(name),
-                    _ => None,
-                };
+                let zeros = ty.zeros();
                 map.retain(|name, value| match fields.get(name) {
-                    None => true,
+                    None => *open,
                     // A list that is on the wire anyway is told apart from one that was not sent.
                     Some(_)
                         if value.is_array()
@@ -288,7 +255,7 @@ impl Reader {
                     }
                     Some(field) => {
                         let kept =
-                            self.wholes > 0 || defaults::is_shown_empty(&self.structure, name);
+                            self.wholes > 0 || defaults::is_shown_empty(self.structure, name);
                         !is_nothing(value, &field.ty) || (kept && !value.is_null())
                     }
                 });
@@ -301,14 +268,14 @@ impl Reader {
                     if let (Value::Null, Type::Scalar(Scalar::String)) = (&*value, ty.resolve()) {
                         *value = "".into();
                     }
-                    self.read(value, ty, &place.inside(&format!(".{name}")))
+                    self.read(value, ty, &Place::Entry(place, name))
                 })
             }
             (Type::List { item, kind }, Value::Array(items)) => {
                 let whole = usize::from(*kind == ListKind::Atomic);
                 self.wholes += whole;
                 let read = items.iter_mut().enumerate().try_for_each(|(index, value)| {
-                    self.read(value, item, &place.inside(&format!("[{index}]")))
+                    self.read(value, item, &Place::Item(place, index))
                 });
                 self.wholes -= whole;
                 read
@@ -322,7 +289,7 @@ impl Reader {
         value: &mut Value,
         scalar: Scalar,
         ty: &Type,
-        place: &Place,
+        place: &Place<'_>,
     ) -> Result<(), String> {
         let whole = value.is_i64() || value.is_u64();
         let fits = match scalar {
@@ -342,7 +309,7 @@ impl Reader {
                     "json: cannot unmarshal {} into Go struct field {}.{} of type []uint8",
                     go::json_kind(value),
                     self.structure,
-                    place.fields
+                    place.fields()
                 ));
             }
             Scalar::Quantity => return read_quantity(value),
@@ -454,8 +421,8 @@ mod tests {
 
     fn read(value: &mut Value, ty: &str) -> Result<Vec<String>, String> {
         let mut reader = Reader::of(ty);
-        let ty = Type::Named(format!("io.k8s.api.core.v1.{ty}"));
-        reader.read(value, &ty, &Place::default())?;
+        let ty = Type::Named(format!("io.k8s.api.core.v1.{ty}").into());
+        reader.read(value, &ty, &Place::Root)?;
         Ok(reader.unknown)
     }
 

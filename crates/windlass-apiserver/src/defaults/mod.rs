@@ -9,24 +9,25 @@ mod derived;
 mod omitted;
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 pub(crate) use derived::{TEMPLATE_GENERATION, drop_template_generation};
-pub(crate) use omitted::drop_zeros;
+pub(crate) use omitted::{drop_zeros, table as omitted_table};
 
-use crate::facts;
+use crate::facts::Definition;
 use crate::types::{Scalar, Type};
 
-struct Default {
+#[derive(Clone, Debug)]
+pub(crate) struct Default {
     field: String,
     /// A sibling and the value it must have.
     when: Option<(String, String)>,
     value: Value,
 }
 
-static TABLE: LazyLock<HashMap<String, Vec<Default>>> = LazyLock::new(|| {
+/// What gets a value, by the names of types.
+pub(crate) fn table() -> HashMap<String, Vec<Default>> {
     let raw: HashMap<String, Map<String, Value>> =
         serde_json::from_str(include_str!("../../facts/defaults.json"))
             .expect("facts/defaults.json is checked in and checked by tests: it parses");
@@ -56,15 +57,18 @@ static TABLE: LazyLock<HashMap<String, Vec<Default>>> = LazyLock::new(|| {
             (ty, defaults)
         })
         .collect()
-});
+}
 
 /// Fills in the defaults of `value`, an object of type `ty`, all the way down.
 pub(crate) fn fill(value: &mut Value, ty: &Type) {
+    if ty.is_unknown() {
+        return;
+    }
     match value {
         Value::Object(map) => {
-            if let Some(name) = ty.name() {
-                fill_type(map, name);
-                for (field, zero) in facts::get().zeros_of(name).into_iter().flatten() {
+            if let (Some(name), Some(known)) = (ty.name(), ty.definition()) {
+                fill_type(map, name, known);
+                for (field, zero) in &known.zeros {
                     if !map.contains_key(field) {
                         map.insert(field.clone(), zero.clone());
                     }
@@ -94,15 +98,13 @@ pub(crate) fn fill(value: &mut Value, ty: &Type) {
 /// An object of type `ty` in which nobody set anything: what a create is compared with.
 pub(crate) fn zero(ty: &Type) -> Value {
     let mut object = Map::new();
-    if let Type::Named(name) = ty {
-        for (field, value) in facts::get().zeros_of(name).into_iter().flatten() {
-            let value = if value.is_object() {
-                zero(ty.member(field))
-            } else {
-                value.clone()
-            };
-            object.insert(field.clone(), value);
-        }
+    for (field, value) in ty.zeros().into_iter().flatten() {
+        let value = if value.is_object() {
+            zero(ty.member(field))
+        } else {
+            value.clone()
+        };
+        object.insert(field.clone(), value);
     }
     Value::Object(object)
 }
@@ -132,9 +134,12 @@ pub(crate) fn drop_shown_empties(value: &mut Value, ty: &Type) {
 }
 
 fn drop_empties_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
+    if ty.is_unknown() {
+        return;
+    }
     match value {
         Value::Object(map) => {
-            let zeros = ty.name().and_then(|name| facts::get().zeros_of(name));
+            let zeros = ty.zeros();
             let structure = ty.name().and_then(|name| name.rsplit('.').next());
             let structure = structure.unwrap_or_default();
             if let Type::Struct { fields, .. } = ty.resolve() {
@@ -166,11 +171,14 @@ pub(crate) fn settle(value: &mut Value, ty: &Type) {
 }
 
 fn settle_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
+    if ty.is_unknown() {
+        return;
+    }
     match value {
         Value::Object(map) => {
-            if let Type::Named(name) = ty {
+            if let Some(name) = ty.name() {
                 let structure = name.rsplit('.').next().unwrap_or_default();
-                for field in facts::get().zeros_of(name).into_iter().flat_map(Map::keys) {
+                for field in ty.zeros().into_iter().flat_map(Map::keys) {
                     if let Some(value @ Value::Array(_)) = map.get_mut(field)
                         && value.as_array().is_some_and(Vec::is_empty)
                         && !kept(structure, field)
@@ -190,16 +198,14 @@ fn settle_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
     }
 }
 
-fn fill_type(map: &mut Map<String, Value>, ty: &str) {
-    for default in TABLE.get(ty).into_iter().flatten() {
+fn fill_type(map: &mut Map<String, Value>, ty: &str, known: &Definition) {
+    for default in &known.defaults {
         let wanted = default
             .when
             .as_ref()
             .is_none_or(|(sibling, value)| map.get(sibling).is_some_and(|found| found == value));
         // Behind no pointer a zero is what nobody set.
-        let zero = facts::get()
-            .zeros_of(ty)
-            .and_then(|zeros| zeros.get(&default.field));
+        let zero = known.zeros.get(&default.field);
         let unset = match map.get(&default.field) {
             None => true,
             Some(value) => (value.is_number() || value.is_string()) && Some(value) == zero,
@@ -240,8 +246,8 @@ mod tests {
 
     #[test]
     fn every_type_and_field_of_the_table_exists() {
-        for (name, defaults) in TABLE.iter() {
-            let ty = Type::Named(name.clone());
+        for (name, defaults) in table() {
+            let ty = Type::Named(name.as_str().into());
             for default in defaults {
                 assert!(
                     ty.field(&default.field).is_some(),

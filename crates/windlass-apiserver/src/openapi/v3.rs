@@ -71,7 +71,7 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
 
 pub(super) fn schema_name(resource: &Resource) -> String {
     if let crate::types::Type::Named(name) = &resource.ty {
-        return name.clone();
+        return name.to_string();
     }
     // com.example.cache.v1.Memcached for cache.example.com/v1 Memcached, as Kubernetes names them.
     let reversed: Vec<&str> = resource.group.split('.').rev().collect();

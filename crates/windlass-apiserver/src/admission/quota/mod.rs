@@ -49,14 +49,14 @@ pub(crate) fn admit(attributes: &Attributes<'_>, object: Option<&Value>) -> Resu
     if attributes.namespace.is_empty() || is_namespace {
         return Ok(());
     }
-    let Some(measure) = Measure::of(attributes, object) else {
-        return Ok(());
-    };
     let store = attributes.server.store();
     let any = store.list(&TABLE, Some(attributes.namespace), None, None);
     if any.map_or(true, |listing| listing.objects.is_empty()) {
         return Ok(());
     }
+    let Some(measure) = Measure::of(attributes, object) else {
+        return Ok(());
+    };
     let lock = &attributes.server.quota_lock().0;
     let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..RACE_RETRIES {
