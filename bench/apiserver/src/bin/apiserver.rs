@@ -9,10 +9,6 @@ use windlass_apiserver::http::TlsConfig;
 use windlass_apiserver::pki::KeyedCertificate;
 use windlass_apiserver::{ApiServer, Config};
 
-/// As in `windlass`.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Serves until it is killed.
 #[derive(Parser)]
 struct Arguments {

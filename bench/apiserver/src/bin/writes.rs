@@ -9,10 +9,6 @@ use serde_json::{Value, json};
 use tower::Service as _;
 use windlass_apiserver::{ApiServer, Config, Identity, InProcess};
 
-/// As in `windlass`.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Creates and then updates ConfigMaps, one after the other, and prints what each took.
 #[derive(Parser)]
 struct Arguments {
