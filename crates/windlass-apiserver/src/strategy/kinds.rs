@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{certificate, claim, pod, workload};
+use super::{certificate, claim_source, pod, workload};
 use crate::clock::Clock;
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::object::{meta, meta_mut, set_meta};
@@ -17,7 +17,7 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces") => add_namespace_finalizer(object),
         ("", "serviceaccounts") => keep_secret_names(object),
-        ("", "persistentvolumeclaims") => claim::normalise_sources(object, None),
+        ("", "persistentvolumeclaims") => claim_source::normalise_sources(object, None),
         ("discovery.k8s.io", "endpointslices") => drop_topology(object),
         ("", "persistentvolumes") => {
             object["status"] =
@@ -69,7 +69,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
     } else if resource.is("", "serviceaccounts") {
         keep_secret_names(new);
     } else if resource.is("", "persistentvolumeclaims") {
-        claim::normalise_sources(new, Some(old));
+        claim_source::normalise_sources(new, Some(old));
     } else if resource.is("certificates.k8s.io", "certificatesigningrequests") {
         new["spec"] = old["spec"].clone();
     } else if resource.is("discovery.k8s.io", "endpointslices") {

@@ -2,7 +2,7 @@
 
 mod app_armor;
 mod certificate;
-mod claim;
+mod claim_source;
 mod kinds;
 mod pod;
 mod workload;

@@ -18,8 +18,8 @@ use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, TableName, WriteError};
 use crate::types::Type;
 use crate::{
-    admission, autoscaler, claim, crd, defaults, event, metadata, services, strategy, validation,
-    webhook,
+    admission, autoscaler, crd, defaults, event, metadata, pending_claim, services, strategy,
+    validation, webhook,
 };
 
 /// The form autoscalers are stored in.
@@ -325,7 +325,7 @@ impl Call<'_> {
         }
         let mut object = self.to_stored(object).await?;
         if resource.is("", "persistentvolumeclaims") {
-            claim::keep_new(&mut object);
+            pending_claim::keep_new(&mut object);
         }
         self.claim(reservation.as_mut(), &object)?;
         let stored = self
@@ -464,7 +464,7 @@ pub(super) async fn all_to_requested(
         } else if resource.is_old_autoscaler() {
             autoscaler::to_old(object);
         } else if resource.is("", "persistentvolumeclaims") {
-            claim::read_kept(object);
+            pending_claim::read_kept(object);
         }
         if let Some(custom) = &resource.custom {
             custom.read_stored(object);
