@@ -3,9 +3,9 @@
 mod app_armor;
 mod certificate;
 mod claim_source;
+mod disabled;
 mod kinds;
 mod pod;
-mod workload;
 
 use serde_json::Value;
 

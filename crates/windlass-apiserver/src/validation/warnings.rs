@@ -39,6 +39,7 @@ pub(crate) fn of(resource: &Resource, object: &Value) -> Vec<String> {
         }
         ("", "services") => |object| service::warnings(&object["spec"]),
         ("", "secrets") => secret,
+        ("", "nodes") => node,
         ("", "persistentvolumes") => volume,
         ("", "persistentvolumeclaims") => claim,
         ("discovery.k8s.io", "endpointslices") => slice,
@@ -66,6 +67,15 @@ fn secret(secret: &Value) -> Vec<String> {
         }
     }
     Vec::new()
+}
+
+fn node(node: &Value) -> Vec<String> {
+    match node["spec"]["externalID"].as_str() {
+        None | Some("") => Vec::new(),
+        Some(_) => vec![
+            "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
+        ],
+    }
 }
 
 fn volume(volume: &Value) -> Vec<String> {

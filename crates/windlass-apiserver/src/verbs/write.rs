@@ -127,7 +127,10 @@ impl Call<'_> {
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let metadata = metadata::create_causes(object, &self.resource);
-        let kind = self.kind_causes(object, None, "");
+        let mut kind = self.kind_causes(object, None, "");
+        if self.resource.group == "resource.k8s.io" {
+            kind.splice(0..0, self.admin_access_causes(object));
+        }
         if metadata::Checks::of(&self.resource).created == metadata::Own::Not {
             self.refuse(object, &kind)?;
             return self.refuse(object, &metadata);

@@ -14,7 +14,89 @@ use crate::kinds;
 
 /// Fields that no accepted input can have, by the end of the type's name, and why; no fields are
 /// all of them.
-const LEFT_OUT: &[(&str, &[&str], &str)] = &[];
+const LEFT_OUT: &[(&str, &[&str], &str)] = &[
+    (
+        "SelfSubjectRulesReview",
+        &["spec"],
+        "the rules that an accepted one is answered with come in no order",
+    ),
+    ("SelfSubjectRulesReviewSpec", &[], "the same"),
+    (
+        "PodSpec",
+        &["ephemeralContainers"],
+        "refused in a new pod; one that is there gets them in kinds_full",
+    ),
+    ("EphemeralContainer", &[], "the same"),
+    (
+        "PersistentVolumeClaimStatus",
+        &[
+            "accessModes",
+            "allocatedResourceStatuses",
+            "allocatedResources",
+            "capacity",
+            "conditions",
+            "currentVolumeAttributesClassName",
+            "modifyVolumeStatus",
+        ],
+        "in the templates of a StatefulSet; it is the server's",
+    ),
+    ("PersistentVolumeClaimCondition", &[], "the same"),
+    ("ModifyVolumeStatus", &[], "the same"),
+    (
+        "events.v1.Event",
+        &[
+            "deprecatedCount",
+            "deprecatedFirstTimestamp",
+            "deprecatedLastTimestamp",
+            "deprecatedSource",
+        ],
+        "refused in a new event of that version, as kinds_full shows",
+    ),
+    (
+        "PriorityLevelConfigurationSpec",
+        &["exempt"],
+        "only the level that is there from the start may be exempt, as kinds_full shows",
+    ),
+    ("ExemptPriorityLevelConfiguration", &[], "the same"),
+    (
+        "DeviceAttribute",
+        &["bools", "ints", "strings", "versions"],
+        "dropped, the feature being off, and refused then, as kinds_full shows",
+    ),
+    (
+        "JSONSchemaProps",
+        &[
+            "$ref",
+            "$schema",
+            "additionalItems",
+            "definitions",
+            "dependencies",
+            "id",
+            "patternProperties",
+            "uniqueItems",
+        ],
+        "not allowed in the schema of a definition",
+    ),
+    (
+        "meta.v1.ObjectMeta",
+        &[
+            "creationTimestamp",
+            "deletionGracePeriodSeconds",
+            "deletionTimestamp",
+            "generateName",
+            "generation",
+            "managedFields",
+            "namespace",
+            "ownerReferences",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+        ],
+        "in a template; objects themselves have them in the cases about rules",
+    ),
+    ("meta.v1.ManagedFieldsEntry", &[], "the same"),
+    ("meta.v1.OwnerReference", &[], "the same"),
+];
 
 #[derive(Deserialize)]
 struct Facts {

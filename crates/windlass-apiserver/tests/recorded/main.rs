@@ -109,6 +109,7 @@ cases!(
     kinds_pod,
     kinds_pod_update,
     kinds_pod_validation,
+    kinds_pod_warnings,
     kinds_priority_class,
     kinds_replicaset,
     kinds_rest,
