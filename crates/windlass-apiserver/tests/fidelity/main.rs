@@ -440,7 +440,7 @@ where
 {
     use futures::StreamExt as _;
     const THREADS: usize = 4;
-    const AT_ONCE: usize = 4;
+    const AT_ONCE: usize = 8;
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {

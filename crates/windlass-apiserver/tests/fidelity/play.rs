@@ -45,6 +45,7 @@ pub(crate) async fn play(
         unversion(&start, &mut answer.body);
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
+        sort_finalizers(&mut answer.body);
         unage(&mut answer.body);
         unaddress(&mut answer.body);
         sort_causes(&mut answer.body);
@@ -244,6 +245,24 @@ fn sort_managers(value: &mut Value) {
             map.values_mut().for_each(sort_managers);
         }
         Value::Array(list) => list.iter_mut().for_each(sort_managers),
+        _ => {}
+    }
+}
+
+/// The finalizers of a namespace that is deleted come out of one of Go's maps.
+fn sort_finalizers(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.get("kind").is_some_and(|kind| kind == "Namespace")
+                && let Some(Value::Array(finalizers)) = map
+                    .get_mut("metadata")
+                    .and_then(|metadata| metadata.get_mut("finalizers"))
+            {
+                finalizers.sort_by_cached_key(Value::to_string);
+            }
+            map.values_mut().for_each(sort_finalizers);
+        }
+        Value::Array(list) => list.iter_mut().for_each(sort_finalizers),
         _ => {}
     }
 }

@@ -53,14 +53,21 @@ impl Options {
         };
         // Nothing depends on events.
         let policy = policy.filter(|_| resource.plural != "events" || resource.is_custom());
-        if let Some(policy) = policy {
-            finalizers.retain(|name| name != FOREGROUND && name != ORPHAN);
-            match policy {
-                "Foreground" => finalizers.push(FOREGROUND.into()),
-                "Orphan" => finalizers.push(ORPHAN.into()),
-                _ => {}
-            }
+        let wanted = match policy {
+            None => return finalizers,
+            Some("Foreground") => Some(FOREGROUND),
+            Some("Orphan") => Some(ORPHAN),
+            Some(_) => None,
+        };
+        let is_wanted =
+            |name: &String| Some(name.as_str()) == wanted || (name != FOREGROUND && name != ORPHAN);
+        // Who has the right ones keeps their order.
+        let is_there = wanted.is_none_or(|wanted| finalizers.iter().any(|name| name == wanted));
+        if is_there && finalizers.iter().all(is_wanted) {
+            return finalizers;
         }
+        finalizers.retain(|name| name != FOREGROUND && name != ORPHAN);
+        finalizers.extend(wanted.map(str::to_owned));
         finalizers
     }
 
