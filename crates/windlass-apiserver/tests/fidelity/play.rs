@@ -45,7 +45,9 @@ pub(crate) async fn play(
         unversion(&start, &mut answer.body);
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
-        sort_finalizers(&mut answer.body);
+        if answer.step.contains("namespaces") {
+            sort_finalizers(&mut answer.body);
+        }
         unage(&mut answer.body);
         unaddress(&mut answer.body);
         sort_causes(&mut answer.body);
@@ -253,11 +255,7 @@ fn sort_managers(value: &mut Value) {
 fn sort_finalizers(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            if map.get("kind").is_some_and(|kind| kind == "Namespace")
-                && let Some(Value::Array(finalizers)) = map
-                    .get_mut("metadata")
-                    .and_then(|metadata| metadata.get_mut("finalizers"))
-            {
+            if let Some(Value::Array(finalizers)) = map.get_mut("finalizers") {
                 finalizers.sort_by_cached_key(Value::to_string);
             }
             map.values_mut().for_each(sort_finalizers);
