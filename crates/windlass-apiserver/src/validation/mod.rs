@@ -31,7 +31,6 @@ mod label;
 mod limits;
 mod namespace;
 mod network_policy;
-mod place;
 mod pod;
 mod pod_warnings;
 mod resources;

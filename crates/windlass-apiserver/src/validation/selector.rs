@@ -1,14 +1,14 @@
 //! Label selectors and node selectors.
 
-use super::place::At;
+use super::at::At;
 use crate::names;
 use crate::status::Cause;
 
 /// What is wrong with labels, as in a selector of equals.
-pub(super) fn check_labels(labels: &At<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn check_labels(labels: &At<'_, '_>, causes: &mut Vec<Cause>) {
     for key in labels.keys() {
         let wrong = |value: &str, why: &str| {
-            crate::status::field::invalid(labels.path.as_str(), &value.into(), why)
+            crate::status::field::invalid(labels.path(), &value.into(), why)
         };
         for why in names::qualified_errors(key) {
             causes.push(wrong(key, &why));
@@ -21,17 +21,22 @@ pub(super) fn check_labels(labels: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// What is wrong with a label selector.
-pub(super) fn check(selector: &At<'_>, causes: &mut Vec<Cause>) {
-    check_labels(&selector.get("matchLabels"), causes);
-    for expression in selector.get("matchExpressions").items() {
+pub(super) fn check(selector: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    check_labels(&selector.child("matchLabels"), causes);
+    for expression in selector.child("matchExpressions").elements() {
         check_expression(&expression, &["In", "NotIn"], &[], causes);
     }
 }
 
 /// What is wrong with a requirement; `ordered` operators take exactly one value.
-fn check_expression(expression: &At<'_>, sets: &[&str], ordered: &[&str], causes: &mut Vec<Cause>) {
-    let (operator, values) = (expression.get("operator"), expression.get("values"));
-    match operator.text() {
+fn check_expression(
+    expression: &At<'_, '_>,
+    sets: &[&str],
+    ordered: &[&str],
+    causes: &mut Vec<Cause>,
+) {
+    let (operator, values) = (expression.child("operator"), expression.child("values"));
+    match operator.as_text() {
         set if sets.contains(&set) => {
             if values.len() == 0 {
                 let why = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -52,21 +57,23 @@ fn check_expression(expression: &At<'_>, sets: &[&str], ordered: &[&str], causes
         }
         _ => causes.push(operator.invalid_text("not a valid selector operator")),
     }
-    expression.get("key").each(names::qualified_errors, causes);
-    let set = sets.contains(&operator.text());
-    for value in values.items().filter(|_| set && ordered.is_empty()) {
+    expression
+        .child("key")
+        .each(names::qualified_errors, causes);
+    let set = sets.contains(&operator.as_text());
+    for value in values.elements().filter(|_| set && ordered.is_empty()) {
         value.each(names::label_value_errors, causes);
     }
 }
 
 /// What is wrong with a node selector.
-pub(super) fn check_nodes(selector: &At<'_>, causes: &mut Vec<Cause>) {
-    let terms = selector.get("nodeSelectorTerms");
+pub(super) fn check_nodes(selector: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let terms = selector.child("nodeSelectorTerms");
     if terms.len() == 0 {
         causes.push(terms.required("must have at least one node selector term"));
     }
-    for term in terms.items() {
-        for expression in term.get("matchExpressions").items() {
+    for term in terms.elements() {
+        for expression in term.child("matchExpressions").elements() {
             check_expression(&expression, &["In", "NotIn"], &["Lt", "Gt"], causes);
         }
     }
