@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::at::At;
-use super::selector;
+use super::label;
 use super::webhook::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION, check_conditions, check_rule,
 };
@@ -174,7 +174,7 @@ fn check_match(constraints: &At<'_, '_>, causes: &mut Vec<Cause>) {
         .child("matchPolicy")
         .one_of_if_set(MATCH_POLICIES, causes);
     for part in ["namespaceSelector", "objectSelector"] {
-        selector::check(&constraints.child(part), causes);
+        label::selector(&constraints.child(part), causes);
     }
     for part in ["resourceRules", "excludeResourceRules"] {
         for rule in constraints.child(part).elements() {
@@ -298,7 +298,7 @@ fn check_binding(spec: &At<'_, '_>, causes: &mut Vec<Cause>) {
                 causes.push(reference.required("one of name or selector must be specified"));
             }
             (true, false) => name.each(names::segment_errors, causes),
-            (false, true) => selector::check(&selector, causes),
+            (false, true) => label::selector(&selector, causes),
         }
         let missing = reference.child("parameterNotFoundAction");
         missing.one_of(&["Deny", "Allow"], causes);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::at::{At, IMMUTABLE};
 use super::volume::{VOLUME_MODES, check_class, check_each_mode, check_not_negative};
-use super::{internal, selector};
+use super::{internal, label};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
@@ -15,7 +15,7 @@ pub(super) fn check(claim: &Value, causes: &mut Vec<Cause>) {
     if modes.len() == 0 {
         causes.push(modes.required("at least 1 access mode is required"));
     }
-    selector::check(&spec.child("selector"), causes);
+    label::selector(&spec.child("selector"), causes);
     check_each_mode(&modes, causes);
     let asked = spec.child("resources").then("requests").then_key("storage");
     let asked = At::root(asked.value, "spec.resources[storage]");

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::address::{cidr, cidr_errors};
 use super::at::{At, PORT_RANGE};
-use super::selector;
+use super::label;
 use crate::names;
 use crate::status::Cause;
 
@@ -13,7 +13,7 @@ const TYPES: &[&str] = &["Ingress", "Egress"];
 
 pub(super) fn check(policy: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(policy, "").then("spec");
-    selector::check(&spec.child("podSelector"), causes);
+    label::selector(&spec.child("podSelector"), causes);
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.child(direction).elements() {
             for port in rule.child("ports").elements() {
@@ -69,7 +69,7 @@ fn check_peer(peer: &At<'_, '_>, causes: &mut Vec<Cause>) {
         let part = peer.child(part);
         if part.is_set() {
             given += 1;
-            selector::check(&part, causes);
+            label::selector(&part, causes);
         }
     }
     let block = peer.child("ipBlock");

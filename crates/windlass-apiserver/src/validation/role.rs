@@ -53,7 +53,7 @@ pub(super) fn check(role: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
         .then("clusterRoleSelectors");
     for selector in selectors.elements() {
         let before = causes.len();
-        super::selector::check(&selector, causes);
+        super::label::selector(&selector, causes);
         if causes.len() > before {
             let why = "invalid label selector.";
             causes.push(field::invalid(selector.path(), &Value::Null, why));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::at::{At, IMMUTABLE, immutable};
-use super::selector;
+use super::label;
 use super::volume::{check_driver_name, check_inline};
 use crate::names;
 use crate::quantity::Quantity;
@@ -241,7 +241,7 @@ pub(super) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec
 
 pub(super) fn check_capacity(capacity: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(capacity, "");
-    selector::check(&root.child("nodeTopology"), causes);
+    label::selector(&root.child("nodeTopology"), causes);
     root.child("storageClassName")
         .each(names::subdomain_errors, causes);
     let amount = root.child("capacity");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::at::{At, IMMUTABLE};
 use super::internal;
-use super::selector::check_nodes;
+use super::node_selector;
 use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
@@ -62,7 +62,7 @@ pub(super) fn check(volume: &Value, causes: &mut Vec<Cause>) {
     if affinity.is_set() {
         let required = affinity.child("required");
         if required.is_set() {
-            check_nodes(&required, causes);
+            node_selector::check(&required, causes);
         } else {
             causes.push(required.required("must specify required node constraints"));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::at::{At, PORT_RANGE};
-use super::selector;
+use super::label;
 use crate::cel;
 use crate::names;
 use crate::status::{Cause, field};
@@ -59,7 +59,7 @@ fn check_hook(hook: &At<'_, '_>, mutating: bool, causes: &mut Vec<Cause>) {
         causes.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
     }
     for part in ["namespaceSelector", "objectSelector"] {
-        selector::check(&hook.child(part), causes);
+        label::selector(&hook.child(part), causes);
     }
     if mutating {
         hook.child("reinvocationPolicy")

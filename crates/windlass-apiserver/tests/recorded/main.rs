@@ -115,6 +115,7 @@ cases!(
     kinds_rest,
     kinds_role,
     kinds_runtime_class,
+    kinds_selector_invalid,
     kinds_service,
     kinds_service_address,
     kinds_service_invalid,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::address::{check_endpoint_ip, cidr_errors, ip_errors, is_ip};
 use super::at::At;
-use super::selector::check_labels;
+use super::label;
 use crate::names;
 use crate::services::{has_health_check, is_external, is_headless};
 use crate::status::{Cause, field};
@@ -47,7 +47,7 @@ pub(super) fn check(service: &Value, old: Option<&Value>, causes: &mut Vec<Cause
     for port in ports.elements() {
         check_port(&port, ports.len() > 1, &mut seen, causes);
     }
-    check_labels(&spec.child("selector"), causes);
+    label::labels(&spec.child("selector"), causes);
     check_affinity(&spec, causes);
     causes.extend(addresses::check(spec.value, old.map(|old| &old["spec"])));
     for address in spec.child("externalIPs").elements() {

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::at::At;
 use crate::names;
 use crate::object::meta;
 use crate::resource::Resource;
+use crate::validation::at::At;
 
 const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 
@@ -69,7 +69,7 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
 const CONTAINERS: &[&str] = &["initContainers", "containers", "ephemeralContainers"];
 
 /// The warnings about an object that was just written.
-pub(in crate::validation) fn of(resource: &Resource, object: &Value) -> Vec<String> {
+pub(super) fn of(resource: &Resource, object: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     let at = At::root(object, "");
     match resource.plural.as_str() {

@@ -1,5 +1,7 @@
 //! What a client is told about an object that is good, but not as it should be.
 
+mod pod;
+
 use base64::Engine as _;
 use serde_json::Value;
 use x509_parser::pem::Pem;
@@ -35,7 +37,7 @@ pub(crate) fn of(resource: &Resource, object: &Value) -> Vec<String> {
     {
         ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
         | ("apps" | "batch", _) => {
-            return super::pod_warnings::of(resource, object);
+            return pod::of(resource, object);
         }
         ("", "services") => |object| service::warnings(&object["spec"]),
         ("", "secrets") => secret,
