@@ -29,6 +29,7 @@ mod kinds;
 mod labels;
 #[path = "../recorded/normalise.rs"]
 mod normalise;
+mod pace;
 mod play;
 mod pointer;
 mod recording;
@@ -56,6 +57,7 @@ use dice::Dice;
 use explained::Explained;
 use kinds::Kind;
 use normalise::Normal;
+use pace::Pace;
 use servers::Servers;
 
 /// Operations of a sequence.
@@ -111,7 +113,12 @@ fn mixed(seed: u64, number: usize) -> u64 {
 }
 
 /// Plays steps on a server of ours made for them, in virtual time.
-fn on_ours(name: &str, sequence: &Sequence, steps: &[Step]) -> Result<Vec<Normal>, String> {
+fn on_ours(
+    name: &str,
+    sequence: &Sequence,
+    steps: &[Step],
+    pace: &Pace,
+) -> Result<Vec<Normal>, String> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -121,7 +128,7 @@ fn on_ours(name: &str, sequence: &Sequence, steps: &[Step]) -> Result<Vec<Normal
             let hooks = hooks::Scripted::new(BTreeMap::default());
             let servers = Servers::ours(case::Server::Plain, hooks);
             play::define(&servers, &sequence.definition, &sequence.custom).await?;
-            play::play(&servers, name, steps).await
+            play::play(&servers, name, steps, pace).await
         })
 }
 
@@ -139,7 +146,8 @@ fn fixed_sequences_answer_as_recorded() {
                 play::define(&servers, &sequence.definition, &sequence.custom)
                     .await
                     .expect("a definition");
-                let mut answers = play::play(&servers, &sequence.name, &sequence.steps)
+                let pace = Pace::noted();
+                let mut answers = play::play(&servers, &sequence.name, &sequence.steps, &pace)
                     .await
                     .expect("a sequence");
                 play::clear(&servers, &sequence.name, &sequence.steps)
@@ -164,8 +172,9 @@ fn fixed_sequences_answer_as_recorded() {
     let mut report = String::new();
     for (number, expected) in recorded {
         let sequence = sequence(&built_in, FIXED_SEED, number);
+        let at_once = Pace::noted().again();
         let mut answers =
-            on_ours(&sequence.name, &sequence, &sequence.steps).expect("ours answers");
+            on_ours(&sequence.name, &sequence, &sequence.steps, &at_once).expect("ours answers");
         explained.strip(&mut answers);
         let compare = format!("make fidelity SEED={FIXED_SEED} FIRST={number} SEQUENCES=1");
         match recording::difference(&expected, &answers) {
@@ -368,8 +377,10 @@ impl Judge<'_> {
             0 => self.sequence.name.clone(),
             _ => format!("{}-{attempt}", self.sequence.name),
         };
-        let real = play::play(self.servers, &name, steps).await;
-        let ours = on_another_thread(|| on_ours(&name, self.sequence, steps));
+        let pace = Pace::noted();
+        let real = play::play(self.servers, &name, steps, &pace).await;
+        let pace = pace.again();
+        let ours = on_another_thread(|| on_ours(&name, self.sequence, steps, &pace));
         let (real, ours) = match (real, ours) {
             (Ok(real), Ok(ours)) => (real, ours),
             (real, ours) => panic!(
