@@ -156,10 +156,14 @@ fn remove_hollow(map: &mut Map<String, Value>, field: &str) {
 fn visit(value: &mut Value, way: &[&str], act: fn(&mut Map<String, Value>, &str)) {
     match (way, value) {
         (["*", rest @ ..], Value::Array(items)) => {
-            items.iter_mut().for_each(|item| visit(item, rest, act));
+            for item in items {
+                visit(item, rest, act);
+            }
         }
         (["*", rest @ ..], Value::Object(map)) => {
-            map.values_mut().for_each(|entry| visit(entry, rest, act));
+            for entry in map.values_mut() {
+                visit(entry, rest, act);
+            }
         }
         ([field], Value::Object(map)) => act(map, field),
         ([step, rest @ ..], Value::Object(map)) => {
