@@ -8,6 +8,71 @@ use std::path::{Path, PathBuf};
 
 use windlass_tests::{Folder, script};
 
+/// What people depend on: words that a command of the script must have, all in one.
+const COMMANDS: &[&[&str]] = &[
+    &["kubectl get", "-o wide"],
+    &["kubectl get", "-o yaml"],
+    &["kubectl get", "-o json"],
+    &["kubectl get", "-o jsonpath"],
+    &["kubectl get", " -w"],
+    &["kubectl get", "--chunk-size"],
+    &["kubectl get", " -l "],
+    &["kubectl get", "--field-selector"],
+    &["kubectl describe"],
+    &["kubectl create"],
+    &["kubectl apply", "-f"],
+    &["kubectl apply", "--server-side"],
+    &["kubectl apply", "--server-side", "--force-conflicts"],
+    &["kubectl diff"],
+    &["kubectl edit"],
+    &["kubectl patch"],
+    &["kubectl replace"],
+    &["kubectl label"],
+    &["kubectl annotate"],
+    &["kubectl delete", "--cascade=foreground"],
+    &["kubectl delete", "--cascade=background"],
+    &["kubectl delete", "--cascade=orphan"],
+    &["kubectl delete", "--wait"],
+    &["kubectl scale"],
+    &["kubectl rollout status"],
+    &["kubectl rollout history"],
+    &["kubectl rollout undo"],
+    &["kubectl explain deployment"],
+    &["kubectl explain boat"],
+    &["kubectl api-resources"],
+    &["kubectl api-versions"],
+    &["kubectl events"],
+    &["kubectl wait"],
+    &["kubectl apply -k"],
+    &["kubectl", "--dry-run=server"],
+    &["kubectl", "--validate=strict"],
+];
+
+#[test]
+fn the_script_has_what_people_depend_on() {
+    let script = std::fs::read_to_string(script::folder().join("script.txt"))
+        .expect("the script can be read");
+    let commands: Vec<&str> = script
+        .lines()
+        .filter(|line| line.starts_with('$'))
+        .collect();
+    let has = |words: &[&str]| {
+        let has_all = |line: &&str| words.iter().all(|word| line.contains(word));
+        commands.iter().any(has_all)
+    };
+    let missing: Vec<_> = COMMANDS.iter().filter(|words| !has(words)).collect();
+    assert!(
+        missing.is_empty(),
+        "no command of the script has {missing:?}"
+    );
+    assert!(commands.len() >= 100, "{} commands", commands.len());
+    println!(
+        "{} commands, among them {} that people depend on",
+        commands.len(),
+        COMMANDS.len()
+    );
+}
+
 /// Plays the script with the `kubectl` of one version.
 fn play(version: &str, kubectl: &Path) {
     let stored = script::folder().join(format!("answers-{version}.txt"));

@@ -70,7 +70,7 @@ async fn requests_are_counted_by_verb_resource_scope_and_status() {
         Some(1.0)
     );
     let seconds = [
-        r#"apiserver_request_duration_seconds_bucket"#,
+        "apiserver_request_duration_seconds_bucket",
         r#"dry_run="","#,
         r#"verb="POST""#,
         r#"le="+Inf""#,

@@ -355,29 +355,21 @@ fn in_scale() -> Vec<PathElement> {
     super::fields_path(&["spec", "replicas"])
 }
 
-/// Whether two objects are the same but for the times in their managedFields.
+/// Whether two objects are the same but for the times in their managedFields. Entries stand in the
+/// order of their times: a manager that another time would move past another is a change.
 pub(crate) fn equal_but_for_times(a: &Value, b: &Value) -> bool {
-    a == b || timeless(a, false) == timeless(b, false)
+    a == b || timeless(a) == timeless(b)
 }
 
-/// Whether they are the same, and the same managers have a time, whatever it is.
-pub(crate) fn equal_but_for_other_times(a: &Value, b: &Value) -> bool {
-    a == b || timeless(a, true) == timeless(b, true)
-}
-
-fn timeless(object: &Value, keeps_whether: bool) -> Value {
+fn timeless(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(entries) = object
         .pointer_mut("/metadata/managedFields")
         .and_then(Value::as_array_mut)
     {
         for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-            let had_time = entry.remove("time").is_some();
-            if keeps_whether {
-                entry.insert("time".into(), had_time.into());
-            }
+            entry.remove("time");
         }
-        entries.sort_by_cached_key(ToString::to_string);
     }
     object
 }

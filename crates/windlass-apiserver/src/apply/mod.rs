@@ -14,7 +14,7 @@ mod path;
 mod typed;
 
 pub(crate) use check::{check, is_typed};
-pub(crate) use managers::{Managers, Writer, equal_but_for_other_times, equal_but_for_times};
+pub(crate) use managers::{Managers, Writer, equal_but_for_times};
 
 use std::sync::LazyLock;
 

@@ -44,7 +44,7 @@ pub(crate) fn item_element(item: &Value, list: &Type, index: usize) -> PathEleme
         } => {
             let mut fields = Map::new();
             for key in keys {
-                let default = || item_type.field(key).and_then(|field| field.default.clone());
+                let default = || key_default(item_type, key);
                 if let Some(value) = item.get(key).cloned().or_else(default) {
                     fields.insert(key.clone(), value);
                 }
@@ -52,6 +52,15 @@ pub(crate) fn item_element(item: &Value, list: &Type, index: usize) -> PathEleme
             PathElement::key(fields)
         }
         _ => PathElement::Index(index as u64),
+    }
+}
+
+/// What a key is when it is not said. Of the published defaults those that say nothing are not among
+/// the facts, and one of them is a key: the name of a reference within the namespace.
+fn key_default(item: &Type, key: &str) -> Option<Value> {
+    match item {
+        Type::Named(name) if name.ends_with(".LocalObjectReference") => Some("".into()),
+        _ => item.field(key).and_then(|field| field.default.clone()),
     }
 }
 

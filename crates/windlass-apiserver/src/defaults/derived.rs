@@ -327,6 +327,18 @@ pub(super) fn round_up(amounts: &mut Fields) {
     }
 }
 
+/// Defaults of a volume that an attachment says within itself does not get.
+pub(super) fn persistent_volume(volume: &mut Fields) {
+    if let Some(spec) = volume.get_mut("spec").and_then(Value::as_object_mut) {
+        for (field, value) in [
+            ("persistentVolumeReclaimPolicy", "Retain"),
+            ("volumeMode", "Filesystem"),
+        ] {
+            spec.entry(field).or_insert_with(|| value.into());
+        }
+    }
+}
+
 /// The older name of the first range of a node's pods follows it, and the other way round.
 pub(super) fn node_ranges(spec: &mut Fields) {
     let first = spec

@@ -219,6 +219,7 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str, known: &Definition) {
         "apps.v1.StatefulSetSpec" => derived::claim_templates(map),
         "apps.v1.StatefulSetUpdateStrategy" => derived::stateful_set_strategy(map),
         "batch.v1.Job" => derived::job(map),
+        "core.v1.PersistentVolume" => derived::persistent_volume(map),
         "core.v1.PodStatus" => derived::pod_addresses(map),
         "core.v1.Container" | "core.v1.EphemeralContainer" => derived::pull_policy(map),
         "core.v1.LimitRangeItem" => derived::limit_range_item(map),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{certificate, claim, pod, workload};
+use super::{certificate, claim_source, disabled, pod};
 use crate::clock::Clock;
 use crate::defaults::TEMPLATE_GENERATION;
 use crate::object::{meta, meta_mut, set_meta};
@@ -14,10 +14,11 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
     if resource.is_custom() {
         return;
     }
+    disabled::drop(object, resource);
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces") => add_namespace_finalizer(object),
         ("", "serviceaccounts") => keep_secret_names(object),
-        ("", "persistentvolumeclaims") => claim::normalise_sources(object, None),
+        ("", "persistentvolumeclaims") => claim_source::normalise_sources(object, None),
         ("discovery.k8s.io", "endpointslices") => drop_topology(object),
         ("", "persistentvolumes") => {
             object["status"] =
@@ -30,8 +31,6 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
             let told = template_generation(object);
             set_template_generation(object, told.max(1));
         }
-        ("apps", "statefulsets") => workload::drop_stateful_set(object),
-        ("coordination.k8s.io", "leases") => workload::drop_lease(object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             let versions = object["spec"]["versions"].as_array().into_iter().flatten();
             let stored: Vec<Value> = versions
@@ -57,6 +56,7 @@ pub(super) fn prepare_create(object: &mut Value, resource: &Resource, clock: &Cl
 
 /// Keeps what an update of the main resource of some kinds may not change.
 pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) {
+    disabled::drop(new, resource);
     if resource.is("", "namespaces") {
         match old["spec"].get("finalizers") {
             Some(finalizers) => new["spec"]["finalizers"] = finalizers.clone(),
@@ -69,7 +69,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
     } else if resource.is("", "serviceaccounts") {
         keep_secret_names(new);
     } else if resource.is("", "persistentvolumeclaims") {
-        claim::normalise_sources(new, Some(old));
+        claim_source::normalise_sources(new, Some(old));
     } else if resource.is("certificates.k8s.io", "certificatesigningrequests") {
         new["spec"] = old["spec"].clone();
     } else if resource.is("discovery.k8s.io", "endpointslices") {
@@ -78,12 +78,6 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource) 
         remember_storage_version(new);
     } else if resource.is("", "services") {
         services::drop_dependent(new, old);
-    } else if resource.is("", "pods") {
-        pod::drop_disabled(new);
-    } else if resource.is("apps", "statefulsets") {
-        workload::drop_stateful_set(new);
-    } else if resource.is("coordination.k8s.io", "leases") {
-        workload::drop_lease(new);
     } else if resource.is("apps", "daemonsets") {
         let generation = template_generation(old);
         let changed = new["spec"]["template"] != old["spec"]["template"];

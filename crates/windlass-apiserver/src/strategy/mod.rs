@@ -2,10 +2,10 @@
 
 mod app_armor;
 mod certificate;
-mod claim;
+mod claim_source;
+mod disabled;
 mod kinds;
 mod pod;
-mod workload;
 
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ use crate::quantity::Quantity;
 pub(super) fn prepare_create(pod: &mut Value, clock: &Clock) {
     let class = qos_class(pod);
     pod["status"] = json!({"phase": "Pending", "qosClass": class});
-    drop_disabled(pod);
+    merge_label_keys(pod);
     let gates = pod["spec"]["schedulingGates"].as_array();
     if gates.is_some_and(|gates| !gates.is_empty()) {
         pod["status"]["conditions"] = json!([{
@@ -24,23 +24,49 @@ pub(super) fn prepare_create(pod: &mut Value, clock: &Clock) {
     }
 }
 
-/// Fields whose feature is off by default are not kept.
-pub(super) fn drop_disabled(pod: &mut Value) {
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
-        let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            let Some(container) = container.as_object_mut() else {
-                continue;
-            };
-            if let Some(lifecycle) = container
-                .get_mut("lifecycle")
-                .and_then(Value::as_object_mut)
-            {
-                lifecycle.remove("stopSignal");
-                if lifecycle.is_empty() {
-                    container.remove("lifecycle");
-                }
+/// What a pod says of others like it by the keys of labels means its own values of them.
+fn merge_label_keys(pod: &mut Value) {
+    let labels = pod["metadata"]["labels"].clone();
+    let spec = &mut pod["spec"];
+    for (terms, inner) in [
+        ("podAffinity/preferred", "/podAffinityTerm"),
+        ("podAffinity/required", ""),
+        ("podAntiAffinity/preferred", "/podAffinityTerm"),
+        ("podAntiAffinity/required", ""),
+    ] {
+        let place = format!("/affinity/{terms}DuringSchedulingIgnoredDuringExecution");
+        let terms = spec.pointer_mut(&place).and_then(Value::as_array_mut);
+        for term in terms.into_iter().flatten() {
+            if let Some(term) = term.pointer_mut(inner) {
+                merge_keys(term, "matchLabelKeys", "In", &labels);
+                merge_keys(term, "mismatchLabelKeys", "NotIn", &labels);
             }
+        }
+    }
+    let constraints = spec
+        .get_mut("topologySpreadConstraints")
+        .and_then(Value::as_array_mut);
+    for constraint in constraints.into_iter().flatten() {
+        merge_keys(constraint, "matchLabelKeys", "In", &labels);
+    }
+}
+
+/// One that selects nobody stays so.
+fn merge_keys(term: &mut Value, keys: &str, operator: &str, labels: &Value) {
+    let wanted = term[keys].as_array().cloned().unwrap_or_default();
+    let Some(selector) = term.get_mut("labelSelector").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for key in wanted {
+        let Some(value) = labels.get(key.as_str().unwrap_or_default()) else {
+            continue;
+        };
+        let expression = json!({"key": key, "operator": operator, "values": [value]});
+        let expressions = selector
+            .entry("matchExpressions")
+            .or_insert_with(|| json!([]));
+        if let Some(expressions) = expressions.as_array_mut() {
+            expressions.push(expression);
         }
     }
 }

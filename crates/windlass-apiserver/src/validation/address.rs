@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::place::At;
+use super::at::At;
 use crate::status::Cause;
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -127,8 +127,8 @@ pub(crate) fn cidr(text: &str) -> Option<Cidr> {
 }
 
 /// Addresses that traffic cannot be sent to from elsewhere.
-pub(crate) fn check_endpoint_ip(at: &At<'_>, causes: &mut Vec<Cause>) {
-    let Some(address) = lenient(at.text()) else {
+pub(crate) fn check_endpoint_ip(at: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let Some(address) = lenient(at.as_text()) else {
         causes.push(at.invalid_text("must be a valid IP address"));
         return;
     };

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::place::At;
-use super::selector;
+use super::at::At;
+use super::label;
 use super::webhook::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION, check_conditions, check_rule,
 };
@@ -25,20 +25,20 @@ const MAX_ANNOTATION: usize = 5 * 1024;
 const NEITHER: &str = "validations or auditAnnotations must contain at least one item";
 
 pub(super) fn check_validating(policy: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(policy).get("spec");
+    let spec = At::root(policy, "").then("spec");
     let variables = check_common(&spec, causes);
-    let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
+    let (validations, annotations) = (spec.child("validations"), spec.child("auditAnnotations"));
     if validations.len() == 0 && annotations.len() == 0 {
         causes.push(validations.required(NEITHER));
         causes.push(annotations.required(NEITHER));
         return;
     }
-    let has_params = spec.get("paramKind").is_set();
+    let has_params = spec.child("paramKind").is_set();
     let (mut asking, mut plain) = expression_environments(has_params);
-    if spec.get("variables").len() > 0 {
+    if spec.child("variables").len() > 0 {
         (asking, plain) = (variables.declare(asking), variables.declare(plain));
     }
-    for validation in validations.items() {
+    for validation in validations.elements() {
         check_validation(&validation, &asking, &plain, causes);
     }
     check_annotations(policy, &annotations, &asking, causes);
@@ -47,18 +47,18 @@ pub(super) fn check_validating(policy: &Value, causes: &mut Vec<Cause>) {
 /// Annotations of the audit log: each needs a key of its own and an expression that is a text.
 fn check_annotations(
     policy: &Value,
-    annotations: &At<'_>,
+    annotations: &At<'_, '_>,
     environment: &Environment,
     causes: &mut Vec<Cause>,
 ) {
     let mut keys = BTreeSet::new();
-    for annotation in annotations.items() {
+    for annotation in annotations.elements() {
         // The key becomes one of the audit log, with the policy's name before it.
-        let key = annotation.get("key");
-        let whole = Value::from(format!("{}/{}", meta(policy, "name"), key.text()));
-        At::new(key.path.clone(), &whole).each(names::qualified_errors, causes);
-        let value = annotation.get("valueExpression");
-        let source = value.text().trim();
+        let key = annotation.child("key");
+        let whole = Value::from(format!("{}/{}", meta(policy, "name"), key.as_text()));
+        key.with(&whole).each(names::qualified_errors, causes);
+        let value = annotation.child("valueExpression");
+        let source = value.as_text().trim();
         if source.is_empty() {
             causes.push(value.required("valueExpression is not specified"));
         } else if source.len() > MAX_ANNOTATION {
@@ -67,24 +67,24 @@ fn check_annotations(
         } else if let Err(why) = admission::compile(source, environment, TEXT_OR_NULL) {
             causes.push(value.invalid(&why));
         }
-        if !keys.insert(key.text()) {
+        if !keys.insert(key.as_text()) {
             causes.push(key.duplicate());
         }
     }
 }
 
 /// What both sorts of policies have.
-fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) -> Variables {
-    spec.get("failurePolicy")
-        .maybe_one_of(FAILURE_POLICIES, causes);
-    let kind = spec.get("paramKind");
+fn check_common(spec: &At<'_, '_>, causes: &mut Vec<Cause>) -> Variables {
+    spec.child("failurePolicy")
+        .one_of_if_set(FAILURE_POLICIES, causes);
+    let kind = spec.child("paramKind");
     if kind.is_set() {
         check_param_kind(&kind, causes);
     }
-    let constraints = spec.get("matchConstraints");
+    let constraints = spec.child("matchConstraints");
     if constraints.is_set() {
         check_match(&constraints, causes);
-        let rules = constraints.get("resourceRules");
+        let rules = constraints.child("resourceRules");
         if rules.len() == 0 {
             causes.push(rules.required(""));
         }
@@ -92,23 +92,23 @@ fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) -> Variables {
         causes.push(constraints.required(""));
     }
     let (environment, _) = expression_environments(kind.is_set());
-    let conditions = spec.get("matchConditions");
+    let conditions = spec.child("matchConditions");
     check_conditions(&conditions, causes, |expression| {
         admission::condition(expression, &environment).map(drop)
     });
     let mut variables = Variables::default();
-    for variable in spec.get("variables").items() {
-        let (name, expression) = (variable.get("name"), variable.get("expression"));
-        if name.text().trim().is_empty() {
+    for variable in spec.child("variables").elements() {
+        let (name, expression) = (variable.child("name"), variable.child("expression"));
+        if name.as_text().trim().is_empty() {
             causes.push(name.required("name is not specified"));
-        } else if !is_identifier(name.text()) {
+        } else if !is_identifier(name.as_text()) {
             causes.push(name.invalid("must be a valid CEL identifier"));
         }
-        if expression.text().trim().is_empty() {
+        if expression.as_text().trim().is_empty() {
             causes.push(expression.required("expression is not specified"));
             continue;
         }
-        let defined = variables.define(name.text(), expression.text(), kind.is_set());
+        let defined = variables.define(name.as_text(), expression.as_text(), kind.is_set());
         if let Err(why) = defined {
             causes.push(expression.invalid(&why));
         }
@@ -117,9 +117,9 @@ fn check_common(spec: &At<'_>, causes: &mut Vec<Cause>) -> Variables {
 }
 
 /// The kind of parameters: a group and version, and a name of a kind.
-fn check_param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
-    let (api_version, name) = (kind.get("apiVersion"), kind.get("kind"));
-    let text = api_version.text();
+fn check_param_kind(kind: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let (api_version, name) = (kind.child("apiVersion"), kind.child("kind"));
+    let text = api_version.as_text();
     let parts: Vec<&str> = text.split('/').collect();
     let (group, version) = match parts.as_slice() {
         _ if matches!(text, "" | "/") => ("", ""),
@@ -134,7 +134,7 @@ fn check_param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
     let wrong = |value: &str, errors: Vec<String>, causes: &mut Vec<Cause>| {
         if !errors.is_empty() {
             let value = Value::from(value);
-            let at = At::new(api_version.path.clone(), &value);
+            let at = api_version.with(&value);
             causes.push(at.invalid(&errors.join(",")));
         }
     };
@@ -150,10 +150,10 @@ fn check_param_kind(kind: &At<'_>, causes: &mut Vec<Cause>) {
             wrong(version, names::label_1035_errors(version), causes);
         }
     }
-    if name.text().is_empty() {
+    if name.as_text().is_empty() {
         causes.push(name.required(""));
     } else {
-        let errors = names::label_1035_errors(&name.text().to_lowercase());
+        let errors = names::label_1035_errors(&name.as_text().to_lowercase());
         if !errors.is_empty() {
             let why = format!(
                 "may have mixed case, but should otherwise match: {}",
@@ -169,67 +169,68 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn check_match(constraints: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_match(constraints: &At<'_, '_>, causes: &mut Vec<Cause>) {
     constraints
-        .get("matchPolicy")
-        .maybe_one_of(MATCH_POLICIES, causes);
+        .child("matchPolicy")
+        .one_of_if_set(MATCH_POLICIES, causes);
     for part in ["namespaceSelector", "objectSelector"] {
-        selector::check(&constraints.get(part), causes);
+        label::selector(&constraints.child(part), causes);
     }
     for part in ["resourceRules", "excludeResourceRules"] {
-        for rule in constraints.get(part).items() {
+        for rule in constraints.child(part).elements() {
             check_rule(&rule, causes);
         }
     }
 }
 
 fn check_validation(
-    validation: &At<'_>,
+    validation: &At<'_, '_>,
     asking: &Environment,
     plain: &Environment,
     causes: &mut Vec<Cause>,
 ) {
-    let expression = validation.get("expression");
-    if expression.text().trim().is_empty() {
+    let expression = validation.child("expression");
+    if expression.as_text().trim().is_empty() {
         causes.push(expression.required("expression is not specified"));
-    } else if let Err(why) = admission::condition(expression.text(), asking) {
+    } else if let Err(why) = admission::condition(expression.as_text(), asking) {
         causes.push(expression.invalid(&why));
     }
-    let told = validation.get("messageExpression");
-    if !told.text().is_empty() {
-        if told.text().trim().is_empty() {
+    let told = validation.child("messageExpression");
+    if !told.as_text().is_empty() {
+        if told.as_text().trim().is_empty() {
             causes.push(told.invalid("must be non-empty if specified"));
-        } else if let Err(why) = admission::compile(told.text(), plain, TEXT) {
+        } else if let Err(why) = admission::compile(told.as_text(), plain, TEXT) {
             causes.push(told.invalid(&why));
         }
     }
-    let message = validation.get("message");
-    if !message.text().is_empty() {
-        if message.text().trim().is_empty() {
+    let message = validation.child("message");
+    if !message.as_text().is_empty() {
+        if message.as_text().trim().is_empty() {
             causes.push(message.invalid("must be non-empty if specified"));
-        } else if message.text().contains('\n') {
+        } else if message.as_text().contains('\n') {
             causes.push(message.invalid("must not contain line breaks"));
         }
     }
-    validation.get("reason").maybe_one_of(REASONS, causes);
+    validation.child("reason").one_of_if_set(REASONS, causes);
 }
 
 pub(super) fn check_mutating(policy: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(policy).get("spec");
+    let spec = At::root(policy, "").then("spec");
     check_common(&spec, causes);
-    let mutations = spec.get("mutations");
+    let mutations = spec.child("mutations");
     if mutations.len() == 0 {
         causes.push(mutations.required("mutations must contain at least one item"));
     }
-    for mutation in mutations.items() {
+    for mutation in mutations.elements() {
         check_mutation(&mutation, causes);
     }
-    spec.get("reinvocationPolicy").one_of(REINVOCATION, causes);
+    spec.child("reinvocationPolicy")
+        .one_of(REINVOCATION, causes);
 }
 
-fn check_mutation(mutation: &At<'_>, causes: &mut Vec<Cause>) {
-    let kind = mutation.get("patchType");
-    let (wanted, other) = match kind.text() {
+fn check_mutation(mutation: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let kind = mutation.child("patchType");
+    let (wanted, other) = match kind.as_text() {
         "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
         "JSONPatch" => ("jsonPatch", "applyConfiguration"),
         _ => {
@@ -237,36 +238,36 @@ fn check_mutation(mutation: &At<'_>, causes: &mut Vec<Cause>) {
             return;
         }
     };
-    let part = mutation.get(wanted);
+    let part = mutation.child(wanted);
     if part.is_set() {
-        let expression = part.get("expression");
-        if expression.text().trim().is_empty() {
+        let expression = part.child("expression");
+        if expression.as_text().trim().is_empty() {
             causes.push(expression.required("expression is not specified"));
         }
     } else {
-        let why = format!("must be specified when patchType is {}", kind.text());
+        let why = format!("must be specified when patchType is {}", kind.as_text());
         causes.push(part.required(&why));
     }
-    let part = mutation.get(other);
+    let part = mutation.child(other);
     if part.is_set() {
-        let why = format!("must not be specified when patchType is {}", kind.text());
+        let why = format!("must not be specified when patchType is {}", kind.as_text());
         let shown = format!("\"{{{other}}}\"");
-        causes.push(field::invalid_shown(part.path, &shown, &why));
+        causes.push(field::invalid_shown(part.path(), &shown, &why));
     }
 }
 
 pub(super) fn check_validating_binding(binding: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(binding).get("spec");
+    let spec = At::root(binding, "").then("spec");
     check_binding(&spec, causes);
-    let actions = spec.get("validationActions");
+    let actions = spec.child("validationActions");
     if actions.len() == 0 {
         causes.push(actions.required("at least one validation action is required"));
         return;
     }
     let mut seen = BTreeSet::new();
-    for action in actions.items() {
-        action.maybe_one_of(ACTIONS, causes);
-        if !seen.insert(action.text()) {
+    for action in actions.elements() {
+        action.one_of_if_set(ACTIONS, causes);
+        if !seen.insert(action.as_text()) {
             causes.push(action.duplicate());
         }
     }
@@ -278,16 +279,17 @@ pub(super) fn check_validating_binding(binding: &Value, causes: &mut Vec<Cause>)
 }
 
 pub(super) fn check_mutating_binding(binding: &Value, causes: &mut Vec<Cause>) {
-    check_binding(&At::root(binding).get("spec"), causes);
+    check_binding(&At::root(binding, "").then("spec"), causes);
 }
 
-fn check_binding(spec: &At<'_>, causes: &mut Vec<Cause>) {
-    spec.get("policyName").name(names::subdomain_errors, causes);
-    let reference = spec.get("paramRef");
+fn check_binding(spec: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    spec.child("policyName")
+        .name(names::subdomain_errors, causes);
+    let reference = spec.child("paramRef");
     if reference.is_set() {
-        let (name, selector) = (reference.get("name"), reference.get("selector"));
+        let (name, selector) = (reference.child("name"), reference.child("selector"));
         let both = "name and selector are mutually exclusive";
-        match (!name.text().is_empty(), selector.is_set()) {
+        match (!name.as_text().is_empty(), selector.is_set()) {
             (true, true) => {
                 causes.push(name.forbidden(both));
                 causes.push(selector.forbidden(both));
@@ -296,12 +298,12 @@ fn check_binding(spec: &At<'_>, causes: &mut Vec<Cause>) {
                 causes.push(reference.required("one of name or selector must be specified"));
             }
             (true, false) => name.each(names::segment_errors, causes),
-            (false, true) => selector::check(&selector, causes),
+            (false, true) => label::selector(&selector, causes),
         }
-        let missing = reference.get("parameterNotFoundAction");
+        let missing = reference.child("parameterNotFoundAction");
         missing.one_of(&["Deny", "Allow"], causes);
     }
-    let resources = spec.get("matchResources");
+    let resources = spec.child("matchResources");
     if resources.is_set() {
         check_match(&resources, causes);
     }

@@ -2,42 +2,42 @@
 
 use serde_json::Value;
 
-use super::place::{At, PORT_RANGE};
+use super::at::{At, PORT_RANGE};
 use crate::names;
 use crate::object::meta;
 use crate::status::{Cause, field};
 
 pub(super) fn check(service: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(service).get("spec");
-    let (group, version) = (spec.get("group"), spec.get("version"));
+    let spec = At::root(service, "").then("spec");
+    let (group, version) = (spec.child("group"), spec.child("version"));
     let name = meta(service, "name");
-    let wanted = format!("{}.{}", version.text(), group.text());
+    let wanted = format!("{}.{}", version.as_text(), group.as_text());
     if name != wanted {
         let why = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
         causes.push(field::invalid("metadata.name", &name.into(), &why));
     }
-    if !group.text().is_empty() {
+    if !group.as_text().is_empty() {
         group.each(names::subdomain_errors, causes);
-    } else if version.text() != "v1" {
+    } else if version.as_text() != "v1" {
         let why = "only v1 may have an empty group and it better be legacy kube";
         causes.push(group.required(why));
     }
     version.each(names::old_label_errors, causes);
     for (part, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1000)] {
-        let part = spec.get(part);
-        if part.int() <= 0 || part.int() > most {
+        let part = spec.child(part);
+        if part.as_int() <= 0 || part.as_int() > most {
             let why = format!("must be positive and less than {most}");
             causes.push(part.invalid_int(&why));
         }
     }
-    let target = spec.get("service");
-    let (bundle, skip) = (spec.get("caBundle"), spec.get("insecureSkipTLSVerify"));
+    let target = spec.child("service");
+    let (bundle, skip) = (spec.child("caBundle"), spec.child("insecureSkipTLSVerify"));
     if !target.is_set() {
-        if !bundle.text().is_empty() {
+        if !bundle.as_text().is_empty() {
             let bytes = bundle.len() / 4 * 3;
             let shown = format!("\"{bytes} bytes\"");
             let why = "local APIServices may not have a caBundle";
-            causes.push(field::invalid_shown(bundle.path, &shown, why));
+            causes.push(field::invalid_shown(bundle.path(), &shown, why));
         }
         if skip.value == true {
             causes.push(skip.invalid("local APIServices may not have insecureSkipTLSVerify"));
@@ -45,16 +45,16 @@ pub(super) fn check(service: &Value, causes: &mut Vec<Cause>) {
         return;
     }
     for part in ["namespace", "name"] {
-        let part = target.get(part);
-        if part.text().is_empty() {
+        let part = target.child(part);
+        if part.as_text().is_empty() {
             causes.push(part.required(""));
         }
     }
-    let port = target.get("port");
-    if port.is_set() && !(1..=65535).contains(&port.int()) {
+    let port = target.child("port");
+    if port.is_set() && !(1..=65535).contains(&port.as_int()) {
         causes.push(port.invalid(&format!("port is not valid: {PORT_RANGE}")));
     }
-    if skip.value == true && !bundle.text().is_empty() {
+    if skip.value == true && !bundle.as_text().is_empty() {
         causes.push(skip.invalid("may not be true if caBundle is present"));
     }
 }

@@ -4,9 +4,11 @@
 //! no text. Each kind of field error is a method here; a value is shown as Go shows it.
 
 use std::fmt;
+use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::names;
 use crate::status::{Cause, field};
 
 /// What is wrong, in the order it was found.
@@ -15,11 +17,19 @@ pub(super) type Causes = Vec<Cause>;
 static ABSENT: Value = Value::Null;
 
 /// A value inside an object.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct At<'p, 'v> {
     pub(super) value: &'v Value,
-    parent: Option<&'p At<'p, 'v>>,
+    parent: Parent<'p, 'v>,
     step: Step<'p, 'v>,
+}
+
+/// Where a way goes on from: mostly a place that somebody holds, or else one that is held here.
+#[derive(Clone)]
+enum Parent<'p, 'v> {
+    None,
+    Borrowed(&'p At<'p, 'v>),
+    Owned(Rc<At<'p, 'v>>),
 }
 
 #[derive(Clone, Copy)]
@@ -30,21 +40,30 @@ enum Step<'p, 'v> {
     Item(&'p str, usize),
     /// An entry of the map of that field.
     Entry(&'p str, &'v str),
+    /// A place in this very list.
+    Index(usize),
+    /// An entry of this very map.
+    Key(&'p str),
 }
 
 impl fmt::Display for At<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parent) = self.parent {
-            let before = parent.to_string();
-            f.write_str(&before)?;
-            if !before.is_empty() {
-                f.write_str(".")?;
-            }
+        let before = match &self.parent {
+            Parent::None => String::new(),
+            Parent::Borrowed(parent) => parent.to_string(),
+            Parent::Owned(parent) => parent.to_string(),
+        };
+        f.write_str(&before)?;
+        let is_part = matches!(self.step, Step::Index(_) | Step::Key(_));
+        if !before.is_empty() && !is_part {
+            f.write_str(".")?;
         }
         match self.step {
             Step::Root(text) | Step::Field(text) => f.write_str(text),
             Step::Item(field, index) => write!(f, "{field}[{index}]"),
             Step::Entry(field, key) => write!(f, "{field}[{key}]"),
+            Step::Index(index) => write!(f, "[{index}]"),
+            Step::Key(key) => write!(f, "[{key}]"),
         }
     }
 }
@@ -54,16 +73,97 @@ impl<'p, 'v> At<'p, 'v> {
     pub(super) fn root(value: &'v Value, path: &'p str) -> Self {
         Self {
             value,
-            parent: None,
+            parent: Parent::None,
             step: Step::Root(path),
+        }
+    }
+
+    /// The same place with another value: what is shown there, or checked in its stead.
+    pub(super) fn with(&self, value: &'v Value) -> Self {
+        Self {
+            value,
+            ..self.clone()
         }
     }
 
     fn step<'a>(&'a self, value: &'v Value, step: Step<'a, 'v>) -> At<'a, 'v> {
         At {
             value,
-            parent: Some(self),
+            parent: Parent::Borrowed(self),
             step,
+        }
+    }
+
+    /// A field of a place that nobody else holds.
+    pub(super) fn then(self, name: &'p str) -> Self {
+        Self {
+            value: self.value.get(name).unwrap_or(&ABSENT),
+            parent: Parent::Owned(Rc::new(self)),
+            step: Step::Field(name),
+        }
+    }
+
+    /// An entry of a map that nobody else holds.
+    pub(super) fn then_key(self, key: &'p str) -> Self {
+        Self {
+            value: self.value.get(key).unwrap_or(&ABSENT),
+            parent: Parent::Owned(Rc::new(self)),
+            step: Step::Key(key),
+        }
+    }
+
+    /// An entry of this map, named as Kubernetes names it: `data[key]`.
+    pub(super) fn key<'a>(&'a self, key: &'a str) -> At<'a, 'v> {
+        self.step(self.value.get(key).unwrap_or(&ABSENT), Step::Key(key))
+    }
+
+    /// The elements of this list.
+    pub(super) fn elements<'a>(&'a self) -> impl Iterator<Item = At<'a, 'v>> {
+        let items = self.value.as_array().into_iter().flatten();
+        items
+            .enumerate()
+            .map(move |(index, value)| self.step(value, Step::Index(index)))
+    }
+
+    /// The keys of this map.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'v str> + use<'v> {
+        let map = self.value.as_object().into_iter();
+        map.flat_map(|map| map.keys().map(String::as_str))
+    }
+
+    /// The way in words.
+    pub(super) fn path(&self) -> String {
+        self.to_string()
+    }
+
+    pub(super) fn as_text(&self) -> &'v str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    pub(super) fn as_int(&self) -> i64 {
+        self.value.as_i64().unwrap_or_default()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self.value {
+            Value::Array(items) => items.len(),
+            Value::Object(map) => map.len(),
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
+    }
+
+    /// Whether the field was given at all.
+    pub(super) fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Whether it is what Go has in a field that nobody set: nothing, zero, an empty text or list.
+    pub(super) fn is_zero(&self) -> bool {
+        match self.value {
+            Value::Number(number) => number.as_i64() == Some(0),
+            Value::Bool(truth) => !truth,
+            _ => self.len() == 0,
         }
     }
 
@@ -182,6 +282,47 @@ impl<'p, 'v> At<'p, 'v> {
         }
     }
 
+    /// A text is wrong, which is empty when it was left out.
+    pub(super) fn invalid_text(&self, why: &str) -> Cause {
+        self.invalid_value(self.as_text(), why)
+    }
+
+    /// A number is wrong, which is zero when it was left out.
+    pub(super) fn invalid_int(&self, why: &str) -> Cause {
+        self.invalid_value(self.as_int(), why)
+    }
+
+    /// One cause for each thing a check of the text found.
+    pub(super) fn each(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Causes) {
+        let wrong = check(self.as_text());
+        causes.extend(wrong.iter().map(|why| self.invalid_text(why)));
+    }
+
+    /// A text that must be there and stand a check.
+    pub(super) fn name(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Causes) {
+        if self.as_text().is_empty() {
+            causes.push(self.required(""));
+        } else {
+            self.each(check, causes);
+        }
+    }
+
+    /// The number of a port.
+    pub(super) fn port_number(&self, causes: &mut Causes) {
+        if !(1..=65535).contains(&self.as_int()) {
+            causes.push(self.invalid_int(PORT_RANGE));
+        }
+    }
+
+    /// The number or the name of a port.
+    pub(super) fn port(&self, causes: &mut Causes) {
+        if self.value.is_string() {
+            self.each(names::port_name_errors, causes);
+        } else {
+            self.port_number(causes);
+        }
+    }
+
     /// Every complaint about the text here.
     pub(super) fn complain(&self, wrong: Vec<String>, causes: &mut Causes) {
         for why in wrong {
@@ -230,6 +371,16 @@ impl<'p, 'v> At<'p, 'v> {
     }
 }
 
+pub(super) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+pub(super) const IMMUTABLE: &str = "field is immutable";
+
+/// A field that an update left other than it was.
+pub(super) fn immutable(new: &At<'_, '_>, old: &At<'_, '_>, causes: &mut Causes) {
+    if new.value != old.value {
+        causes.push(new.invalid(IMMUTABLE));
+    }
+}
+
 /// Several numbers that may not be below zero.
 pub(super) fn nonnegative(at: &At<'_, '_>, names: &[&str], causes: &mut Causes) {
     for name in names {
@@ -258,5 +409,12 @@ mod tests {
             At::root(&json!({}), "").child("handler").required("").field,
             "handler"
         );
+        let data = json!({"data": {"list": [{"name": 1}]}});
+        let list = At::root(&data, "").then("data").then_key("list");
+        let names: Vec<String> = list
+            .elements()
+            .map(|item| item.then("name").path())
+            .collect();
+        assert_eq!(names, ["data[list][0].name"]);
     }
 }

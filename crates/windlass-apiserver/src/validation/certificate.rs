@@ -6,7 +6,7 @@ use base64::Engine as _;
 use serde_json::Value;
 use x509_parser::pem::Pem;
 
-use super::place::At;
+use super::at::At;
 use crate::names;
 use crate::status::{Cause, field};
 
@@ -37,8 +37,8 @@ const USAGES: &[&str] = &[
 ];
 
 /// The PEM blocks in a field of bytes.
-fn blocks(field: &At<'_>) -> Vec<Pem> {
-    let text = field.text().replace(['\n', '\r'], "");
+fn blocks(field: &At<'_, '_>) -> Vec<Pem> {
+    let text = field.as_text().replace(['\n', '\r'], "");
     let engine = base64::engine::general_purpose::STANDARD;
     let bytes = engine.decode(text).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -50,8 +50,8 @@ fn blocks(field: &At<'_>) -> Vec<Pem> {
 }
 
 pub(super) fn check(request: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(request).get("spec");
-    let asked = spec.get("request");
+    let spec = At::root(request, "").then("spec");
+    let asked = spec.child("request");
     match blocks(&asked).first() {
         Some(block) if block.label == "CERTIFICATE REQUEST" => {
             if let Err(error) = parsed(block) {
@@ -60,24 +60,27 @@ pub(super) fn check(request: &Value, causes: &mut Vec<Cause>) {
         }
         _ => causes.push(asked.invalid("PEM block type must be CERTIFICATE REQUEST")),
     }
-    let usages = spec.get("usages");
+    let usages = spec.child("usages");
     if usages.len() == 0 {
         causes.push(usages.required(""));
     }
     let mut seen = BTreeSet::new();
-    for usage in usages.items() {
-        usage.maybe_one_of(USAGES, causes);
-        if !seen.insert(usage.text()) {
+    for usage in usages.elements() {
+        usage.one_of_if_set(USAGES, causes);
+        if !seen.insert(usage.as_text()) {
             causes.push(usage.duplicate());
         }
     }
-    check_signer(&spec.get("signerName"), causes);
-    let seconds = spec.get("expirationSeconds");
-    if seconds.is_set() && seconds.int() < 600 {
+    check_signer(&spec.child("signerName"), causes);
+    let seconds = spec.child("expirationSeconds");
+    if seconds.is_set() && seconds.as_int() < 600 {
         let why = "may not specify a duration less than 600 seconds (10 minutes)";
         causes.push(seconds.invalid(why));
     }
-    check_conditions(&At::root(request).get("status").get("conditions"), causes);
+    check_conditions(
+        &At::root(request, "").then("status").then("conditions"),
+        causes,
+    );
 }
 
 fn parsed(block: &Pem) -> Result<(), String> {
@@ -89,12 +92,12 @@ fn parsed(block: &Pem) -> Result<(), String> {
 }
 
 /// `example.com/signer-name`.
-fn check_signer(signer: &At<'_>, causes: &mut Vec<Cause>) {
-    if signer.text().is_empty() {
+fn check_signer(signer: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    if signer.as_text().is_empty() {
         causes.push(signer.required(""));
         return;
     }
-    let parts: Vec<&str> = signer.text().split('/').collect();
+    let parts: Vec<&str> = signer.as_text().split('/').collect();
     let [domain, path] = parts.as_slice() else {
         causes.push(signer.invalid(
             "must be a fully qualified domain and path of the form 'example.com/signer-name'",
@@ -103,7 +106,7 @@ fn check_signer(signer: &At<'_>, causes: &mut Vec<Cause>) {
     };
     let wrong = |part: &str, label: &str, why: &str| {
         let why = format!("validating label {label:?}: {why}");
-        field::invalid(signer.path.as_str(), &part.into(), &why)
+        field::invalid(signer.path(), &part.into(), &why)
     };
     for label in domain.split('.') {
         for why in names::label_errors(label) {
@@ -120,34 +123,34 @@ fn check_signer(signer: &At<'_>, causes: &mut Vec<Cause>) {
             causes.push(wrong(path, label, &why));
         }
     }
-    if signer.text() == "kubernetes.io/legacy-unknown" {
+    if signer.as_text() == "kubernetes.io/legacy-unknown" {
         let why = "the legacy signerName is not allowed via this API version";
         causes.push(signer.invalid(why));
     }
 }
 
 /// A request is approved or denied, never both, and each for good.
-fn check_conditions(conditions: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_conditions(conditions: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let (mut approved, mut denied) = (false, false);
     let mut seen = BTreeSet::new();
-    for condition in conditions.items() {
-        let (kind, status) = (condition.get("type"), condition.get("status"));
-        let decides = matches!(kind.text(), "Approved" | "Denied" | "Failed");
-        if kind.text().is_empty() {
+    for condition in conditions.elements() {
+        let (kind, status) = (condition.child("type"), condition.child("status"));
+        let decides = matches!(kind.as_text(), "Approved" | "Denied" | "Failed");
+        if kind.as_text().is_empty() {
             causes.push(kind.required(""));
         } else if decides {
             status.one_of(&["True"], causes);
         } else {
             status.one_of(&["False", "True", "Unknown"], causes);
         }
-        approved |= kind.text() == "Approved";
-        denied |= kind.text() == "Denied";
-        if approved && denied && matches!(kind.text(), "Approved" | "Denied") {
+        approved |= kind.as_text() == "Approved";
+        denied |= kind.as_text() == "Denied";
+        if approved && denied && matches!(kind.as_text(), "Approved" | "Denied") {
             let why = "Approved and Denied conditions are mutually exclusive";
-            let path = conditions.path.as_str();
+            let path = conditions.path();
             causes.push(field::invalid(path, kind.value, why));
         }
-        if !seen.insert(kind.text()) {
+        if !seen.insert(kind.as_text()) {
             causes.push(kind.duplicate());
         }
     }
@@ -162,11 +165,11 @@ fn of_type<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
 /// What a change of the status, or of the approval, may not do. Which of the two it is shows in
 /// what it may add.
 fn check_change(new: &Value, old: &Value, approves: bool, causes: &mut Vec<Cause>) {
-    check_conditions(&At::root(new).get("status").get("conditions"), causes);
-    let certificate = At::root(new).get("status").get("certificate");
-    if !certificate.text().is_empty() && blocks(&certificate).is_empty() {
+    check_conditions(&At::root(new, "").then("status").then("conditions"), causes);
+    let certificate = At::root(new, "").then("status").then("certificate");
+    if !certificate.as_text().is_empty() && blocks(&certificate).is_empty() {
         causes.push(field::invalid_shown(
-            certificate.path.as_str(),
+            certificate.path(),
             "\"<certificate data>\"",
             "must contain at least one CERTIFICATE PEM block",
         ));

@@ -2,39 +2,39 @@
 
 use serde_json::Value;
 
-use super::place::{At, IMMUTABLE};
+use super::at::{At, IMMUTABLE};
 use super::volume::{VOLUME_MODES, check_class, check_each_mode, check_not_negative};
-use super::{internal, selector};
+use super::{internal, label};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
 
 pub(super) fn check(claim: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(claim).get("spec");
-    let modes = spec.get("accessModes");
+    let spec = At::root(claim, "").then("spec");
+    let modes = spec.child("accessModes");
     if modes.len() == 0 {
         causes.push(modes.required("at least 1 access mode is required"));
     }
-    selector::check(&spec.get("selector"), causes);
+    label::selector(&spec.child("selector"), causes);
     check_each_mode(&modes, causes);
-    let asked = spec.get("resources").get("requests").key("storage");
-    let asked = At::new("spec.resources[storage]", asked.value);
-    match Quantity::parse(asked.text()) {
+    let asked = spec.child("resources").then("requests").then_key("storage");
+    let asked = At::root(asked.value, "spec.resources[storage]");
+    match Quantity::parse(asked.as_text()) {
         None => causes.push(asked.required("")),
         Some(read) if read <= Quantity::ZERO => {
             causes.push(asked.invalid("must be greater than zero"));
         }
         Some(_) => {}
     }
-    check_class(&spec.get("storageClassName"), causes);
-    spec.get("volumeMode").maybe_one_of(VOLUME_MODES, causes);
+    check_class(&spec.child("storageClassName"), causes);
+    spec.child("volumeMode").one_of_if_set(VOLUME_MODES, causes);
     check_sources(&spec, causes);
-    check_class(&spec.get("volumeAttributesClassName"), causes);
+    check_class(&spec.child("volumeAttributesClassName"), causes);
 }
 
 /// The old and the new way to say what a claim begins with.
-fn check_sources(spec: &At<'_>, causes: &mut Vec<Cause>) {
-    let (source, reference) = (spec.get("dataSource"), spec.get("dataSourceRef"));
+fn check_sources(spec: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let (source, reference) = (spec.child("dataSource"), spec.child("dataSourceRef"));
     for source in [&source, &reference] {
         if source.is_set() {
             check_source(source, causes);
@@ -43,8 +43,8 @@ fn check_sources(spec: &At<'_>, causes: &mut Vec<Cause>) {
     if !source.is_set() || !reference.is_set() {
         return;
     }
-    let elsewhere = !reference.get("namespace").text().is_empty();
-    let part = |at: &At<'_>, name: &str| at.get(name).text().to_owned();
+    let elsewhere = !reference.child("namespace").as_text().is_empty();
+    let part = |at: &At<'_, '_>, name: &str| at.child(name).as_text().to_owned();
     let same = ["apiGroup", "kind", "name"]
         .iter()
         .all(|name| part(&source, name) == part(&reference, name));
@@ -56,27 +56,27 @@ fn check_sources(spec: &At<'_>, causes: &mut Vec<Cause>) {
         "must match dataSourceRef"
     };
     // Kubernetes shows the path's Go struct, which has no public fields.
-    causes.push(field::invalid_shown(spec.path.as_str(), "{}", why));
+    causes.push(field::invalid_shown(spec.path(), "{}", why));
 }
 
-fn check_source(source: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_source(source: &At<'_, '_>, causes: &mut Vec<Cause>) {
     for part in ["name", "kind"] {
-        let part = source.get(part);
-        if part.text().is_empty() {
+        let part = source.child(part);
+        if part.as_text().is_empty() {
             causes.push(part.required(""));
         }
     }
-    let group = source.get("apiGroup");
-    let kind = source.get("kind");
-    if !group.text().is_empty() {
+    let group = source.child("apiGroup");
+    let kind = source.child("kind");
+    if !group.as_text().is_empty() {
         group.each(names::subdomain_errors, causes);
-    } else if kind.text() != "PersistentVolumeClaim" {
+    } else if kind.as_text() != "PersistentVolumeClaim" {
         let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        let path = source.path.as_str();
-        causes.push(field::invalid(path, &kind.text().into(), why));
+        let path = source.path();
+        causes.push(field::invalid(path, &kind.as_text().into(), why));
     }
-    let namespace = source.get("namespace");
-    if !namespace.text().is_empty() {
+    let namespace = source.child("namespace");
+    if !namespace.as_text().is_empty() {
         namespace.each(names::label_errors, causes);
     }
 }
@@ -150,14 +150,14 @@ fn without_nulls(mut spec: Value) -> Value {
 }
 
 pub(super) fn check_status(new: &Value, _: &Value, causes: &mut Vec<Cause>) {
-    let capacity = At::root(new).get("status").get("capacity");
+    let capacity = At::root(new, "").then("status").then("capacity");
     for key in capacity.keys() {
         let amount = capacity.key(key);
-        if let Some(read) = Quantity::parse(amount.text()) {
+        if let Some(read) = Quantity::parse(amount.as_text()) {
             check_not_negative(&amount, read, causes);
         }
     }
-    let modes = At::root(new).get("status").get("accessModes");
+    let modes = At::root(new, "").then("status").then("accessModes");
     if modes.is_set() {
         check_each_mode(&modes, causes);
     }

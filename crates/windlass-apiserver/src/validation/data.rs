@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use serde_json::Value;
 
-use super::place::{At, IMMUTABLE};
+use super::at::{At, IMMUTABLE};
 use crate::json;
 use crate::names;
 use crate::status::{Cause, field};
@@ -13,15 +13,15 @@ const LIMIT: usize = 1024 * 1024;
 const FROZEN: &str = "field is immutable when `immutable` is set";
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-fn check_keys(data: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_keys(data: &At<'_, '_>, causes: &mut Vec<Cause>) {
     for key in data.keys() {
         check_key(data, key, causes);
     }
 }
 
 /// Keys become file names.
-fn check_key(data: &At<'_>, key: &str, causes: &mut Vec<Cause>) {
-    let path = data.key(key).path;
+fn check_key(data: &At<'_, '_>, key: &str, causes: &mut Vec<Cause>) {
+    let path = data.key(key).path();
     for why in names::data_key_errors(key) {
         causes.push(field::invalid(path.as_str(), &key.into(), &why));
     }
@@ -33,7 +33,7 @@ fn decoded(value: &Value) -> Vec<u8> {
     engine.decode(text).unwrap_or_default()
 }
 
-fn size(data: &At<'_>, of: impl Fn(&Value) -> usize) -> usize {
+fn size(data: &At<'_, '_>, of: impl Fn(&Value) -> usize) -> usize {
     let values = data
         .value
         .as_object()
@@ -43,13 +43,13 @@ fn size(data: &At<'_>, of: impl Fn(&Value) -> usize) -> usize {
 }
 
 pub(super) fn check_config_map(map: &Value, causes: &mut Vec<Cause>) {
-    let root = At::root(map);
-    let (data, binary) = (root.get("data"), root.get("binaryData"));
+    let root = At::root(map, "");
+    let (data, binary) = (root.child("data"), root.child("binaryData"));
     for key in data.keys() {
         check_key(&data, key, causes);
         if binary.value.get(key).is_some() {
             let why = "duplicate of key present in binaryData";
-            causes.push(field::invalid(data.key(key).path, &key.into(), why));
+            causes.push(field::invalid(data.key(key).path(), &key.into(), why));
         }
     }
     check_keys(&binary, causes);
@@ -61,8 +61,8 @@ pub(super) fn check_config_map(map: &Value, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn check_secret(secret: &Value, causes: &mut Vec<Cause>) {
-    let root = At::root(secret);
-    let data = root.get("data");
+    let root = At::root(secret, "");
+    let data = root.child("data");
     check_keys(&data, causes);
     if size(&data, |value| decoded(value).len()) > LIMIT {
         causes.push(field::too_long("data", LIMIT as u64));
@@ -74,10 +74,10 @@ pub(super) fn check_secret(secret: &Value, causes: &mut Vec<Cause>) {
             }
         }
     };
-    match root.get("type").text() {
+    match root.child("type").as_text() {
         "kubernetes.io/service-account-token" => {
-            let account = root.get("metadata").get("annotations").key(ACCOUNT);
-            if account.text().is_empty() {
+            let account = root.child("metadata").then("annotations").then_key(ACCOUNT);
+            if account.as_text().is_empty() {
                 causes.push(account.required(""));
             }
         }
@@ -97,7 +97,7 @@ pub(super) fn check_secret(secret: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Credentials of a registry are JSON; nobody is shown what is in them.
-fn check_docker(credentials: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_docker(credentials: &At<'_, '_>, causes: &mut Vec<Cause>) {
     if !credentials.is_set() {
         causes.push(credentials.required(""));
         return;
@@ -106,7 +106,7 @@ fn check_docker(credentials: &At<'_>, causes: &mut Vec<Cause>) {
     if let Err(error) = json::from_json(&bytes) {
         let why = json::go_error(&error, &bytes);
         let shown = "\"<secret contents redacted>\"";
-        let path = credentials.path.as_str();
+        let path = credentials.path();
         causes.push(field::invalid_shown(path, shown, &why));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::place::{At, IMMUTABLE, immutable};
+use super::at::{At, IMMUTABLE, immutable};
 use crate::equality::means_the_same;
 use crate::names;
 use crate::status::{Cause, field};
@@ -17,13 +17,13 @@ const NODE_CHOICES: &[&str] = &[
 ];
 
 pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(class).get("spec");
-    check_selectors(&spec.get("selectors"), causes);
-    for config in spec.get("config").items() {
+    let spec = At::root(class, "").then("spec");
+    check_selectors(&spec.child("selectors"), causes);
+    for config in spec.child("config").elements() {
         check_config(&config, causes);
     }
-    let name = spec.get("extendedResourceName");
-    if name.is_set() && !is_extended_resource(name.text()) {
+    let name = spec.child("extendedResourceName");
+    if name.is_set() && !is_extended_resource(name.as_text()) {
         causes.push(name.invalid("must be a valid extended resource name"));
     }
 }
@@ -36,87 +36,87 @@ fn is_extended_resource(name: &str) -> bool {
         && names::qualified_errors(&format!("requests.{name}")).is_empty()
 }
 
-fn check_selectors(selectors: &At<'_>, causes: &mut Vec<Cause>) {
-    for selector in selectors.items() {
-        let cel = selector.get("cel");
+fn check_selectors(selectors: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    for selector in selectors.elements() {
+        let cel = selector.child("cel");
         if !cel.is_set() {
             causes.push(cel.required(""));
         }
     }
 }
 
-fn check_config(config: &At<'_>, causes: &mut Vec<Cause>) {
-    let opaque = config.get("opaque");
+fn check_config(config: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let opaque = config.child("opaque");
     if !opaque.is_set() {
         causes.push(opaque.required(""));
         return;
     }
-    opaque.get("driver").name(names::subdomain_errors, causes);
-    let parameters = opaque.get("parameters");
+    opaque.child("driver").name(names::subdomain_errors, causes);
+    let parameters = opaque.child("parameters");
     if !parameters.is_set() {
         causes.push(parameters.required(""));
     }
 }
 
 pub(super) fn check_claim(claim: &Value, causes: &mut Vec<Cause>) {
-    check_devices(&At::root(claim).get("spec").get("devices"), causes);
+    check_devices(&At::root(claim, "").then("spec").then("devices"), causes);
 }
 
 pub(super) fn check_template(template: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(template).get("spec");
-    let metadata = spec.get("metadata");
-    let annotations = metadata.get("annotations");
+    let spec = At::root(template, "").then("spec");
+    let metadata = spec.child("metadata");
+    let annotations = metadata.child("annotations");
     for key in annotations.keys() {
         for why in names::qualified_errors(&key.to_lowercase()) {
-            causes.push(field::invalid(annotations.path.as_str(), &key.into(), &why));
+            causes.push(field::invalid(annotations.path(), &key.into(), &why));
         }
     }
-    let labels = metadata.get("labels");
+    let labels = metadata.child("labels");
     for key in labels.keys() {
         for why in names::qualified_errors(key) {
-            causes.push(field::invalid(labels.path.as_str(), &key.into(), &why));
+            causes.push(field::invalid(labels.path(), &key.into(), &why));
         }
         let value = labels.key(key);
-        for why in names::label_value_errors(value.text()) {
-            causes.push(field::invalid(labels.path.as_str(), value.value, &why));
+        for why in names::label_value_errors(value.as_text()) {
+            causes.push(field::invalid(labels.path(), value.value, &why));
         }
     }
-    check_devices(&spec.get("spec").get("devices"), causes);
+    check_devices(&spec.child("spec").then("devices"), causes);
 }
 
-fn check_devices(devices: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_devices(devices: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let mut known = BTreeSet::new();
     let mut seen = BTreeSet::new();
-    for request in devices.get("requests").items() {
-        let name = request.get("name");
+    for request in devices.child("requests").elements() {
+        let name = request.child("name");
         name.each(names::label_errors, causes);
-        let (exact, first) = (request.get("exactly"), request.get("firstAvailable"));
+        let (exact, first) = (request.child("exactly"), request.child("firstAvailable"));
         match (exact.is_set(), first.len() > 0) {
             (true, false) => check_request(&exact, causes),
             (false, true) => {
-                for choice in first.items() {
-                    choice.get("name").each(names::label_errors, causes);
+                for choice in first.elements() {
+                    choice.child("name").each(names::label_errors, causes);
                     check_request(&choice, causes);
-                    known.insert(format!("{}/{}", name.text(), choice.get("name").text()));
+                    known.insert(format!("{}/{}", name.as_text(), choice.child("name").as_text()));
                 }
             }
             (false, false) => causes.push(request.required(
                 "exactly one of `exactly` or `firstAvailable` is required",
             )),
-            (true, true) => causes.push(field::invalid(request.path.as_str(), &Value::Null,
+            (true, true) => causes.push(field::invalid(request.path(), &Value::Null,
                 "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
             )),
         }
-        known.insert(name.text().to_owned());
-        if !seen.insert(name.text()) {
-            causes.push(field::duplicate(request.path, &name.text().into()));
+        known.insert(name.as_text().to_owned());
+        if !seen.insert(name.as_text()) {
+            causes.push(field::duplicate(request.path(), &name.as_text().into()));
         }
     }
-    for constraint in devices.get("constraints").items() {
-        check_names(&constraint.get("requests"), &known, causes);
+    for constraint in devices.child("constraints").elements() {
+        check_names(&constraint.child("requests"), &known, causes);
         let (same, distinct) = (
-            constraint.get("matchAttribute"),
-            constraint.get("distinctAttribute"),
+            constraint.child("matchAttribute"),
+            constraint.child("distinctAttribute"),
         );
         if same.is_set() == distinct.is_set() {
             causes.push(constraint.required(
@@ -124,27 +124,30 @@ fn check_devices(devices: &At<'_>, causes: &mut Vec<Cause>) {
             ));
         }
     }
-    for config in devices.get("config").items() {
-        check_names(&config.get("requests"), &known, causes);
+    for config in devices.child("config").elements() {
+        check_names(&config.child("requests"), &known, causes);
         check_config(&config, causes);
     }
 }
 
-fn check_names(requests: &At<'_>, known: &BTreeSet<String>, causes: &mut Vec<Cause>) {
-    for name in requests.items().filter(|name| !known.contains(name.text())) {
+fn check_names(requests: &At<'_, '_>, known: &BTreeSet<String>, causes: &mut Vec<Cause>) {
+    for name in requests
+        .elements()
+        .filter(|name| !known.contains(name.as_text()))
+    {
         causes.push(name.invalid(
             "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'",
         ));
     }
 }
 
-fn check_request(request: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_request(request: &At<'_, '_>, causes: &mut Vec<Cause>) {
     request
-        .get("deviceClassName")
+        .child("deviceClassName")
         .name(names::subdomain_errors, causes);
-    check_selectors(&request.get("selectors"), causes);
-    let (mode, count) = (request.get("allocationMode"), request.get("count"));
-    match mode.text() {
+    check_selectors(&request.child("selectors"), causes);
+    let (mode, count) = (request.child("allocationMode"), request.child("count"));
+    match mode.as_text() {
         "All" => {
             if !count.is_zero() {
                 let why = "must not be specified when allocationMode is 'All'";
@@ -152,32 +155,32 @@ fn check_request(request: &At<'_>, causes: &mut Vec<Cause>) {
             }
         }
         "ExactCount" | "" => {
-            if count.int() <= 0 && count.is_set() {
+            if count.as_int() <= 0 && count.is_set() {
                 causes.push(count.invalid("must be greater than zero"));
             }
         }
-        _ => causes.push(mode.unsupported(&["All", "ExactCount"])),
+        _ => causes.push(mode.not_supported(&["All", "ExactCount"])),
     }
-    for toleration in request.get("tolerations").items() {
+    for toleration in request.child("tolerations").elements() {
         check_toleration(&toleration, causes);
     }
 }
 
-fn check_toleration(toleration: &At<'_>, causes: &mut Vec<Cause>) {
-    let (key, value) = (toleration.get("key"), toleration.get("value"));
-    if !key.text().is_empty() {
+fn check_toleration(toleration: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let (key, value) = (toleration.child("key"), toleration.child("value"));
+    if !key.as_text().is_empty() {
         key.each(names::qualified_errors, causes);
     }
-    let operator = toleration.get("operator");
-    match operator.text() {
-        "Exists" if value.text().is_empty() => {}
+    let operator = toleration.child("operator");
+    match operator.as_text() {
+        "Exists" if value.as_text().is_empty() => {}
         "Exists" => causes.push(value.invalid("must be empty for operator `Exists`")),
         "Equal" => value.each(names::label_value_errors, causes),
         "" => causes.push(operator.required("")),
-        _ => causes.push(operator.unsupported(&["Equal", "Exists"])),
+        _ => causes.push(operator.not_supported(&["Equal", "Exists"])),
     }
-    let effect = toleration.get("effect");
-    if !effect.text().is_empty() {
+    let effect = toleration.child("effect");
+    if !effect.as_text().is_empty() {
         effect.one_of(&["NoExecute", "NoSchedule", "None"], causes);
     }
 }
@@ -206,28 +209,30 @@ fn shown(spec: &Value) -> String {
 }
 
 pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(slice).get("spec");
-    spec.get("driver").name(names::subdomain_errors, causes);
-    let pool = spec.get("pool");
-    let name = pool.get("name");
-    if name.text().is_empty() {
+    let spec = At::root(slice, "").then("spec");
+    spec.child("driver").name(names::subdomain_errors, causes);
+    let pool = spec.child("pool");
+    let name = pool.child("name");
+    if name.as_text().is_empty() {
         causes.push(name.required(""));
     } else {
-        for part in name.text().split('/') {
+        for part in name.as_text().split('/') {
             for why in names::subdomain_errors(part) {
                 causes.push(name.invalid(&why));
             }
         }
     }
-    let count = pool.get("resourceSliceCount");
-    if count.int() <= 0 {
+    let count = pool.child("resourceSliceCount");
+    if count.as_int() <= 0 {
         causes.push(count.invalid_int("must be greater than zero"));
     }
-    let generation = pool.get("generation");
-    if generation.int() < 0 {
+    let generation = pool.child("generation");
+    if generation.as_int() < 0 {
         causes.push(generation.invalid("must be greater than or equal to zero"));
     }
-    let chosen = NODE_CHOICES.iter().filter(|part| !spec.get(part).is_zero());
+    let chosen = NODE_CHOICES
+        .iter()
+        .filter(|part| !spec.child(part).is_zero());
     match chosen.count() {
         0 => causes.push(spec.required(
             "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
@@ -240,24 +245,24 @@ pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
         )),
     }
     let mut seen = BTreeSet::new();
-    for device in spec.get("devices").items() {
-        let name = device.get("name");
+    for device in spec.child("devices").elements() {
+        let name = device.child("name");
         name.each(names::label_errors, causes);
-        check_attributes(&device.get("attributes"), causes);
-        if !seen.insert(name.text()) {
-            causes.push(field::duplicate(device.path, &name.text().into()));
+        check_attributes(&device.child("attributes"), causes);
+        if !seen.insert(name.as_text()) {
+            causes.push(field::duplicate(device.path(), &name.as_text().into()));
         }
     }
 }
 
 /// An attribute has one value.
-fn check_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_attributes(attributes: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let why = "exactly one value must be specified";
     for key in attributes.keys() {
         let attribute = attributes.key(key);
-        let value = |name: &str| attribute.get(name).value.clone();
+        let value = |name: &str| attribute.child(name).value.clone();
         match attribute.len() {
-            0 => causes.push(field::invalid(attribute.path, &"".into(), why)),
+            0 => causes.push(field::invalid(attribute.path(), &"".into(), why)),
             1 => {}
             _ => {
                 let parts = [
@@ -272,20 +277,23 @@ fn check_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
                 ];
                 let parts = parts.map(|(shown, name)| format!("\"{shown}\":{}", value(name)));
                 let shown = format!("{{{}}}", parts.join(","));
-                causes.push(field::invalid_shown(attribute.path, &shown, why));
+                causes.push(field::invalid_shown(attribute.path(), &shown, why));
             }
         }
     }
 }
 
 pub(super) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let (spec, before) = (At::root(new).get("spec"), At::root(old).get("spec"));
+    let (spec, before) = (
+        At::root(new, "").then("spec"),
+        At::root(old, "").then("spec"),
+    );
     for part in ["driver", "nodeName"] {
-        immutable(&spec.get(part), &before.get(part), causes);
+        immutable(&spec.child(part), &before.child(part), causes);
     }
-    let name = |spec: &At<'_>| spec.get("pool").get("name").value.clone();
+    let name = |spec: &At<'_, '_>| spec.child("pool").then("name").value.clone();
     if name(&spec) != name(&before) {
-        let pool = spec.get("pool").get("name");
+        let pool = spec.child("pool").then("name");
         causes.push(pool.invalid(IMMUTABLE));
     }
 }

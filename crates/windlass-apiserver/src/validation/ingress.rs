@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::address::{ip_errors, is_ip};
-use super::place::{At, IMMUTABLE};
+use super::at::{At, IMMUTABLE};
 use super::service::check_hostname;
 use crate::names;
 use crate::status::{Cause, field};
@@ -17,19 +17,19 @@ const ODD_ENDINGS: &[&str] = &["/..", "/."];
 const PATH_CHARACTERS: &str = "/-._~%!$&'()*+,;=:";
 
 pub(super) fn check(ingress: &Value, causes: &mut Vec<Cause>) {
-    let root = At::root(ingress);
-    let spec = root.get("spec");
+    let root = At::root(ingress, "");
+    let spec = root.child("spec");
     let annotation = root
-        .get("metadata")
-        .get("annotations")
-        .get(CLASS_ANNOTATION);
-    let class = spec.get("ingressClassName");
-    if annotation.is_set() && class.is_set() && annotation.text() != class.text() {
+        .child("metadata")
+        .then("annotations")
+        .then(CLASS_ANNOTATION);
+    let class = spec.child("ingressClassName");
+    if annotation.is_set() && class.is_set() && annotation.as_text() != class.as_text() {
         let why = "must match `ingressClassName` when both are specified";
         let path = format!("annotations.{CLASS_ANNOTATION}");
         causes.push(field::invalid(path, annotation.value, why));
     }
-    let (backend, rules) = (spec.get("defaultBackend"), spec.get("rules"));
+    let (backend, rules) = (spec.child("defaultBackend"), spec.child("rules"));
     if rules.len() == 0 && !backend.is_set() {
         let why = "either `defaultBackend` or `rules` must be specified";
         causes.push(field::invalid("spec", &Value::Null, why));
@@ -37,23 +37,23 @@ pub(super) fn check(ingress: &Value, causes: &mut Vec<Cause>) {
     if backend.is_set() {
         check_backend(&backend, causes);
     }
-    for rule in rules.items() {
-        check_host(&rule.get("host"), true, causes);
-        let http = rule.get("http");
-        let paths = http.get("paths");
+    for rule in rules.elements() {
+        check_host(&rule.child("host"), true, causes);
+        let http = rule.child("http");
+        let paths = http.child("paths");
         if http.is_set() && paths.len() == 0 {
             causes.push(paths.required(""));
         }
-        for path in paths.items() {
+        for path in paths.elements() {
             check_path(&path, causes);
         }
     }
-    for tls in spec.get("tls").items() {
-        for host in tls.get("hosts").items() {
+    for tls in spec.child("tls").elements() {
+        for host in tls.child("hosts").elements() {
             check_host(&host, false, causes);
         }
-        let secret = tls.get("secretName");
-        if !secret.text().is_empty() {
+        let secret = tls.child("secretName");
+        if !secret.as_text().is_empty() {
             secret.each(names::subdomain_errors, causes);
         }
     }
@@ -62,69 +62,69 @@ pub(super) fn check(ingress: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_host(host: &At<'_>, of_rule: bool, causes: &mut Vec<Cause>) {
-    if host.text().is_empty() {
+fn check_host(host: &At<'_, '_>, of_rule: bool, causes: &mut Vec<Cause>) {
+    if host.as_text().is_empty() {
         return;
     }
-    if of_rule && is_ip(host.text()) {
+    if of_rule && is_ip(host.as_text()) {
         causes.push(host.invalid("must be a DNS name, not an IP address"));
-    } else if host.text().contains('*') {
+    } else if host.as_text().contains('*') {
         host.each(names::wildcard_errors, causes);
     } else {
         host.each(names::subdomain_errors, causes);
     }
 }
 
-fn check_path(path: &At<'_>, causes: &mut Vec<Cause>) {
-    let (text, kind) = (path.get("path"), path.get("pathType"));
-    match kind.text() {
+fn check_path(path: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let (text, kind) = (path.child("path"), path.child("pathType"));
+    match kind.as_text() {
         "" => {
             causes.push(kind.required("pathType must be specified"));
             return;
         }
         "Exact" | "Prefix" => {
-            if text.text().starts_with('/') {
+            if text.as_text().starts_with('/') {
                 check_sequences(&text, causes);
             } else {
                 causes.push(text.invalid_text("must be an absolute path"));
             }
         }
         "ImplementationSpecific" => {
-            if !text.text().is_empty() && !text.text().starts_with('/') {
+            if !text.as_text().is_empty() && !text.as_text().starts_with('/') {
                 causes.push(text.invalid("must be an absolute path"));
             }
         }
-        _ => causes.push(kind.unsupported(PATH_TYPES)),
+        _ => causes.push(kind.not_supported(PATH_TYPES)),
     }
-    check_backend(&path.get("backend"), causes);
+    check_backend(&path.child("backend"), causes);
 }
 
-fn check_sequences(path: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_sequences(path: &At<'_, '_>, causes: &mut Vec<Cause>) {
     for odd in ODD_SEQUENCES
         .iter()
-        .filter(|odd| path.text().contains(**odd))
+        .filter(|odd| path.as_text().contains(**odd))
     {
         causes.push(path.invalid(&format!("must not contain '{odd}'")));
     }
     for odd in ODD_ENDINGS
         .iter()
-        .filter(|odd| path.text().ends_with(**odd))
+        .filter(|odd| path.as_text().ends_with(**odd))
     {
         causes.push(path.invalid(&format!("cannot end with '{odd}'")));
     }
 }
 
-fn check_backend(backend: &At<'_>, causes: &mut Vec<Cause>) {
-    let wrong = |why: &str| field::invalid(backend.path.as_str(), &"".into(), why);
-    let (service, resource) = (backend.get("service"), backend.get("resource"));
+fn check_backend(backend: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let wrong = |why: &str| field::invalid(backend.path(), &"".into(), why);
+    let (service, resource) = (backend.child("service"), backend.child("resource"));
     match (service.is_set(), resource.is_set()) {
         (true, true) => causes.push(wrong("cannot set both resource and service backends")),
         (false, false) => causes.push(wrong("resource or service backend is required")),
         (false, true) => check_reference(&resource, causes),
         (true, false) => {
-            service.get("name").name(names::label_errors, causes);
-            let port = service.get("port");
-            let (name, number) = (port.get("name"), port.get("number"));
+            service.child("name").name(names::label_errors, causes);
+            let port = service.child("port");
+            let (name, number) = (port.child("name"), port.child("number"));
             match (name.is_zero(), number.is_zero()) {
                 (false, false) => causes.push(wrong("cannot set both port name & port number")),
                 (true, true) => {
@@ -139,46 +139,46 @@ fn check_backend(backend: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// A reference to an object of any kind.
-fn check_reference(reference: &At<'_>, causes: &mut Vec<Cause>) {
-    let group = reference.get("apiGroup");
+fn check_reference(reference: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let group = reference.child("apiGroup");
     if group.is_set() {
         group.each(names::subdomain_errors, causes);
     }
     for part in ["kind", "name"] {
-        reference.get(part).name(names::segment_errors, causes);
+        reference.child(part).name(names::segment_errors, causes);
     }
 }
 
 pub(super) fn check_status(ingress: &Value, _: &Value, causes: &mut Vec<Cause>) {
-    let status = At::root(ingress).get("status");
-    for point in status.get("loadBalancer").get("ingress").items() {
-        let address = point.get("ip");
-        if !address.text().is_empty() {
+    let status = At::root(ingress, "").then("status");
+    for point in status.child("loadBalancer").then("ingress").elements() {
+        let address = point.child("ip");
+        if !address.as_text().is_empty() {
             address.each(ip_errors, causes);
         }
-        check_hostname(&point.get("hostname"), causes);
+        check_hostname(&point.child("hostname"), causes);
     }
 }
 
 pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(class).get("spec");
-    let controller = spec.get("controller");
-    if controller.text().len() > 250 {
-        causes.push(field::too_long(controller.path.as_str(), 250));
+    let spec = At::root(class, "").then("spec");
+    let controller = spec.child("controller");
+    if controller.as_text().len() > 250 {
+        causes.push(field::too_long(controller.path(), 250));
     }
     check_controller(&controller, causes);
-    let parameters = spec.get("parameters");
+    let parameters = spec.child("parameters");
     if parameters.is_set() {
         check_parameters(&parameters, causes);
     }
 }
 
-fn check_controller(controller: &At<'_>, causes: &mut Vec<Cause>) {
-    if controller.text().is_empty() {
+fn check_controller(controller: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    if controller.as_text().is_empty() {
         causes.push(controller.required(""));
         return;
     }
-    let parts = controller.text().split_once('/');
+    let parts = controller.as_text().split_once('/');
     let Some((domain, path)) =
         parts.filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
     else {
@@ -186,7 +186,7 @@ fn check_controller(controller: &At<'_>, causes: &mut Vec<Cause>) {
         causes.push(controller.invalid(why));
         return;
     };
-    let wrong = |part: &str, why: &str| field::invalid(controller.path.as_str(), &part.into(), why);
+    let wrong = |part: &str, why: &str| field::invalid(controller.path(), &part.into(), why);
     for why in names::subdomain_errors(domain) {
         causes.push(wrong(domain, &why));
     }
@@ -197,11 +197,11 @@ fn check_controller(controller: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_parameters(parameters: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_parameters(parameters: &At<'_, '_>, causes: &mut Vec<Cause>) {
     check_reference(parameters, causes);
-    let (scope, namespace) = (parameters.get("scope"), parameters.get("namespace"));
+    let (scope, namespace) = (parameters.child("scope"), parameters.child("namespace"));
     scope.one_of(&["Cluster", "Namespace"], causes);
-    match scope.text() {
+    match scope.as_text() {
         "Namespace" if !namespace.is_set() => {
             causes.push(namespace.required("`parameters.scope` is set to 'Namespace'"));
         }
@@ -214,7 +214,7 @@ fn check_parameters(parameters: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let controller = |class| At::root(class).get("spec").get("controller");
+    let controller = |class| At::root(class, "").then("spec").then("controller");
     let (now, before) = (controller(new), controller(old));
     if now.value != before.value {
         causes.push(now.invalid_text(IMMUTABLE));

@@ -31,7 +31,7 @@ pub(super) fn check(job: &Value, causes: &mut Causes) {
         let last = format!("{name}-{}", completions - 1);
         if !names::label_errors(&last).is_empty() {
             let why = format!("will not able to create pod with invalid DNS label: {last}");
-            causes.push(metadata.child("name").invalid(&why));
+            causes.push(metadata.child("name").invalid_text(&why));
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn selector(at: &At<'_, '_>, causes: &mut Causes) {
             _ => causes.push(
                 expression
                     .child("operator")
-                    .invalid("not a valid selector operator"),
+                    .invalid_text("not a valid selector operator"),
             ),
         }
         qualified(&expression.child("key"), causes);

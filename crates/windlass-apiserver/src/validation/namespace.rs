@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::place::At;
+use super::at::At;
 use crate::names;
 use crate::object::is_terminating;
 use crate::status::{Cause, field};
@@ -20,9 +20,9 @@ fn check_finalizer(name: &str, path: &str, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn check(namespace: &Value, causes: &mut Vec<Cause>) {
-    let finalizers = At::root(namespace).get("spec").get("finalizers");
-    for finalizer in finalizers.items() {
-        check_finalizer(finalizer.text(), &finalizers.path, causes);
+    let finalizers = At::root(namespace, "").then("spec").then("finalizers");
+    for finalizer in finalizers.elements() {
+        check_finalizer(finalizer.as_text(), &finalizers.path(), causes);
     }
 }
 
@@ -41,7 +41,11 @@ pub(super) fn check_status(namespace: &Value, _: &Value, causes: &mut Vec<Cause>
 
 /// What is wrong with the finalizers that `finalize` sets.
 pub(super) fn check_finalize(namespace: &Value, causes: &mut Vec<Cause>) {
-    for finalizer in At::root(namespace).get("spec").get("finalizers").items() {
-        check_finalizer(finalizer.text(), &finalizer.path, causes);
+    for finalizer in At::root(namespace, "")
+        .then("spec")
+        .then("finalizers")
+        .elements()
+    {
+        check_finalizer(finalizer.as_text(), &finalizer.path(), causes);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::place::At;
+use super::at::At;
 use crate::names;
 use crate::status::{Cause, field};
 
@@ -48,15 +48,15 @@ pub(super) fn check(role: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
             causes.push(field::required(at("resources"), why));
         }
     }
-    let selectors = At::root(role)
-        .get("aggregationRule")
-        .get("clusterRoleSelectors");
-    for selector in selectors.items() {
+    let selectors = At::root(role, "")
+        .then("aggregationRule")
+        .then("clusterRoleSelectors");
+    for selector in selectors.elements() {
         let before = causes.len();
-        super::selector::check(&selector, causes);
+        super::label::selector(&selector, causes);
         if causes.len() > before {
             let why = "invalid label selector.";
-            causes.push(field::invalid(selector.path, &Value::Null, why));
+            causes.push(field::invalid(selector.path(), &Value::Null, why));
         }
     }
     if role["aggregationRule"].is_object()

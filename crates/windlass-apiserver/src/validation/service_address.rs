@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::address::{canonical_ip_errors, cidr, cidr_errors};
-use super::place::{At, IMMUTABLE};
+use super::at::{At, IMMUTABLE};
 use crate::names;
 use crate::status::{Cause, field};
 
@@ -13,20 +13,20 @@ pub(crate) fn name_errors(name: &str) -> Vec<String> {
 }
 
 pub(super) fn check_address(address: &Value, causes: &mut Vec<Cause>) {
-    let parent = At::root(address).get("spec").get("parentRef");
+    let parent = At::root(address, "").then("spec").then("parentRef");
     if !parent.is_set() {
         causes.push(parent.required(""));
         return;
     }
-    let group = parent.get("group");
-    if !group.text().is_empty() {
+    let group = parent.child("group");
+    if !group.as_text().is_empty() {
         group.each(names::subdomain_errors, causes);
     }
     for part in ["resource", "name"] {
-        parent.get(part).name(names::segment_errors, causes);
+        parent.child(part).name(names::segment_errors, causes);
     }
-    let namespace = parent.get("namespace");
-    if !namespace.text().is_empty() {
+    let namespace = parent.child("namespace");
+    if !namespace.as_text().is_empty() {
         namespace.each(names::segment_errors, causes);
     }
 }
@@ -47,13 +47,13 @@ pub(super) fn check_address_update(new: &Value, old: &Value, causes: &mut Vec<Ca
 }
 
 pub(super) fn check_range(range: &Value, causes: &mut Vec<Cause>) {
-    let list = At::root(range).get("spec").get("cidrs");
-    let path = list.path.as_str();
+    let list = At::root(range, "").then("spec").then("cidrs");
+    let path = list.path();
     match list.len() {
         0 => causes.push(list.required("at least one CIDR required")),
         1 => {}
         2 => {
-            let families = list.items().filter_map(|one| cidr(one.text()));
+            let families = list.elements().filter_map(|one| cidr(one.as_text()));
             let sixes: Vec<bool> = families.map(|one| one.base.is_ipv6()).collect();
             if sixes.len() == 2 && sixes[0] == sixes[1] {
                 causes.push(list.invalid(
@@ -67,16 +67,16 @@ pub(super) fn check_range(range: &Value, causes: &mut Vec<Cause>) {
             return;
         }
     }
-    for one in list.items() {
+    for one in list.elements() {
         one.each(cidr_errors, causes);
     }
 }
 
 /// What a range has it keeps; another family may be added.
 pub(super) fn check_range_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let list = |range| At::root(range).get("spec").get("cidrs");
+    let list = |range| At::root(range, "").then("spec").then("cidrs");
     let (now, then) = (list(new), list(old));
-    for (now, then) in now.items().zip(then.items()) {
+    for (now, then) in now.elements().zip(then.elements()) {
         if now.value != then.value {
             causes.push(now.invalid(IMMUTABLE));
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::place::{At, IMMUTABLE, immutable};
-use super::selector;
+use super::at::{At, IMMUTABLE, immutable};
+use super::label;
 use super::volume::{check_driver_name, check_inline};
 use crate::names;
 use crate::quantity::Quantity;
@@ -18,68 +18,68 @@ const PARAMETERS_COUNT: usize = 512;
 const TOKEN_SECONDS: (i64, i64) = (600, 1 << 32);
 
 pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
-    let root = At::root(class);
-    check_provisioner(&root.get("provisioner"), causes);
-    check_parameters(&root.get("parameters"), true, causes);
-    root.get("reclaimPolicy")
-        .maybe_one_of(&["Delete", "Retain"], causes);
-    root.get("volumeBindingMode")
+    let root = At::root(class, "");
+    check_provisioner(&root.child("provisioner"), causes);
+    check_parameters(&root.child("parameters"), true, causes);
+    root.child("reclaimPolicy")
+        .one_of_if_set(&["Delete", "Retain"], causes);
+    root.child("volumeBindingMode")
         .one_of(&["Immediate", "WaitForFirstConsumer"], causes);
-    check_topologies(&root.get("allowedTopologies"), causes);
+    check_topologies(&root.child("allowedTopologies"), causes);
 }
 
 /// A name whose case does not count.
-fn check_provisioner(name: &At<'_>, causes: &mut Vec<Cause>) {
-    let lower = Value::from(name.text().to_lowercase());
-    At::new(name.path.as_str(), &lower).name(names::qualified_errors, causes);
+fn check_provisioner(name: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let lower = Value::from(name.as_text().to_lowercase());
+    name.with(&lower).name(names::qualified_errors, causes);
 }
 
-fn check_parameters(parameters: &At<'_>, may_be_empty: bool, causes: &mut Vec<Cause>) {
-    let path = parameters.path.as_str();
+fn check_parameters(parameters: &At<'_, '_>, may_be_empty: bool, causes: &mut Vec<Cause>) {
     if parameters.len() > PARAMETERS_COUNT {
-        causes.push(field::too_long(path, PARAMETERS_COUNT as u64));
+        causes.push(field::too_long(parameters.path(), PARAMETERS_COUNT as u64));
         return;
     }
     let mut size = 0;
     for key in parameters.keys() {
         if key.is_empty() {
-            causes.push(field::invalid(path, &key.into(), "field can not be empty."));
+            let why = "field can not be empty.";
+            causes.push(field::invalid(parameters.path(), &key.into(), why));
         }
-        size += key.len() + parameters.key(key).text().len();
+        size += key.len() + parameters.key(key).as_text().len();
     }
     if size > PARAMETERS_LIMIT {
-        causes.push(field::too_long(path, PARAMETERS_LIMIT as u64));
+        causes.push(field::too_long(parameters.path(), PARAMETERS_LIMIT as u64));
     }
     if parameters.len() == 0 && !may_be_empty {
         causes.push(parameters.required("must contain at least one key/value pair"));
     }
 }
 
-fn check_topologies(topologies: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_topologies(topologies: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let mut seen = Vec::new();
-    for term in topologies.items() {
-        let expressions = term.get("matchLabelExpressions");
+    for term in topologies.elements() {
+        let expressions = term.child("matchLabelExpressions");
         let mut keys = BTreeSet::new();
         let mut wanted = std::collections::BTreeMap::new();
-        for expression in expressions.items() {
-            let (key, values) = (expression.get("key"), expression.get("values"));
+        for expression in expressions.elements() {
+            let (key, values) = (expression.child("key"), expression.child("values"));
             let mut found = BTreeSet::new();
             if values.len() == 0 {
                 causes.push(values.required(""));
             }
-            for value in values.items() {
-                if !found.insert(value.text()) {
+            for value in values.elements() {
+                if !found.insert(value.as_text()) {
                     causes.push(value.duplicate());
                 }
             }
             key.each(names::qualified_errors, causes);
-            if !keys.insert(key.text()) {
+            if !keys.insert(key.as_text()) {
                 causes.push(key.duplicate());
             }
-            wanted.insert(key.text(), found);
+            wanted.insert(key.as_text(), found);
         }
         if seen.contains(&wanted) {
-            causes.push(field::duplicate(expressions.path.as_str(), &"".into()));
+            causes.push(field::duplicate(expressions.path(), &"".into()));
         }
         seen.push(wanted);
     }
@@ -92,38 +92,42 @@ pub(super) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Caus
         "reclaimPolicy",
         "volumeBindingMode",
     ] {
-        immutable(&At::root(new).get(part), &At::root(old).get(part), causes);
+        immutable(
+            &At::root(new, "").then(part),
+            &At::root(old, "").then(part),
+            causes,
+        );
     }
 }
 
 pub(super) fn check_driver(driver: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(driver).get("spec");
-    spec.get("fsGroupPolicy")
-        .maybe_one_of(&["File", "None", "ReadWriteOnceWithFSType"], causes);
+    let spec = At::root(driver, "").then("spec");
+    spec.child("fsGroupPolicy")
+        .one_of_if_set(&["File", "None", "ReadWriteOnceWithFSType"], causes);
     let mut seen = BTreeSet::new();
-    for request in spec.get("tokenRequests").items() {
-        let audience = request.get("audience");
-        if !seen.insert(audience.text()) {
+    for request in spec.child("tokenRequests").elements() {
+        let audience = request.child("audience");
+        if !seen.insert(audience.as_text()) {
             causes.push(audience.duplicate());
             continue;
         }
-        let seconds = request.get("expirationSeconds");
-        if seconds.is_set() && seconds.int() < TOKEN_SECONDS.0 {
+        let seconds = request.child("expirationSeconds");
+        if seconds.is_set() && seconds.as_int() < TOKEN_SECONDS.0 {
             causes.push(seconds.invalid("may not specify a duration less than 10 minutes"));
         }
-        if seconds.int() > TOKEN_SECONDS.1 {
+        if seconds.as_int() > TOKEN_SECONDS.1 {
             causes.push(seconds.invalid("may not specify a duration larger than 2^32 seconds"));
         }
     }
-    let modes = spec.get("volumeLifecycleModes");
-    for mode in modes.items() {
+    let modes = spec.child("volumeLifecycleModes");
+    for mode in modes.elements() {
         let known = ["Persistent", "Ephemeral"];
-        if !known.contains(&mode.text()) {
-            causes.push(At::new(modes.path.as_str(), mode.value).unsupported(&known));
+        if !known.contains(&mode.as_text()) {
+            causes.push(modes.with(mode.value).not_supported(&known));
         }
     }
-    let period = spec.get("nodeAllocatableUpdatePeriodSeconds");
-    if period.is_set() && period.int() < 10 {
+    let period = spec.child("nodeAllocatableUpdatePeriodSeconds");
+    if period.is_set() && period.as_int() < 10 {
         causes.push(period.invalid("must be greater than or equal to 10 seconds"));
     }
 }
@@ -143,28 +147,28 @@ pub(super) fn check_driver_update(new: &Value, old: &Value, causes: &mut Vec<Cau
 
 pub(super) fn check_node(node: &Value, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
-    for driver in At::root(node).get("spec").get("drivers").items() {
-        let (name, id) = (driver.get("name"), driver.get("nodeID"));
+    for driver in At::root(node, "").then("spec").then("drivers").elements() {
+        let (name, id) = (driver.child("name"), driver.child("nodeID"));
         check_driver_name(&name, causes);
-        if id.text().is_empty() {
+        if id.as_text().is_empty() {
             causes.push(id.required(""));
-        } else if id.text().len() > 256 {
+        } else if id.as_text().len() > 256 {
             causes.push(id.invalid("must be 256 characters or less"));
         }
-        let count = driver.get("allocatable").get("count");
-        if count.int() < 0 {
+        let count = driver.child("allocatable").then("count");
+        if count.as_int() < 0 {
             causes.push(count.invalid("must be greater than or equal to 0"));
         }
         let mut keys = BTreeSet::new();
-        for key in driver.get("topologyKeys").items() {
+        for key in driver.child("topologyKeys").elements() {
             // The driver is named, not the key.
-            let key = At::new(driver.path.as_str(), key.value);
-            if !keys.insert(key.text()) {
+            let key = driver.with(key.value);
+            if !keys.insert(key.as_text()) {
                 causes.push(key.duplicate());
             }
             key.each(names::qualified_errors, causes);
         }
-        if !name.text().is_empty() && !seen.insert(name.text()) {
+        if !name.as_text().is_empty() && !seen.insert(name.as_text()) {
             causes.push(name.duplicate());
         }
     }
@@ -199,24 +203,24 @@ pub(super) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause
 }
 
 pub(super) fn check_attachment(attachment: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(attachment).get("spec");
-    check_driver_name(&spec.get("attacher"), causes);
-    let source = spec.get("source");
+    let spec = At::root(attachment, "").then("spec");
+    check_driver_name(&spec.child("attacher"), causes);
+    let source = spec.child("source");
     let (inline, name) = (
-        source.get("inlineVolumeSpec"),
-        source.get("persistentVolumeName"),
+        source.child("inlineVolumeSpec"),
+        source.child("persistentVolumeName"),
     );
     let one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     match (inline.is_set(), name.is_set()) {
         (false, false) => causes.push(source.required(one)),
         (true, true) => causes.push(source.forbidden(one)),
         (true, false) => check_inline(&inline, causes),
-        (false, true) if name.text().is_empty() => {
+        (false, true) if name.as_text().is_empty() => {
             causes.push(name.required("must specify non empty persistentVolumeName"));
         }
         (false, true) => {}
     }
-    spec.get("nodeName").each(names::subdomain_errors, causes);
+    spec.child("nodeName").each(names::subdomain_errors, causes);
 }
 
 pub(super) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
@@ -236,26 +240,30 @@ pub(super) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec
 }
 
 pub(super) fn check_capacity(capacity: &Value, causes: &mut Vec<Cause>) {
-    let root = At::root(capacity);
-    selector::check(&root.get("nodeTopology"), causes);
-    root.get("storageClassName")
+    let root = At::root(capacity, "");
+    label::selector(&root.child("nodeTopology"), causes);
+    root.child("storageClassName")
         .each(names::subdomain_errors, causes);
-    let amount = root.get("capacity");
-    if Quantity::parse(amount.text()).is_some_and(|read| read < Quantity::ZERO) {
+    let amount = root.child("capacity");
+    if Quantity::parse(amount.as_text()).is_some_and(|read| read < Quantity::ZERO) {
         causes.push(amount.invalid("must be greater than or equal to 0"));
     }
 }
 
 pub(super) fn check_capacity_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for part in ["nodeTopology", "storageClassName"] {
-        immutable(&At::root(new).get(part), &At::root(old).get(part), causes);
+        immutable(
+            &At::root(new, "").then(part),
+            &At::root(old, "").then(part),
+            causes,
+        );
     }
 }
 
 pub(super) fn check_attributes(class: &Value, causes: &mut Vec<Cause>) {
-    let root = At::root(class);
-    check_provisioner(&root.get("driverName"), causes);
-    check_parameters(&root.get("parameters"), false, causes);
+    let root = At::root(class, "");
+    check_provisioner(&root.child("driverName"), causes);
+    check_parameters(&root.child("parameters"), false, causes);
 }
 
 pub(super) fn check_attributes_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {

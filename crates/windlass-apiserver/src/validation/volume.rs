@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::at::{At, IMMUTABLE};
 use super::internal;
-use super::place::{At, IMMUTABLE};
-use super::selector::check_nodes;
+use super::node_selector;
 use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
@@ -53,35 +53,35 @@ const HOST_PATH_TYPES: &[&str] = &[
 ];
 
 pub(super) fn check(volume: &Value, causes: &mut Vec<Cause>) {
-    let spec = At::root(volume).get("spec");
-    check_modes(&spec.get("accessModes"), "", causes);
-    check_capacity(&spec.get("capacity"), causes);
-    let policy = spec.get("persistentVolumeReclaimPolicy");
-    policy.maybe_one_of(&["Delete", "Recycle", "Retain"], causes);
-    let affinity = spec.get("nodeAffinity");
+    let spec = At::root(volume, "").then("spec");
+    check_modes(&spec.child("accessModes"), "", causes);
+    check_capacity(&spec.child("capacity"), causes);
+    let policy = spec.child("persistentVolumeReclaimPolicy");
+    policy.one_of_if_set(&["Delete", "Recycle", "Retain"], causes);
+    let affinity = spec.child("nodeAffinity");
     if affinity.is_set() {
-        let required = affinity.get("required");
+        let required = affinity.child("required");
         if required.is_set() {
-            check_nodes(&required, causes);
+            node_selector::check(&required, causes);
         } else {
             causes.push(required.required("must specify required node constraints"));
         }
     }
     check_source(&spec, causes);
-    let path = spec.get("hostPath").get("path");
-    if policy.text() == "Recycle" && !path.text().is_empty() && is_root(path.text()) {
+    let path = spec.child("hostPath").then("path");
+    if policy.as_text() == "Recycle" && !path.as_text().is_empty() && is_root(path.as_text()) {
         causes.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
     }
-    check_class(&spec.get("storageClassName"), causes);
-    spec.get("volumeMode").maybe_one_of(VOLUME_MODES, causes);
-    let class = spec.get("volumeAttributesClassName");
+    check_class(&spec.child("storageClassName"), causes);
+    spec.child("volumeMode").one_of_if_set(VOLUME_MODES, causes);
+    let class = spec.child("volumeAttributesClassName");
     if class.is_set() {
-        if class.text().is_empty() {
+        if class.as_text().is_empty() {
             causes.push(class.required("an empty string is disallowed"));
         } else {
             class.each(names::subdomain_errors, causes);
         }
-        let csi = spec.get("csi");
+        let csi = spec.child("csi");
         if !csi.is_set() {
             let why = "has to be specified when using volumeAttributesClassName";
             causes.push(csi.required(why));
@@ -90,47 +90,47 @@ pub(super) fn check(volume: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// The modes of a volume or a claim; `why` tells that there must be one.
-pub(super) fn check_modes(modes: &At<'_>, why: &str, causes: &mut Vec<Cause>) {
+pub(super) fn check_modes(modes: &At<'_, '_>, why: &str, causes: &mut Vec<Cause>) {
     if modes.len() == 0 {
         causes.push(modes.required(why));
     }
     check_each_mode(modes, causes);
 }
 
-pub(super) fn check_each_mode(modes: &At<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn check_each_mode(modes: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let (mut exclusive, mut shared) = (false, false);
-    for mode in modes.items() {
-        let known = ACCESS_MODES.contains(&mode.text());
+    for mode in modes.elements() {
+        let known = ACCESS_MODES.contains(&mode.as_text());
         if !known {
-            let mode = At::new(modes.path.as_str(), mode.value);
-            causes.push(mode.unsupported(ACCESS_MODES));
+            let mode = modes.with(mode.value);
+            causes.push(mode.not_supported(ACCESS_MODES));
         }
-        exclusive |= mode.text() == "ReadWriteOncePod";
-        shared |= known && mode.text() != "ReadWriteOncePod";
+        exclusive |= mode.as_text() == "ReadWriteOncePod";
+        shared |= known && mode.as_text() != "ReadWriteOncePod";
     }
     if exclusive && shared {
         causes.push(modes.forbidden("may not use ReadWriteOncePod with other access modes"));
     }
 }
 
-pub(super) fn check_class(class: &At<'_>, causes: &mut Vec<Cause>) {
-    if !class.text().is_empty() {
+pub(super) fn check_class(class: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    if !class.as_text().is_empty() {
         class.each(names::subdomain_errors, causes);
     }
 }
 
-fn check_capacity(capacity: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_capacity(capacity: &At<'_, '_>, causes: &mut Vec<Cause>) {
     if capacity.len() == 0 {
         causes.push(capacity.required(""));
     }
     if capacity.len() != 1 || !capacity.key("storage").is_set() {
         let allowed = ["\"storage\"".to_owned()];
-        let path = capacity.path.as_str();
+        let path = capacity.path();
         causes.push(field::not_supported(path, capacity.value, &allowed));
     }
     for key in capacity.keys() {
         let amount = capacity.key(key);
-        let Some(read) = Quantity::parse(amount.text()) else {
+        let Some(read) = Quantity::parse(amount.as_text()) else {
             continue;
         };
         check_not_negative(&amount, read, causes);
@@ -141,9 +141,9 @@ fn check_capacity(capacity: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// No amount is less than nothing.
-pub(super) fn check_not_negative(amount: &At<'_>, read: Quantity, causes: &mut Vec<Cause>) {
+pub(super) fn check_not_negative(amount: &At<'_, '_>, read: Quantity, causes: &mut Vec<Cause>) {
     if read < Quantity::ZERO {
-        let path = amount.path.as_str();
+        let path = amount.path();
         let shown = read.units().to_string();
         let why = "must be a valid resource quantity";
         causes.push(field::invalid_shown(path, &shown, why));
@@ -155,9 +155,9 @@ fn is_root(path: &str) -> bool {
 }
 
 /// Exactly one place, and what each of the usual ones needs.
-fn check_source(spec: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_source(spec: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let mut found = false;
-    for source in SOURCES.iter().map(|name| spec.get(name)) {
+    for source in SOURCES.iter().map(|name| spec.child(name)) {
         if !source.is_set() {
             continue;
         }
@@ -166,16 +166,16 @@ fn check_source(spec: &At<'_>, causes: &mut Vec<Cause>) {
             continue;
         }
         found = true;
-        match source.path.rsplit('.').next().unwrap_or_default() {
+        match source.path().rsplit('.').next().unwrap_or_default() {
             "hostPath" => check_host_path(&source, causes),
             "nfs" => check_nfs(&source, causes),
             "iscsi" => check_iscsi(&source, causes),
             "csi" => check_csi(&source, causes),
             "local" => {
                 need(&source, &["path"], causes);
-                check_no_backsteps(&source.get("path"), causes);
-                let affinity = spec.get("nodeAffinity");
-                if !affinity.get("required").is_set() {
+                check_no_backsteps(&source.child("path"), causes);
+                let affinity = spec.child("nodeAffinity");
+                if !affinity.child("required").is_set() {
                     causes.push(affinity.required("Local volume requires node affinity"));
                 }
             }
@@ -194,94 +194,94 @@ fn check_source(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn need(source: &At<'_>, parts: &[&str], causes: &mut Vec<Cause>) {
-    for part in parts.iter().map(|part| source.get(part)) {
+fn need(source: &At<'_, '_>, parts: &[&str], causes: &mut Vec<Cause>) {
+    for part in parts.iter().map(|part| source.child(part)) {
         if part.is_zero() {
             causes.push(part.required(""));
         }
     }
 }
 
-fn check_no_backsteps(path: &At<'_>, causes: &mut Vec<Cause>) {
-    if path.text().split('/').any(|part| part == "..") {
+fn check_no_backsteps(path: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    if path.as_text().split('/').any(|part| part == "..") {
         causes.push(path.invalid("must not contain '..'"));
     }
 }
 
-fn check_host_path(source: &At<'_>, causes: &mut Vec<Cause>) {
-    let path = source.get("path");
-    if path.text().is_empty() {
+fn check_host_path(source: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let path = source.child("path");
+    if path.as_text().is_empty() {
         causes.push(path.required(""));
         return;
     }
     check_no_backsteps(&path, causes);
-    source.get("type").maybe_one_of(HOST_PATH_TYPES, causes);
+    source.child("type").one_of_if_set(HOST_PATH_TYPES, causes);
 }
 
-fn check_nfs(source: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_nfs(source: &At<'_, '_>, causes: &mut Vec<Cause>) {
     need(source, &["server", "path"], causes);
-    let path = source.get("path");
-    if !path.text().is_empty() && !path.text().starts_with('/') {
+    let path = source.child("path");
+    if !path.as_text().is_empty() && !path.as_text().starts_with('/') {
         causes.push(path.invalid("must be an absolute path"));
     }
 }
 
-fn check_iscsi(source: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_iscsi(source: &At<'_, '_>, causes: &mut Vec<Cause>) {
     need(source, &["targetPortal"], causes);
-    let name = source.get("iqn");
-    if name.text().is_empty() {
+    let name = source.child("iqn");
+    if name.as_text().is_empty() {
         causes.push(name.required(""));
     } else if !["iqn.", "eui.", "naa."]
         .iter()
-        .any(|prefix| name.text().starts_with(prefix))
+        .any(|prefix| name.as_text().starts_with(prefix))
     {
         causes.push(name.invalid("must be valid format"));
     }
-    let unit = source.get("lun");
-    if !(0..=255).contains(&unit.int()) {
+    let unit = source.child("lun");
+    if !(0..=255).contains(&unit.as_int()) {
         causes.push(unit.invalid("must be between 0 and 255, inclusive"));
     }
 }
 
-fn check_csi(source: &At<'_>, causes: &mut Vec<Cause>) {
-    check_driver_name(&source.get("driver"), causes);
+fn check_csi(source: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    check_driver_name(&source.child("driver"), causes);
     need(source, &["volumeHandle"], causes);
 }
 
 /// The name of a CSI driver.
-pub(super) fn check_driver_name(name: &At<'_>, causes: &mut Vec<Cause>) {
-    if name.text().is_empty() {
+pub(super) fn check_driver_name(name: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    if name.as_text().is_empty() {
         causes.push(name.required(""));
         return;
     }
-    if name.text().len() > 63 {
-        causes.push(field::too_long(name.path.as_str(), 63));
+    if name.as_text().len() > 63 {
+        causes.push(field::too_long(name.path(), 63));
     }
     let lower = |text: &str| names::subdomain_errors(&text.to_lowercase());
     name.each(lower, causes);
 }
 
 /// What is wrong with the volume an attachment brings along.
-pub(super) fn check_inline(spec: &At<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn check_inline(spec: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let refused = "may not be specified in the context of inline volumes";
     for part in ["claimRef", "capacity"] {
-        let part = spec.get(part);
-        if !part.is_zero() || (part.is_set() && part.path.ends_with("claimRef")) {
+        let part = spec.child(part);
+        if !part.is_zero() || (part.is_set() && part.path().ends_with("claimRef")) {
             causes.push(part.forbidden(refused));
         }
     }
-    let csi = spec.get("csi");
+    let csi = spec.child("csi");
     if !csi.is_set() {
         causes.push(csi.required("has to be specified in the context of inline volumes"));
     }
-    check_modes(&spec.get("accessModes"), "", causes);
-    let affinity = spec.get("nodeAffinity");
+    check_modes(&spec.child("accessModes"), "", causes);
+    let affinity = spec.child("nodeAffinity");
     if affinity.is_set() {
         causes.push(affinity.forbidden(refused));
     }
     check_source(spec, causes);
-    let class = spec.get("storageClassName");
-    if !class.text().is_empty() {
+    let class = spec.child("storageClassName");
+    if !class.as_text().is_empty() {
         causes.push(class.forbidden(refused));
     }
 }

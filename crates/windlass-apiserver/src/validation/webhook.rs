@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::place::{At, PORT_RANGE};
-use super::selector;
+use super::at::{At, PORT_RANGE};
+use super::label;
 use crate::cel;
 use crate::names;
 use crate::status::{Cause, field};
@@ -28,44 +28,45 @@ pub(super) fn check_validating(configuration: &Value, causes: &mut Vec<Cause>) {
 
 fn check(configuration: &Value, mutating: bool, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
-    for hook in At::root(configuration).get("webhooks").items() {
+    for hook in At::root(configuration, "").then("webhooks").elements() {
         check_hook(&hook, mutating, causes);
-        check_versions(&hook.get("admissionReviewVersions"), causes);
-        let name = hook.get("name");
-        if !name.text().is_empty() && !seen.insert(name.text()) {
+        check_versions(&hook.child("admissionReviewVersions"), causes);
+        let name = hook.child("name");
+        if !name.as_text().is_empty() && !seen.insert(name.as_text()) {
             causes.push(name.duplicate());
         }
     }
 }
 
-fn check_hook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
-    check_name(&hook.get("name"), causes);
-    for rule in hook.get("rules").items() {
+fn check_hook(hook: &At<'_, '_>, mutating: bool, causes: &mut Vec<Cause>) {
+    check_name(&hook.child("name"), causes);
+    for rule in hook.child("rules").elements() {
         check_rule(&rule, causes);
     }
-    hook.get("failurePolicy")
-        .maybe_one_of(FAILURE_POLICIES, causes);
-    hook.get("matchPolicy").maybe_one_of(MATCH_POLICIES, causes);
-    let effects = hook.get("sideEffects");
+    hook.child("failurePolicy")
+        .one_of_if_set(FAILURE_POLICIES, causes);
+    hook.child("matchPolicy")
+        .one_of_if_set(MATCH_POLICIES, causes);
+    let effects = hook.child("sideEffects");
     let allowed = ["None", "NoneOnDryRun"];
     if effects.is_set() {
-        effects.maybe_one_of(&allowed, causes);
+        effects.one_of_if_set(&allowed, causes);
     } else {
         causes.push(effects.required("must specify one of None, NoneOnDryRun"));
     }
-    let timeout = hook.get("timeoutSeconds");
-    if timeout.is_set() && !(1..=30).contains(&timeout.int()) {
+    let timeout = hook.child("timeoutSeconds");
+    if timeout.is_set() && !(1..=30).contains(&timeout.as_int()) {
         causes.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
     }
     for part in ["namespaceSelector", "objectSelector"] {
-        selector::check(&hook.get(part), causes);
+        label::selector(&hook.child(part), causes);
     }
     if mutating {
-        hook.get("reinvocationPolicy")
-            .maybe_one_of(REINVOCATION, causes);
+        hook.child("reinvocationPolicy")
+            .one_of_if_set(REINVOCATION, causes);
     }
-    check_client(&hook.get("clientConfig"), causes);
-    let conditions = hook.get("matchConditions");
+    check_client(&hook.child("clientConfig"), causes);
+    let conditions = hook.child("matchConditions");
     check_conditions(&conditions, causes, |expression| {
         let environment = cel::admission::with_authorizer(cel::admission::environment());
         cel::admission::condition(expression, &environment).map(drop)
@@ -73,27 +74,27 @@ fn check_hook(hook: &At<'_>, mutating: bool, causes: &mut Vec<Cause>) {
 }
 
 /// A domain of three parts or more.
-fn check_name(name: &At<'_>, causes: &mut Vec<Cause>) {
-    if name.text().is_empty() {
+fn check_name(name: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    if name.as_text().is_empty() {
         causes.push(name.required(""));
         return;
     }
     let before = causes.len();
     name.each(names::subdomain_errors, causes);
-    if causes.len() == before && name.text().split('.').count() < 3 {
+    if causes.len() == before && name.as_text().split('.').count() < 3 {
         let why = "should be a domain with at least three segments separated by dots";
         causes.push(name.invalid(why));
     }
 }
 
-fn check_versions(versions: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_versions(versions: &At<'_, '_>, causes: &mut Vec<Cause>) {
     if versions.len() == 0 {
         causes.push(versions.required("must specify one of v1, v1beta1"));
         return;
     }
     let mut seen = BTreeSet::new();
-    for version in versions.items() {
-        if !seen.insert(version.text()) {
+    for version in versions.elements() {
+        if !seen.insert(version.as_text()) {
             causes.push(version.invalid("duplicate version"));
             continue;
         }
@@ -105,50 +106,50 @@ fn check_versions(versions: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// The rule by which a webhook or a policy chooses requests.
-pub(super) fn check_rule(rule: &At<'_>, causes: &mut Vec<Cause>) {
-    let operations = rule.get("operations");
+pub(super) fn check_rule(rule: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let operations = rule.child("operations");
     if operations.len() == 0 {
         causes.push(operations.required(""));
     }
     check_alone(&operations, "operations", causes);
-    for operation in operations.items() {
-        operation.maybe_one_of(OPERATIONS, causes);
+    for operation in operations.elements() {
+        operation.one_of_if_set(OPERATIONS, causes);
     }
     for (part, what, may_be_empty) in [
         ("apiGroups", "API groups", true),
         ("apiVersions", "API versions", false),
     ] {
-        let part = rule.get(part);
+        let part = rule.child(part);
         if part.len() == 0 {
             causes.push(part.required(""));
         }
         check_alone(&part, what, causes);
-        for item in part.items() {
-            if item.text().is_empty() && !may_be_empty {
+        for item in part.elements() {
+            if item.as_text().is_empty() && !may_be_empty {
                 causes.push(item.required(""));
             }
         }
     }
-    check_resources(&rule.get("resources"), causes);
-    rule.get("scope").maybe_one_of(SCOPES, causes);
+    check_resources(&rule.child("resources"), causes);
+    rule.child("scope").one_of_if_set(SCOPES, causes);
 }
 
 /// "Everything" stands by itself.
-fn check_alone(list: &At<'_>, what: &str, causes: &mut Vec<Cause>) {
-    if list.len() > 1 && list.items().any(|item| item.text() == "*") {
+fn check_alone(list: &At<'_, '_>, what: &str, causes: &mut Vec<Cause>) {
+    if list.len() > 1 && list.elements().any(|item| item.as_text() == "*") {
         let why = format!("if '*' is present, must not specify other {what}");
         causes.push(list.invalid(&why));
     }
 }
 
-fn check_resources(resources: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_resources(resources: &At<'_, '_>, causes: &mut Vec<Cause>) {
     if resources.len() == 0 {
         causes.push(resources.required(""));
         return;
     }
     let (mut of_resource, mut of_subresource) = (BTreeSet::new(), BTreeSet::new());
-    for item in resources.items() {
-        let text = item.text();
+    for item in resources.elements() {
+        let text = item.as_text();
         if text.is_empty() {
             causes.push(item.required(""));
             continue;
@@ -177,15 +178,17 @@ fn check_resources(resources: &At<'_>, causes: &mut Vec<Cause>) {
             of_subresource.insert(subresource);
         }
     }
-    let plain = resources.items().filter(|item| !item.text().contains('/'));
-    if plain.count() > 1 && resources.items().any(|item| item.text() == "*") {
+    let plain = resources
+        .elements()
+        .filter(|item| !item.as_text().contains('/'));
+    if plain.count() > 1 && resources.elements().any(|item| item.as_text() == "*") {
         let why = "if '*' is present, must not specify other resources without subresources";
         causes.push(resources.invalid(why));
     }
 }
 
-fn check_client(client: &At<'_>, causes: &mut Vec<Cause>) {
-    let (url, service) = (client.get("url"), client.get("service"));
+fn check_client(client: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let (url, service) = (client.child("url"), client.child("service"));
     match (url.is_set(), service.is_set()) {
         (true, false) => check_url(&url, causes),
         (false, true) => check_service(&service, causes),
@@ -194,9 +197,9 @@ fn check_client(client: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// `https://host[/path]`, and nothing else a URL can have.
-fn check_url(url: &At<'_>, causes: &mut Vec<Cause>) {
-    let wrong = |part: &str, why: &str| field::invalid(url.path.as_str(), &part.into(), why);
-    let (rest, fragment) = url.text().split_once('#').unwrap_or((url.text(), ""));
+fn check_url(url: &At<'_, '_>, causes: &mut Vec<Cause>) {
+    let wrong = |part: &str, why: &str| field::invalid(url.path(), &part.into(), why);
+    let (rest, fragment) = url.as_text().split_once('#').unwrap_or((url.as_text(), ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (scheme, rest) = rest.split_once(':').unwrap_or(("", rest));
     let authority = rest
@@ -225,29 +228,29 @@ fn check_url(url: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_service(service: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_service(service: &At<'_, '_>, causes: &mut Vec<Cause>) {
     for part in ["name", "namespace"] {
-        let part = service.get(part);
-        if part.text().is_empty() {
+        let part = service.child(part);
+        if part.as_text().is_empty() {
             causes.push(part.required(""));
         }
     }
-    let port = service.get("port");
-    if !(1..=65535).contains(&port.int()) {
+    let port = service.child("port");
+    if !(1..=65535).contains(&port.as_int()) {
         causes.push(port.invalid_int(&format!("port is not valid: {PORT_RANGE}")));
     }
-    let path = service.get("path");
-    if !path.is_set() || path.text() == "/" || path.text().is_empty() {
+    let path = service.child("path");
+    if !path.is_set() || path.as_text() == "/" || path.as_text().is_empty() {
         return;
     }
-    if path.text() == "//" {
+    if path.as_text() == "//" {
         causes.push(path.invalid("segment[0] may not be empty"));
         return;
     }
-    if !path.text().starts_with('/') {
+    if !path.as_text().starts_with('/') {
         causes.push(path.invalid("must start with a '/'"));
     }
-    let trimmed = path.text().strip_suffix('/').unwrap_or(path.text());
+    let trimmed = path.as_text().strip_suffix('/').unwrap_or(path.as_text());
     // What stands before the first slash is no segment.
     let (_, segments) = trimmed.split_once('/').unwrap_or(("", ""));
     for (index, segment) in segments.split('/').enumerate() {
@@ -263,29 +266,25 @@ fn check_service(service: &At<'_>, causes: &mut Vec<Cause>) {
 
 /// The conditions of a webhook or a policy; `compile` says what is wrong with an expression.
 pub(super) fn check_conditions(
-    conditions: &At<'_>,
+    conditions: &At<'_, '_>,
     causes: &mut Vec<Cause>,
     compile: impl Fn(&str) -> Result<(), String>,
 ) {
     if conditions.len() > 64 {
-        let path = conditions.path.as_str();
+        let path = conditions.path();
         causes.push(field::too_many(path, conditions.len(), 64));
     }
     let mut seen = BTreeSet::new();
-    for condition in conditions.items() {
-        let (name, expression) = (condition.get("name"), condition.get("expression"));
-        let source = expression.text().trim();
+    for condition in conditions.elements() {
+        let (name, expression) = (condition.child("name"), condition.child("expression"));
+        let source = expression.as_text().trim();
         if source.is_empty() {
             causes.push(expression.required(""));
         } else if let Err(why) = compile(source) {
-            causes.push(field::invalid(
-                expression.path.as_str(),
-                &source.into(),
-                &why,
-            ));
+            causes.push(field::invalid(expression.path(), &source.into(), &why));
         }
         name.name(names::qualified_errors, causes);
-        if !name.text().is_empty() && !seen.insert(name.text()) {
+        if !name.as_text().is_empty() && !seen.insert(name.as_text()) {
             causes.push(name.duplicate());
         }
     }

@@ -37,16 +37,12 @@ impl Call<'_> {
             let old = self.to_requested(found.value()).await?;
             let mut update = make(&old)?;
             self.check_identity(&update.object, &old)?;
-            // An apply that asks for what it is not going to get has asked, and that has a time.
-            let asked = update.managers.is_some()
-                && !self.resource.is_custom()
-                && asks_for_more(&update.object, &old);
             self.place(&mut update.object)?;
             let named = version_named(&update.object)?;
             if named.is_some_and(|named| named != found.revision) {
                 return Err(ApiError::modified(self.resource.subject(), self.name()));
             }
-            let written = self.update_from(&found, &old, update, subresource, asked);
+            let written = self.update_from(&found, &old, update, subresource);
             match written.await {
                 // Somebody else was quicker. Who named no version wants the change anyway.
                 Err(WriteOr::Write(WriteError::Changed)) if named.is_none() || !self.is_put() => {}
@@ -69,7 +65,6 @@ impl Call<'_> {
         old: &Value,
         update: Update,
         subresource: &str,
-        asked: bool,
     ) -> Result<Written, WriteOr> {
         let resource = &self.resource;
         let mut new = update.object;
@@ -131,12 +126,7 @@ impl Call<'_> {
         if seen {
             self.judge(&admitted, Some(&new)).await?;
         }
-        let same = if asked {
-            apply::equal_but_for_other_times(&new, old)
-        } else {
-            apply::equal_but_for_times(&new, old)
-        };
-        if same && self.is_stored_as(&new, found).await? {
+        if apply::equal_but_for_times(&new, old) && self.is_stored_as(&new, found).await? {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();
@@ -293,16 +283,6 @@ impl Call<'_> {
         }
         self.check_uid(new, meta(old, "uid"))
     }
-}
-
-/// Whether an object is another one than there is, whoever owns its fields.
-fn asks_for_more(object: &Value, old: &Value) -> bool {
-    let unowned = |object: &Value| {
-        let mut object = object.clone();
-        set_meta(&mut object, "managedFields", None);
-        object
-    };
-    unowned(object) != unowned(old)
 }
 
 /// The version an object says it is of; zero says nothing.

@@ -18,8 +18,8 @@ use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, TableName, WriteError};
 use crate::types::Type;
 use crate::{
-    admission, autoscaler, claim, crd, defaults, event, metadata, services, strategy, validation,
-    webhook,
+    admission, autoscaler, crd, defaults, event, metadata, pending_claim, services, strategy,
+    validation, webhook,
 };
 
 /// The form autoscalers are stored in.
@@ -127,7 +127,10 @@ impl Call<'_> {
     /// What is wrong with a new object: by the rules of its kind, or else by those of all.
     fn validate(&self, object: &Value) -> Result<()> {
         let metadata = metadata::create_causes(object, &self.resource);
-        let kind = self.kind_causes(object, None, "");
+        let mut kind = self.kind_causes(object, None, "");
+        if self.resource.group == "resource.k8s.io" {
+            kind.splice(0..0, self.admin_access_causes(object));
+        }
         if metadata::Checks::of(&self.resource).created == metadata::Own::Not {
             self.refuse(object, &kind)?;
             return self.refuse(object, &metadata);
@@ -325,7 +328,7 @@ impl Call<'_> {
         }
         let mut object = self.to_stored(object).await?;
         if resource.is("", "persistentvolumeclaims") {
-            claim::keep_new(&mut object);
+            pending_claim::keep_new(&mut object);
         }
         self.claim(reservation.as_mut(), &object)?;
         let stored = self
@@ -464,7 +467,7 @@ pub(super) async fn all_to_requested(
         } else if resource.is_old_autoscaler() {
             autoscaler::to_old(object);
         } else if resource.is("", "persistentvolumeclaims") {
-            claim::read_kept(object);
+            pending_claim::read_kept(object);
         }
         if let Some(custom) = &resource.custom {
             custom.read_stored(object);

@@ -100,13 +100,13 @@ async fn tokens_that_are_expired_forged_or_of_another_cluster_open_nothing() {
 
     let now = jiff::Timestamp::now().as_second();
     let expired = token::resigned(&scene.token, &scene.key, |claims| {
-        claims["exp"] = (now - 3600).into()
+        claims["exp"] = (now - 3600).into();
     });
     let early = token::resigned(&scene.token, &scene.key, |claims| {
-        claims["nbf"] = (now + 3600).into()
+        claims["nbf"] = (now + 3600).into();
     });
     let for_others = token::resigned(&scene.token, &scene.key, |claims| {
-        claims["aud"] = serde_json::json!(["others"])
+        claims["aud"] = serde_json::json!(["others"]);
     });
     let for_another = token::resigned(&scene.token, &scene.key, |claims| {
         claims["kubernetes.io"]["serviceaccount"]["uid"] = "another".into();

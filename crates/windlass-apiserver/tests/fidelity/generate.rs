@@ -237,6 +237,11 @@ impl Maker<'_> {
             2 => body["metadata"]["resourceVersion"] = "{start}".into(),
             3 => {
                 body["metadata"] = Value::Null;
+                // A LimitRange without a name is called by its uid: where it stands in a list
+                // would be chance.
+                if self.kinds[kind].plural == "limitranges" {
+                    step.query.insert("dryRun".into(), "All".into());
+                }
             }
             _ => {}
         }

@@ -11,14 +11,16 @@ use crate::case::{Identity, Step};
 use crate::generate;
 use crate::kinds::Kind;
 use crate::normalise::{Normal, normalise};
+use crate::pace::Pace;
 use crate::run::run_steps;
 use crate::servers::Servers;
 
-/// Plays steps in a namespace of the given name, which must be new.
+/// Plays steps in a namespace of the given name, which must be new, by a clock.
 pub(crate) async fn play(
     servers: &Servers,
     name: &str,
     steps: &[Step],
+    pace: &Pace,
 ) -> Result<Vec<Normal>, String> {
     let namespace = object("v1", "Namespace", name);
     let made = send(servers, "POST", "/api/v1/namespaces", Some(&namespace), 201).await?;
@@ -38,13 +40,16 @@ pub(crate) async fn play(
     let mut variables: BTreeMap<String, String> = generate::unfilled(&start);
     variables.insert("ns".into(), name.to_owned());
     variables.insert("seq".into(), name.to_owned());
-    let answers = run_steps(steps, &mut variables, servers).await;
+    let answers = run_steps(steps, &mut variables, servers, |step| pace.before(step)).await;
     let mut normal = normalise(answers);
     for answer in &mut normal {
         unname(name, &mut answer.body);
         unversion(&start, &mut answer.body);
         ungenerate(&mut answer.body);
         sort_managers(&mut answer.body);
+        if answer.step.contains("namespaces") {
+            sort_finalizers(&mut answer.body);
+        }
         unage(&mut answer.body);
         unaddress(&mut answer.body);
         sort_causes(&mut answer.body);
@@ -244,6 +249,20 @@ fn sort_managers(value: &mut Value) {
             map.values_mut().for_each(sort_managers);
         }
         Value::Array(list) => list.iter_mut().for_each(sort_managers),
+        _ => {}
+    }
+}
+
+/// The finalizers of a namespace that is deleted come out of one of Go's maps.
+fn sort_finalizers(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::Array(finalizers)) = map.get_mut("finalizers") {
+                finalizers.sort_by_cached_key(Value::to_string);
+            }
+            map.values_mut().for_each(sort_finalizers);
+        }
+        Value::Array(list) => list.iter_mut().for_each(sort_finalizers),
         _ => {}
     }
 }

@@ -34,9 +34,8 @@ struct Known {
 
 /// The inputs of one kind.
 #[derive(Default)]
-struct Inputs {
-    /// How much each accepted one says.
-    accepted: Vec<usize>,
+pub(crate) struct Inputs {
+    pub(crate) accepted: Vec<Value>,
     refused: usize,
     seen: BTreeSet<String>,
 }
@@ -47,16 +46,19 @@ impl Inputs {
             return;
         }
         if matches!(status, 200 | 201) {
-            self.accepted.push(leaves(body));
+            self.accepted.push(body.clone());
         } else {
             self.refused += 1;
         }
     }
 
+    /// How much the accepted one says that says the least, and how much that says the most.
     fn says(&self) -> (usize, usize) {
-        let least = self.accepted.iter().min().copied().unwrap_or_default();
-        let most = self.accepted.iter().max().copied().unwrap_or_default();
-        (least, most)
+        let said = || self.accepted.iter().map(leaves);
+        (
+            said().min().unwrap_or_default(),
+            said().max().unwrap_or_default(),
+        )
     }
 }
 
@@ -99,7 +101,8 @@ fn made(step: &Step, case: &Case, answer: &Normal) -> Option<String> {
     makes.then(|| format!("{group}/{}", parts[0]))
 }
 
-fn recorded() -> BTreeMap<String, Inputs> {
+/// The inputs of all kinds, by `group/plural`.
+pub(crate) fn recorded() -> BTreeMap<String, Inputs> {
     let mut inputs: BTreeMap<String, Inputs> = BTreeMap::new();
     for name in CASES {
         let case = Case::read(&folder().join("cases").join(format!("{name}.yaml")));

@@ -12,6 +12,7 @@
 
 mod case;
 mod compare;
+mod fields;
 mod gaps;
 mod hooks;
 mod kinds;
@@ -49,6 +50,7 @@ cases!(
     apply_deployment,
     apply_managers,
     apply_rules,
+    apply_times,
     authentication,
     authorization,
     bad_input,
@@ -95,6 +97,8 @@ cases!(
     kinds_endpoints,
     kinds_event,
     kinds_flow_and_service,
+    kinds_full,
+    kinds_full_volumes,
     kinds_ingress,
     kinds_job,
     kinds_lease,
@@ -105,11 +109,13 @@ cases!(
     kinds_pod,
     kinds_pod_update,
     kinds_pod_validation,
+    kinds_pod_warnings,
     kinds_priority_class,
     kinds_replicaset,
     kinds_rest,
     kinds_role,
     kinds_runtime_class,
+    kinds_selector_invalid,
     kinds_service,
     kinds_service_address,
     kinds_service_invalid,

@@ -1,6 +1,7 @@
 //! Sends the requests of a case, in order, and keeps what matters of the answers.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -40,7 +41,7 @@ pub(crate) async fn run(name: &str, case: &Case, servers: &Servers) -> Vec<Answe
         let text = filled(text, &variables).expect("a name stands for known ones");
         variables.insert(name.clone(), text);
     }
-    let mut answers = run_steps(&case.steps, &mut variables, servers).await;
+    let mut answers = run_steps(&case.steps, &mut variables, servers, |_| ready(())).await;
     for answer in &mut answers {
         hide(&mut answer.body, &servers.variables);
     }
@@ -70,15 +71,18 @@ fn hide(value: &mut Value, variables: &BTreeMap<String, String>) {
     }
 }
 
-/// The steps in order, then what the background watches saw meanwhile.
-pub(crate) async fn run_steps(
+/// The steps in order, then what the background watches saw meanwhile. `before` is waited for before
+/// each step, which it is told the number of.
+pub(crate) async fn run_steps<Before: Future<Output = ()>>(
     steps: &[Step],
     variables: &mut BTreeMap<String, String>,
     servers: &Servers,
+    mut before: impl FnMut(usize) -> Before,
 ) -> Vec<Answer> {
     let mut answers = Vec::new();
     let mut background = Vec::new();
-    for step in steps {
+    for (number, step) in steps.iter().enumerate() {
+        before(number).await;
         tokio::time::sleep(Duration::from_millis(step.after_millis)).await;
         let answer = match tokio::time::timeout(PATIENCE, play(step, variables, servers)).await {
             Ok(Played::Answered(answer)) => answer,

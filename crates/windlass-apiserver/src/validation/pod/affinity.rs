@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::at::{At, Causes};
-use super::super::label;
+use super::super::{label, node_selector};
 use crate::names;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -12,17 +12,11 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
     let nodes = at.child("nodeAffinity");
     if let Some(required) = nodes.get(REQUIRED) {
-        if required.list("nodeSelectorTerms").is_empty() {
-            let why = "must have at least one node selector term";
-            causes.push(required.child("nodeSelectorTerms").required(why));
-        }
-        for term in required.items("nodeSelectorTerms") {
-            node_term(&term, true, causes);
-        }
+        node_selector::check(&required, causes);
     }
     for preferred in nodes.items(PREFERRED) {
         weight(&preferred, causes);
-        node_term(&preferred.child("preference"), false, causes);
+        node_selector::check_term(&preferred.child("preference"), false, causes);
     }
     for kind in ["podAffinity", "podAntiAffinity"] {
         let pods = at.child(kind);
@@ -43,71 +37,6 @@ fn weight(at: &At<'_, '_>, causes: &mut Causes) {
             at.child("weight")
                 .invalid_value(weight, "must be in the range 1-100"),
         );
-    }
-}
-
-/// A choice of nodes; what is only preferred may name values that no node has.
-fn node_term(at: &At<'_, '_>, strict: bool, causes: &mut Causes) {
-    for expression in at.items("matchExpressions") {
-        let values = expression.child("values");
-        let count = expression.list("values").len();
-        match expression.text("operator") {
-            "In" | "NotIn" => {
-                if count == 0 {
-                    let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                    causes.push(values.required(why));
-                }
-            }
-            "Exists" | "DoesNotExist" => {
-                if count > 0 {
-                    let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                    causes.push(values.forbidden(why));
-                }
-            }
-            "Gt" | "Lt" => {
-                if count != 1 {
-                    let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                    causes.push(values.required(why));
-                }
-            }
-            other => causes.push(
-                expression
-                    .child("operator")
-                    .invalid_value(other, "not a valid selector operator"),
-            ),
-        }
-        label::qualified(&expression.child("key"), causes);
-        if strict {
-            label::values_of(&expression, causes);
-        }
-    }
-    for field in at.items("matchFields") {
-        match field.text("operator") {
-            "In" | "NotIn" => {
-                if field.list("values").len() != 1 {
-                    let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-                    causes.push(field.child("values").required(why));
-                }
-            }
-            other => causes.push(
-                field
-                    .child("operator")
-                    .invalid_value(other, "not a valid selector operator"),
-            ),
-        }
-        if field.text("key") == "metadata.name" {
-            for value in field.items("values") {
-                let name = value.value.as_str().unwrap_or_default();
-                value.complain(names::subdomain_errors(name), causes);
-            }
-        } else {
-            let key = field.text("key");
-            causes.push(
-                field
-                    .child("key")
-                    .invalid_value(key, "not a valid field selector key"),
-            );
-        }
     }
 }
 

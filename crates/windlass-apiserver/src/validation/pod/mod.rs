@@ -1,7 +1,7 @@
 //! Pods, alone or as a template: what is wrong with them, and what may change.
 
 mod affinity;
-mod claim;
+mod claim_template;
 mod container;
 mod dns;
 mod env;
@@ -10,6 +10,7 @@ mod mount;
 mod os;
 mod projected;
 mod resize;
+mod resource_claim;
 mod security;
 mod spread;
 mod status;
@@ -26,7 +27,7 @@ use super::label;
 use super::resources::{self, Of};
 use crate::names;
 
-pub(super) use claim::check_spec as check_claim_spec;
+pub(super) use claim_template::check_spec as check_claim_spec;
 pub(super) use resize::check as check_resize;
 pub(super) use status::{check as check_status, check_conditions};
 pub(super) use toleration::{check as check_tolerations, check_effect};
@@ -108,7 +109,7 @@ pub(super) fn check_spec(spec: &At<'_, '_>, pod_name: &str, form: Form, causes: 
         .map(|claim| claim.text("name"))
         .filter(|name| !name.is_empty())
         .collect();
-    claim::check(spec, causes);
+    resource_claim::check(spec, causes);
     let scope = container::Scope {
         volumes: &volumes,
         claims: &claims,

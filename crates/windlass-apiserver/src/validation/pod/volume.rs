@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::at::{At, Causes};
-use super::{claim, env, projected};
+use super::{claim_template, env, projected};
 use crate::names;
 use crate::quantity::Quantity;
 
@@ -179,7 +179,7 @@ fn csi(at: &At<'_, '_>, causes: &mut Causes) {
 fn ephemeral(at: &At<'_, '_>, causes: &mut Causes) {
     match at.get("volumeClaimTemplate") {
         None => causes.push(at.child("volumeClaimTemplate").required("")),
-        Some(template) => claim::check_template(&template, causes),
+        Some(template) => claim_template::check_template(&template, causes),
     }
 }
 

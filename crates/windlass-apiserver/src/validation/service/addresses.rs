@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::services::{has_address, is_headless};
 use crate::status::Cause;
 use crate::validation::address::ip_errors;
-use crate::validation::place::At;
+use crate::validation::at::At;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
@@ -22,9 +22,9 @@ pub(crate) fn check(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     if !has_address(spec) {
         return causes;
     }
-    let spec = At::new("spec", spec);
-    let (address, list) = (spec.get("clusterIP"), spec.get("clusterIPs"));
-    if !address.text().is_empty() {
+    let spec = At::root(spec, "spec");
+    let (address, list) = (spec.child("clusterIP"), spec.child("clusterIPs"));
+    if !address.as_text().is_empty() {
         if list.len() == 0 {
             causes.push(list.required(""));
         } else if list.value[0] != *address.value {
@@ -34,15 +34,15 @@ pub(crate) fn check(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
         causes.push(list.invalid("must be empty when `clusterIP` is not specified"));
     }
     let mut seen = BTreeSet::new();
-    let families = spec.get("ipFamilies");
-    for family in families.items() {
-        family.maybe_one_of(FAMILIES, &mut causes);
-        if !seen.insert(family.text()) {
+    let families = spec.child("ipFamilies");
+    for family in families.elements() {
+        family.one_of_if_set(FAMILIES, &mut causes);
+        if !seen.insert(family.as_text()) {
             causes.push(family.duplicate());
         }
     }
-    spec.get("ipFamilyPolicy")
-        .maybe_one_of(POLICIES, &mut causes);
+    spec.child("ipFamilyPolicy")
+        .one_of_if_set(POLICIES, &mut causes);
     if check_each(&list, old, &mut causes) {
         check_together(&spec, &list, &families, &mut causes);
     }
@@ -50,10 +50,10 @@ pub(crate) fn check(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
 }
 
 /// Each address by itself; whether they are good enough to be looked at together.
-fn check_each(list: &At<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) -> bool {
+fn check_each(list: &At<'_, '_>, old: Option<&Value>, causes: &mut Vec<Cause>) -> bool {
     let mut good = true;
-    for (index, address) in list.items().enumerate() {
-        if index == 0 && address.text() == "None" {
+    for (index, address) in list.elements().enumerate() {
+        if index == 0 && address.as_text() == "None" {
             if list.len() > 1 {
                 good = false;
                 causes.push(list.invalid("'None' must be the first and only value"));
@@ -75,9 +75,14 @@ fn check_each(list: &At<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) -> bo
     good
 }
 
-fn check_together(spec: &At<'_>, list: &At<'_>, families: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_together(
+    spec: &At<'_, '_>,
+    list: &At<'_, '_>,
+    families: &At<'_, '_>,
+    causes: &mut Vec<Cause>,
+) {
     if list.len() > 1 {
-        let sixes = list.items().filter(|one| is_six(one.text())).count();
+        let sixes = list.elements().filter(|one| is_six(one.as_text())).count();
         if list.len() > 2 || sixes != 1 {
             causes.push(list.invalid("may specify no more than one IP for each IP family"));
         }
@@ -85,14 +90,14 @@ fn check_together(spec: &At<'_>, list: &At<'_>, families: &At<'_>, causes: &mut 
     if is_headless(spec.value) {
         return;
     }
-    for (index, (address, family)) in list.items().zip(families.items()).enumerate() {
-        let fits = match family.text() {
-            "IPv4" => !is_six(address.text()),
-            "IPv6" => is_six(address.text()),
+    for (index, (address, family)) in list.elements().zip(families.elements()).enumerate() {
+        let fits = match family.as_text() {
+            "IPv4" => !is_six(address.as_text()),
+            "IPv6" => is_six(address.as_text()),
             _ => true,
         };
         if !fits {
-            let family = family.text();
+            let family = family.as_text();
             causes.push(address.invalid(&format!(
                 "expected an {family} value as indicated by `ipFamilies[{index}]`"
             )));

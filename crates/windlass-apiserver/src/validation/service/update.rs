@@ -5,21 +5,24 @@ use serde_json::Value;
 use crate::names;
 use crate::services::{has_address, has_health_check, is_headless};
 use crate::status::{Cause, field};
-use crate::validation::place::At;
+use crate::validation::at::At;
 
 const ONCE: &str = "may not change once set";
 
 /// Everything that `new` changes and may not. Comes before what is wrong with `new` by itself.
 pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let (spec, before) = (At::new("spec", &new["spec"]), At::new("spec", &old["spec"]));
+    let (spec, before) = (
+        At::root(&new["spec"], "spec"),
+        At::root(&old["spec"], "spec"),
+    );
     if has_address(spec.value) && has_address(before.value) {
         check_addresses(&spec, &before, causes);
         check_families(&spec, &before, causes);
     }
-    let balanced = |spec: &At<'_>| spec.get("type").text() == "LoadBalancer";
-    let class = spec.get("loadBalancerClass");
+    let balanced = |spec: &At<'_, '_>| spec.child("type").as_text() == "LoadBalancer";
+    let class = spec.child("loadBalancerClass");
     if balanced(&spec) {
-        if balanced(&before) && class.value != before.get("loadBalancerClass").value {
+        if balanced(&before) && class.value != before.child("loadBalancerClass").value {
             causes.push(class.invalid(ONCE));
         }
         if class.is_set() {
@@ -28,25 +31,25 @@ pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Vec<Ca
     } else if class.is_set() {
         causes.push(class.forbidden("may only be used when `type` is 'LoadBalancer'"));
     }
-    let check = spec.get("healthCheckNodePort");
+    let check = spec.child("healthCheckNodePort");
     if has_health_check(before.value)
         && has_health_check(spec.value)
-        && check.value != before.get("healthCheckNodePort").value
+        && check.value != before.child("healthCheckNodePort").value
     {
         causes.push(check.forbidden("field is immutable"));
     }
 }
 
-fn check_addresses(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_addresses(spec: &At<'_, '_>, before: &At<'_, '_>, causes: &mut Vec<Cause>) {
     if is_headless(spec.value) && is_headless(before.value) {
         return;
     }
-    let (now, then) = (spec.get("clusterIPs"), before.get("clusterIPs"));
+    let (now, then) = (spec.child("clusterIPs"), before.child("clusterIPs"));
     let refuse = |index: usize, why: &str| {
         field::invalid(format!("spec.clusterIPs[{index}]"), now.value, why)
     };
     if now.len() == then.len() {
-        for (index, (now, then)) in now.items().zip(then.items()).enumerate() {
+        for (index, (now, then)) in now.elements().zip(then.elements()).enumerate() {
             if now.value != then.value {
                 causes.push(refuse(index, ONCE));
             }
@@ -58,11 +61,11 @@ fn check_addresses(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_families(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) {
+fn check_families(spec: &At<'_, '_>, before: &At<'_, '_>, causes: &mut Vec<Cause>) {
     if is_headless(spec.value) || is_headless(before.value) {
         return;
     }
-    let (now, then) = (spec.get("ipFamilies"), before.get("ipFamilies"));
+    let (now, then) = (spec.child("ipFamilies"), before.child("ipFamilies"));
     let changed = match (now.value.as_array(), then.value.as_array()) {
         (Some(now), Some(then)) => now.iter().zip(then).any(|(now, then)| now != then),
         _ => false,

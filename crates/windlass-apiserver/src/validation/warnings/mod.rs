@@ -1,5 +1,7 @@
 //! What a client is told about an object that is good, but not as it should be.
 
+mod pod;
+
 use base64::Engine as _;
 use serde_json::Value;
 use x509_parser::pem::Pem;
@@ -35,10 +37,11 @@ pub(crate) fn of(resource: &Resource, object: &Value) -> Vec<String> {
     {
         ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
         | ("apps" | "batch", _) => {
-            return super::pod_warnings::of(resource, object);
+            return pod::of(resource, object);
         }
         ("", "services") => |object| service::warnings(&object["spec"]),
         ("", "secrets") => secret,
+        ("", "nodes") => node,
         ("", "persistentvolumes") => volume,
         ("", "persistentvolumeclaims") => claim,
         ("discovery.k8s.io", "endpointslices") => slice,
@@ -66,6 +69,15 @@ fn secret(secret: &Value) -> Vec<String> {
         }
     }
     Vec::new()
+}
+
+fn node(node: &Value) -> Vec<String> {
+    match node["spec"]["externalID"].as_str() {
+        None | Some("") => Vec::new(),
+        Some(_) => vec![
+            "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
+        ],
+    }
 }
 
 fn volume(volume: &Value) -> Vec<String> {

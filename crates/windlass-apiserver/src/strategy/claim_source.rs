@@ -16,24 +16,30 @@ pub(super) fn normalise_sources(claim: &mut Value, old: Option<&Value>) {
     let Some(spec) = claim["spec"].as_object_mut() else {
         return;
     };
-    let in_use = old.is_some_and(|old| !old["spec"]["dataSource"].is_null());
-    if !in_use
+    let had = |field: &str| old.is_some_and(|old| !old["spec"][field].is_null());
+    let elsewhere = |reference: &Value| {
+        let namespace = reference["namespace"].as_str();
+        namespace.is_some_and(|namespace| !namespace.is_empty())
+    };
+    // What is in another namespace is not to be had, the feature being off.
+    if !had("dataSourceRef") && spec.get("dataSourceRef").is_some_and(elsewhere) {
+        spec.remove("dataSourceRef");
+    }
+    let is_old_way =
+        !had("dataSource") && !had("dataSourceRef") && !spec.contains_key("dataSourceRef");
+    if is_old_way
         && spec
             .get("dataSource")
             .is_some_and(|source| !is_known(source))
     {
         spec.remove("dataSource");
     }
-    let local = |reference: &Value| {
-        let namespace = reference["namespace"].as_str();
-        namespace.is_none_or(str::is_empty)
-    };
     match (spec.get("dataSource"), spec.get("dataSourceRef")) {
         (Some(source), None) => {
             let source = source.clone();
             spec.insert("dataSourceRef".into(), source);
         }
-        (None, Some(reference)) if local(reference) => {
+        (None, Some(reference)) if !elsewhere(reference) => {
             let mut source = reference.clone();
             if let Some(source) = source.as_object_mut() {
                 source.remove("namespace");

@@ -1,0 +1,39 @@
+//! Who claims devices as an administrator does so in a namespace that is marked for it.
+
+use serde_json::Value;
+
+use super::Call;
+use crate::status::{Cause, field};
+use crate::store::{Key, TableName};
+
+const MARK: &str = "resource.kubernetes.io/admin-access";
+
+impl Call<'_> {
+    /// What is wrong with a new claim, or a template of some, that asks for such access.
+    pub(super) fn admin_access_causes(&self, object: &Value) -> Option<Cause> {
+        let spec = match self.resource.plural.as_str() {
+            "resourceclaims" => &object["spec"],
+            "resourceclaimtemplates" => &object["spec"]["spec"],
+            _ => return None,
+        };
+        let requests = spec["devices"]["requests"].as_array()?;
+        let asked = requests
+            .iter()
+            .position(|request| request["exactly"]["adminAccess"] == true)?;
+        let (table, key) = (
+            TableName::new("", "namespaces"),
+            Key::new("", self.namespace()),
+        );
+        let namespace = self.server.store().get(&table, &key);
+        let is_marked = namespace
+            .is_some_and(|namespace| namespace.value()["metadata"]["labels"][MARK] == "true");
+        (!is_marked).then(|| {
+            field::forbidden(
+                format!("spec.devices.requests[{asked}].adminAccess"),
+                &format!(
+                    "admin access to devices requires the `{MARK}: true` label on the containing namespace"
+                ),
+            )
+        })
+    }
+}

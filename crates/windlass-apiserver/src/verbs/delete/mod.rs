@@ -1,0 +1,190 @@
+//! Delete, along its way: what is asked (`options`), whether it holds (`preconditions`), what
+//! becomes of the object (`fate`), and whole collections (`collection`).
+
+mod collection;
+mod fate;
+mod options;
+mod preconditions;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::Call;
+use super::admit::Admitted;
+use super::write::Written;
+use crate::admission::IMMORTAL_NAMESPACES;
+use crate::http::Answer;
+use crate::status::{self, ApiError, Result};
+use crate::store::{Key, WriteError};
+use crate::webhook::Operation;
+use fate::Fate;
+pub(super) use options::Options;
+
+/// How often a delete that lost a race is tried again.
+const RACE_RETRIES: usize = 64;
+
+/// Kinds whose deletion answers the object; the others answer a Status.
+const ANSWERS_OBJECT: &[(&str, &str)] = &[
+    ("", "persistentvolumeclaims"),
+    ("", "persistentvolumes"),
+    ("", "pods"),
+    ("", "podtemplates"),
+    ("", "resourcequotas"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
+    ("resource.k8s.io", "resourceslices"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "volumeattributesclasses"),
+];
+
+impl Call<'_> {
+    pub(super) async fn delete(&self) -> Result<Answer> {
+        let (options, dry_run) = Options::read(self)?;
+        let key = self.key();
+        self.warn_of_orphans(&options);
+        let (written, uid, gone) = self
+            .delete_object(&key, Some(self.name()), &options, dry_run)
+            .await?;
+        let address = (self.resource.group.as_str(), self.resource.plural.as_str());
+        let answers_object =
+            !gone || (ANSWERS_OBJECT.contains(&address) && !self.resource.is_custom());
+        let code = if !gone && options.orphan_dependents == Some(false) {
+            StatusCode::ACCEPTED
+        } else {
+            StatusCode::OK
+        };
+        if answers_object {
+            return self.answer_written(written, code).await;
+        }
+        Ok(Answer::value(status::success(
+            self.resource.subject(),
+            self.name(),
+            &uid,
+        )))
+    }
+
+    /// Who deletes a job and says nothing of its pods may not know that they stay.
+    fn warn_of_orphans(&self, options: &Options) {
+        let silent = options.propagation.is_none() && options.orphan_dependents.is_none();
+        if silent && self.resource.is("batch", "jobs") {
+            self.warn([
+                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+                    .to_owned(),
+            ]);
+        }
+    }
+
+    /// Deletes one object, or marks it; tells its uid and whether it is gone.
+    /// Webhooks are asked about the name the request has, unless they were asked before.
+    pub(super) async fn delete_object(
+        &self,
+        key: &Key,
+        asked_name: Option<&str>,
+        options: &Options,
+        dry_run: bool,
+    ) -> Result<(Written, String, bool)> {
+        let (store, resource) = (self.server.store(), &self.resource);
+        for _ in 0..RACE_RETRIES {
+            let found = store
+                .get(&resource.table, key)
+                .ok_or_else(|| ApiError::not_found(resource.subject(), key.name()))?;
+            self.check_preconditions(&found, options)?;
+            crate::admission::validate_delete(resource, key.name())?;
+            if resource.is("", "namespaces") && IMMORTAL_NAMESPACES.contains(&key.name()) {
+                return Err(ApiError::forbidden(
+                    resource.subject(),
+                    key.name(),
+                    "this namespace may not be deleted",
+                ));
+            }
+            let (mut old, uid) = (found.value(), found.uid.to_string());
+            if resource.is("", "persistentvolumeclaims") {
+                crate::pending_claim::read_kept(&mut old);
+            }
+            if let Some(name) = asked_name {
+                let mut shown = options.clone();
+                if resource.is("", "namespaces") {
+                    // The deletion of a namespace is always of this very one.
+                    shown.uid.get_or_insert_with(|| uid.clone());
+                }
+                self.admit_delete(&old, name, &shown, dry_run).await?;
+            }
+            let fate = self.fate(&old, options);
+            if dry_run {
+                let (shown, gone) = match fate {
+                    Fate::Gone => (old, true),
+                    Fate::Marked(marked) => (marked, false),
+                    Fate::MarkedAndGone(marked) => (marked, true),
+                    Fate::Going => (old, false),
+                };
+                let shown = self.to_requested(shown).await?;
+                return Ok((Written::Value(shown), uid, gone));
+            }
+            let update = |marked: Value| {
+                store.update(
+                    &resource.table,
+                    key.clone(),
+                    found.revision,
+                    marked,
+                    &resource.selectable,
+                )
+            };
+            let delete = |revision: u64, last: Value| {
+                store.delete(
+                    &resource.table,
+                    key.clone(),
+                    revision,
+                    last,
+                    &resource.selectable,
+                )
+            };
+            let (result, gone) = match fate {
+                Fate::Going => return Ok((Written::Stored(found), uid, false)),
+                Fate::Gone => (delete(found.revision, old), true),
+                Fate::Marked(marked) => (update(marked), false),
+                Fate::MarkedAndGone(marked) => {
+                    let marked = update(marked);
+                    let gone = marked.and_then(|marked| delete(marked.revision, marked.value()));
+                    (gone, true)
+                }
+            };
+            match result {
+                Ok(stored) => {
+                    self.after_write(&stored, gone);
+                    return Ok((Written::Stored(stored), uid, gone));
+                }
+                Err(WriteError::Changed) => {}
+                Err(error) => return Err(self.write_error(key.name(), error)),
+            }
+        }
+        Err(ApiError::modified(resource.subject(), key.name()))
+    }
+
+    /// Webhooks have a say in a deletion too, and nothing to change.
+    async fn admit_delete(
+        &self,
+        stored: &Value,
+        name: &str,
+        options: &Options,
+        dry_run: bool,
+    ) -> Result<()> {
+        let old = self.to_requested(stored.clone()).await?;
+        let shown = options.shown(dry_run);
+        let admitted = Admitted {
+            operation: Operation::Delete,
+            subresource: "",
+            name,
+            old: Some(&old),
+            options: &shown,
+            dry_run,
+        };
+        self.mutate(&admitted, None).await?;
+        self.judge(&admitted, None).await
+    }
+}
