@@ -20,6 +20,7 @@ mod index;
 mod informer;
 mod labels;
 mod object;
+mod selection;
 mod source;
 mod state;
 mod store;

@@ -9,6 +9,7 @@ use super::{
     CachedObject, Memo,
     expectation::{Expectation, Want},
     index::Index,
+    selection::Selection,
     source::Source,
 };
 use crate::Key;
@@ -21,6 +22,7 @@ pub(super) struct State {
     /// Keys of the objects by the uid of their controller.
     pub(super) controlled: BTreeMap<Box<str>, BTreeSet<Key>>,
     pub(super) indexes: Vec<Index>,
+    pub(super) selection: Selection,
     pub(super) memos: BTreeMap<Key, Memo>,
     pub(super) expectations: Vec<Expectation>,
     pub(super) sources: Vec<Source>,
@@ -44,6 +46,7 @@ impl State {
         for index in &mut self.indexes {
             index.add(new);
         }
+        self.selection.add(new);
         old
     }
 
@@ -59,6 +62,7 @@ impl State {
         for index in &mut self.indexes {
             index.remove(old);
         }
+        self.selection.remove(old);
         let Some(owner) = &old.controller else { return };
         if let Some(keys) = self.controlled.get_mut(&owner.uid) {
             keys.remove(&old.key);

@@ -1,6 +1,7 @@
 //! [`Store`]: the objects of one kind and scope, with their indexes.
 
 use std::{
+    collections::BTreeSet,
     ops::Bound,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
@@ -219,15 +220,40 @@ impl Store {
         namespace: Option<&str>,
         selector: &[Expression],
     ) -> Vec<Arc<CachedObject>> {
-        let state = self.lock();
-        let from = namespace.map_or(Bound::Unbounded, |ns| {
-            Bound::Included(Key::namespaced(ns, ""))
-        });
-        state
-            .objects
-            .range((from, Bound::Unbounded))
-            .map(|(_, object)| object)
-            .take_while(|object| namespace.is_none() || object.key.namespace() == namespace)
+        let mut state = self.lock();
+        let State {
+            objects, selection, ..
+        } = &mut *state;
+        let matching = |object: &&Arc<CachedObject>| object.labels.match_all(selector);
+        match selection.narrow(selector, objects) {
+            Some(keys) => within(keys, namespace)
+                .filter_map(|key| objects.get(key))
+                .filter(matching)
+                .cloned()
+                .collect(),
+            None => objects
+                .range((first(namespace), Bound::Unbounded))
+                .map(|(_, object)| object)
+                .take_while(|object| namespace.is_none() || object.key.namespace() == namespace)
+                .filter(matching)
+                .cloned()
+                .collect(),
+        }
+    }
+
+    /// The objects of a namespace (of all, without one) that match and that nobody controls, in the
+    /// order of their keys.
+    pub(crate) fn orphans(
+        &self,
+        namespace: Option<&str>,
+        selector: &[Expression],
+    ) -> Vec<Arc<CachedObject>> {
+        let mut state = self.lock();
+        let State {
+            objects, selection, ..
+        } = &mut *state;
+        within(selection.orphans(objects), namespace)
+            .filter_map(|key| objects.get(key))
             .filter(|object| object.labels.match_all(selector))
             .cloned()
             .collect()
@@ -270,6 +296,19 @@ impl Store {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where the keys of a namespace begin.
+fn first(namespace: Option<&str>) -> Bound<Key> {
+    namespace.map_or(Bound::Unbounded, |namespace| {
+        Bound::Included(Key::namespaced(namespace, ""))
+    })
+}
+
+/// The keys of a namespace; all, without one.
+fn within<'a>(keys: &'a BTreeSet<Key>, namespace: Option<&str>) -> impl Iterator<Item = &'a Key> {
+    keys.range((first(namespace), Bound::Unbounded))
+        .take_while(move |key| namespace.is_none() || key.namespace() == namespace)
 }
 
 #[cfg(test)]
