@@ -14,6 +14,7 @@
 
 mod arrival;
 mod caches;
+mod delivered;
 mod expectation;
 mod feeds;
 mod index;
@@ -29,6 +30,7 @@ mod wire;
 
 pub(crate) use self::{
     caches::Caches,
+    delivered::Delivered,
     expectation::Writer,
     feeds::Feeds,
     labels::Labels,

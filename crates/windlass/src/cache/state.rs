@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    CachedObject, Memo,
+    CachedObject, Delivered, Memo,
     expectation::{Expectation, Want},
     index::Index,
     selection::Selection,
@@ -31,8 +31,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn insert(&mut self, new: &Arc<CachedObject>) -> Option<Arc<CachedObject>> {
-        let old = self.objects.insert(new.key.clone(), Arc::clone(new));
+    pub(super) fn insert(&mut self, new: &Delivered) -> Option<Delivered> {
+        let old = self
+            .objects
+            .insert(new.key.clone(), Arc::clone(new.object()));
+        let old = old.map(Delivered::new);
         if let Some(old) = &old {
             self.unindex(old);
         }
@@ -50,14 +53,14 @@ impl State {
         old
     }
 
-    pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<CachedObject>> {
-        let old = self.objects.remove(key)?;
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Delivered> {
+        let old = Delivered::new(self.objects.remove(key)?);
         self.unindex(&old);
         self.memos.remove(key);
         Some(old)
     }
 
-    fn unindex(&mut self, old: &CachedObject) {
+    fn unindex(&mut self, old: &Delivered) {
         self.bytes = self.bytes.saturating_sub(old.bytes());
         for index in &mut self.indexes {
             index.remove(old);

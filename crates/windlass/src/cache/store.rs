@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{
-    CachedObject,
+    CachedObject, Delivered,
     index::{Index, ValuesOf},
     source::Source,
     state::State,
@@ -25,8 +25,8 @@ use crate::{Key, KindInfo, Scope, metrics::Metrics};
 /// One change of one object.
 pub(crate) struct Change<'a> {
     pub(crate) kind: &'a KindInfo,
-    pub(crate) old: Option<&'a CachedObject>,
-    pub(crate) new: Option<&'a CachedObject>,
+    pub(crate) old: Option<&'a Delivered>,
+    pub(crate) new: Option<&'a Delivered>,
     /// Part of the first full list, rather than something that happened.
     pub(crate) initial: bool,
 }
@@ -37,7 +37,7 @@ impl Change<'_> {
     }
 
     /// The new and the old object, as far as there are any.
-    pub(crate) fn sides(&self) -> impl Iterator<Item = &CachedObject> {
+    pub(crate) fn sides(&self) -> impl Iterator<Item = &Delivered> {
         self.new.into_iter().chain(self.old)
     }
 }
@@ -129,7 +129,7 @@ impl Store {
         let mut state = self.lock();
         let mut index = Index::new(of);
         for object in state.objects.values() {
-            index.add(object);
+            index.add(&Delivered::new(Arc::clone(object)));
         }
         state.indexes.push(index);
         state.indexes.len() - 1
@@ -271,12 +271,7 @@ impl Store {
         self.lock().memos.insert(key, memo);
     }
 
-    pub(super) fn deliver(
-        &self,
-        old: Option<&CachedObject>,
-        new: Option<&CachedObject>,
-        initial: bool,
-    ) {
+    pub(super) fn deliver(&self, old: Option<&Delivered>, new: Option<&Delivered>, initial: bool) {
         let subscribers = self
             .subscribers
             .read()
