@@ -59,8 +59,10 @@ bench-framework: ## print what the same operator takes on Windlass, controller-r
 	@scripts/bench-framework
 
 .PHONY: bench-memcacheds
-bench-memcacheds: ## print what the memcached operator needs for 2,000 Memcacheds of size 3
-	cargo test --release --locked -p memcached-operator --test load -- --ignored --nocapture
+bench-memcacheds: ## print what the memcached operator needs: 2,000 of size 3 simulated, 100 of size 1 for real
+	cargo test --release --locked -p memcached-operator --test load -- --ignored --nocapture --test-threads 1
+	cargo build --release --locked -p windlass-cli -p memcached-operator
+	KUBECTL=$$(scripts/kubectl) cargo test --release --locked -p windlass-tests --test bench_memcacheds -- --ignored --nocapture
 
 .PHONY: scaffold
 scaffold: ## play the walk-throughs and build a scaffolded project after every step

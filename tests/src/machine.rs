@@ -152,3 +152,40 @@ fn processes(folder: &Path) -> BTreeSet<String> {
     }
     found
 }
+
+/// Clock ticks of the kernel in a second, as Linux reports them to programs.
+const TICKS: f64 = 100.0;
+
+/// What is in a file; nothing if it cannot be read.
+pub fn text(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Seconds of a processor that a process used, and those of the children it has waited for.
+pub fn processor_seconds(pid: i64) -> (f64, f64) {
+    let stat = text(&format!("/proc/{pid}/stat"));
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let at = |place: usize| {
+        fields
+            .get(place)
+            .and_then(|field| field.parse().ok())
+            .unwrap_or(0.0)
+    };
+    let (user, system, child_user, child_system): (f64, f64, f64, f64) =
+        (at(11), at(12), at(13), at(14));
+    ((user + system) / TICKS, (child_user + child_system) / TICKS)
+}
+
+/// A line of a process's status, in MB.
+pub fn megabytes(pid: &str, line: &str) -> f64 {
+    let status = text(&format!("/proc/{pid}/status"));
+    let value = status.lines().find_map(|known| known.strip_prefix(line));
+    let value = value.and_then(|value| value.split_whitespace().next()?.parse().ok());
+    let kilobytes: f64 = value.unwrap_or(0.0);
+    kilobytes / 1024.0
+}

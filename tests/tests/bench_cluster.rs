@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use windlass_tests::machine::{megabytes, processor_seconds, text};
 use windlass_tests::{Folder, ready_pods};
 
 /// How long an idle cluster is watched.
@@ -11,42 +12,6 @@ const IDLE: Duration = Duration::from_secs(30);
 /// How many pods come up, and how long they may take.
 const PODS: usize = 500;
 const LIMIT: Duration = Duration::from_mins(10);
-
-/// Clock ticks of the kernel in a second, as Linux reports them to programs.
-const TICKS: f64 = 100.0;
-
-fn text(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
-}
-
-/// Seconds of a processor that a process used, and those of the children it has waited for.
-fn processor_seconds(pid: i64) -> (f64, f64) {
-    let stat = text(&format!("/proc/{pid}/stat"));
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    let at = |place: usize| {
-        fields
-            .get(place)
-            .and_then(|field| field.parse().ok())
-            .unwrap_or(0.0)
-    };
-    let (user, system, child_user, child_system): (f64, f64, f64, f64) =
-        (at(11), at(12), at(13), at(14));
-    ((user + system) / TICKS, (child_user + child_system) / TICKS)
-}
-
-/// A line of a process's status, in MB.
-fn megabytes(pid: &str, line: &str) -> f64 {
-    let status = text(&format!("/proc/{pid}/status"));
-    let value = status.lines().find_map(|known| known.strip_prefix(line));
-    let value = value.and_then(|value| value.split_whitespace().next()?.parse().ok());
-    let kilobytes: f64 = value.unwrap_or(0.0);
-    kilobytes / 1024.0
-}
 
 /// What the shims of the pods have for themselves alone, in MB, and how many there are.
 fn shims(folder: &Folder) -> (f64, usize) {

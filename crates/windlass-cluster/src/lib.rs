@@ -66,7 +66,9 @@ pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;
 pub use windlass_node::image::{Addition, ImageTable, Program};
 pub use windlass_node::shim;
-pub use windlass_node::simulated::{Delays, SimulatedNode};
+pub use windlass_node::simulated::{
+    Delays, SimulatedNode, SimulatedNodeConfig, operator as simulated_node,
+};
 
 /// What the test attribute's expansion calls.
 #[doc(hidden)]

@@ -1,15 +1,20 @@
 //! Which program of this machine a container runs, and with what.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use crate::env::Environment;
 use crate::image::{self, ImageError, ImageTable};
-use crate::runtime::{Launch, Note};
+use crate::pod::{Refusal, Termination};
+use crate::runtime::{Launch, Note, Report, Reports};
 
 /// A program that can be executed.
 #[derive(Debug)]
@@ -19,6 +24,16 @@ pub(crate) struct Program {
     pub(crate) image_id: String,
     /// Whom the image says it runs as.
     pub(crate) user: Option<u32>,
+}
+
+/// A program of this machine.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) program: Program,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// What a person should know about it.
+    pub(crate) note: Option<Note>,
 }
 
 /// What kept a program from being executed.
@@ -32,13 +47,43 @@ pub(crate) enum Obstacle {
     Execution(String),
 }
 
+/// What a program says its version is, once it has been asked.
+type Version = Arc<OnceCell<Option<String>>>;
+
+impl Obstacle {
+    /// Tells the pod's worker.
+    pub(crate) fn report(self, launch: &Launch, reports: &Reports, now: Timestamp) {
+        let container = launch.container.name.clone();
+        let refused = |refusal: Refusal, message: String| Report::Refused {
+            container: container.clone(),
+            refusal,
+            message,
+        };
+        reports.report(match self {
+            Self::Image(error) => refused(Refusal::Image, error.to_string()),
+            Self::Configuration(message) => refused(Refusal::Configuration, message),
+            Self::Execution(message) => Report::Exited {
+                container,
+                run: launch.run,
+                termination: Termination::not_executed(message, now),
+            },
+        });
+    }
+}
+
+impl From<io::Error> for Obstacle {
+    fn from(error: io::Error) -> Self {
+        Self::Execution(error.to_string())
+    }
+}
+
 /// The programs of this machine.
 #[derive(Debug)]
 pub(crate) struct Programs {
     images: ImageTable,
     as_root: bool,
-    /// The versions of programs, asked for once.
-    versions: tokio::sync::Mutex<BTreeMap<PathBuf, Option<String>>>,
+    /// The versions of programs, each asked for once.
+    versions: Mutex<BTreeMap<PathBuf, Version>>,
 }
 
 impl Programs {
@@ -46,12 +91,12 @@ impl Programs {
         Self {
             images,
             as_root,
-            versions: tokio::sync::Mutex::default(),
+            versions: Mutex::default(),
         }
     }
 
-    /// The program of a container; what a person should know about it comes with it.
-    pub(crate) async fn find(&self, launch: &Launch) -> Result<(Program, Option<Note>), Obstacle> {
+    /// The program of a container.
+    pub(crate) async fn find(&self, launch: &Launch) -> Result<Found, Obstacle> {
         let image = launch.container.image.as_deref().unwrap_or_default();
         let invocation = self
             .images
@@ -102,13 +147,21 @@ impl Programs {
                 note = Some(Note::warning("OtherVersion", message));
             }
         }
+        // Another image is another container, also when the same program stands for both.
+        if !image.is_empty() {
+            image_id = format!("{image_id}#{image}");
+        }
         let program = Program {
             argv,
             environment,
             image_id,
             user: invocation.program.and_then(|program| program.user),
         };
-        Ok((program, note))
+        Ok(Found {
+            program,
+            path,
+            note,
+        })
     }
 
     /// The version of a program, if it tells.
@@ -116,23 +169,26 @@ impl Programs {
         if args.is_empty() {
             return None;
         }
-        let mut versions = self.versions.lock().await;
-        if let Some(known) = versions.get(program) {
-            return known.clone();
-        }
-        let asked = Command::new(program)
-            .args(args)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let version = match tokio::time::timeout(Duration::from_secs(5), asked).await {
-            Ok(Ok(output)) => {
-                let said = [output.stdout, output.stderr].concat();
-                image::version_in(&String::from_utf8_lossy(&said)).map(str::to_owned)
-            }
-            Ok(Err(_)) | Err(_) => None,
+        let version = {
+            let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+            versions.entry(program.to_owned()).or_default().clone()
         };
-        versions.insert(program.to_owned(), version.clone());
-        version
+        // Whoever asks about the same program waits; others do not.
+        version.get_or_init(|| ask(program, args)).await.clone()
+    }
+}
+
+async fn ask(program: &Path, args: &[String]) -> Option<String> {
+    let asked = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    match tokio::time::timeout(Duration::from_secs(5), asked).await {
+        Ok(Ok(output)) => {
+            let said = [output.stdout, output.stderr].concat();
+            image::version_in(&String::from_utf8_lossy(&said)).map(str::to_owned)
+        }
+        Ok(Err(_)) | Err(_) => None,
     }
 }

@@ -208,7 +208,7 @@ pub use self::{
         Watched,
     },
     definition::one_of,
-    environment::{Activity, BusyGuard, Clock, DueGuard, Environment, Random},
+    environment::{Activity, BusyGuard, Clock, DueGuard, Environment, PlanGuard, Random},
     error::{Class, Error, Result},
     event::Event,
     handle::{Delete, Index, Live, Owned, Raw, Reads, Watches, Writes},

@@ -263,6 +263,23 @@ impl TestCluster {
         self.settle().await;
     }
 
+    /// Lets much time pass, from one thing that somebody has planned to the next, and settles after
+    /// each. In between the cluster is as a machine that sleeps: what only goes round, such as
+    /// watches that end and begin again, does so once, and a year takes seconds.
+    pub async fn leap(&self, time: Duration) {
+        let end = Instant::now() + time;
+        self.settle().await;
+        loop {
+            let planned = self.0.environment.activity.next_planned();
+            let next = planned.filter(|at| *at < end).unwrap_or(end);
+            tokio::time::advance(next.saturating_duration_since(Instant::now())).await;
+            self.settle().await;
+            if Instant::now() >= end {
+                return;
+            }
+        }
+    }
+
     /// A client with the administrator's rights, for whatever the short forms do not cover.
     pub fn client(&self) -> Client {
         self.client_of(Identity::admin())

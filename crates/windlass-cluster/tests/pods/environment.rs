@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use serde_json::json;
 
-use super::stage::{Stage, script, waits};
+use super::stage::{Stage, is_sandboxed, script, waits};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn variables_from_everywhere() {
@@ -80,7 +80,13 @@ async fn variables_from_everywhere() {
         );
     }
     assert!(!log.contains("NONE="), "{log}");
-    assert!(log.contains("KUBERNETES_SERVICE_HOST=127.0.0.1"), "{log}");
+    let host = if is_sandboxed() {
+        "10.96.0.1"
+    } else {
+        "127.0.0.1"
+    };
+    let host = format!("KUBERNETES_SERVICE_HOST={host}\n");
+    assert!(log.contains(&host), "{log}");
     stage.stop().await;
 }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use serde_json::json;
 
-use super::stage::{Stage, condition, end, marked, script, status};
+use super::stage::{Stage, condition, end, is_sandboxed, marked, script, status};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_container_starts_again() {
@@ -38,11 +39,34 @@ async fn a_killed_container_starts_again() {
         nobody.to_string(),
         "cannot kill a container of pod default/none: it does not run on the node"
     );
-    let cut = faults
-        .cut_network("default", "one")
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_without_a_network_is_not_ready() {
+    let stage = Stage::new("cut").await;
+    let server = "exec python3 -m http.server 8080 --bind $${POD_IP:-0.0.0.0}";
+    let mut main = script("main", server);
+    main["readinessProbe"] =
+        json!({"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 1});
+    stage.pod("one", json!({"containers": [main]})).await;
+    stage.ready("one").await;
+    let faults = stage.cluster().faults();
+    let cut = faults.cut_network("default", "one").await;
+    if !is_sandboxed() {
+        let refused = cut.expect_err("no network of its own").to_string();
+        assert!(refused.contains("machine's own network"), "{refused}");
+        return stage.stop().await;
+    }
+    cut.expect("cut");
+    let is = |wanted: &'static str| move |pod: &Pod| condition(pod, "Ready") == wanted;
+    stage.when("one", "unready", is("False")).await;
+    faults
+        .restore_network("default", "one")
         .await
-        .expect_err("no network");
-    assert!(cut.to_string().contains("machine's own network"), "{cut}");
+        .expect("restored");
+    let pod = stage.when("one", "ready again", is("True")).await;
+    assert_eq!(status(&pod, "main").map(|s| s.restart_count), Some(0));
     stage.stop().await;
 }
 

@@ -1,5 +1,6 @@
-//! What pods need, on a real cluster of processes: each test has a cluster of its own in a folder
-//! of its own, and every container in it is a real process of this machine.
+//! What pods need, on a real cluster: each test has a cluster of its own in a folder of its own, and
+//! every container in it is a real process of this machine. They are plain processes unless
+//! `WINDLASS_RUNTIME` says sandbox; `scripts/sandboxed-pods` runs them so.
 
 mod conversation;
 mod ending;

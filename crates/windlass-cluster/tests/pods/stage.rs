@@ -110,8 +110,36 @@ impl Stage {
         if spec.get("terminationGracePeriodSeconds").is_none() {
             spec["terminationGracePeriodSeconds"] = json!(1);
         }
+        if is_sandboxed() {
+            self.tell(&mut spec);
+        }
         self.create(json!({"metadata": {"name": name, "labels": labels}, "spec": spec}))
             .await
+    }
+
+    /// Tells containers in sandboxes what the process runtime tells its own: where their volumes
+    /// are, and whose they are.
+    fn tell(&self, spec: &mut Value) {
+        for list in ["initContainers", "containers"] {
+            for container in spec[list].as_array_mut().into_iter().flatten() {
+                let mut told = vec![
+                    json!({"name": "WINDLASS_NODE", "value": self.folder.join("node")}),
+                    json!({"name": "WINDLASS_TERMINATION_MESSAGE_PATH", "value": "/dev/termination-log"}),
+                    json!({
+                        "name": "WINDLASS_SERVICE_ACCOUNT",
+                        "value": "/var/run/secrets/kubernetes.io/serviceaccount",
+                    }),
+                ];
+                for mount in container["volumeMounts"].as_array().into_iter().flatten() {
+                    let name = mount["name"].as_str().unwrap_or_default();
+                    let name = name.replace(['-', '.'], "_").to_ascii_uppercase();
+                    let name = format!("WINDLASS_VOLUME_{name}");
+                    told.push(json!({"name": name, "value": mount["mountPath"]}));
+                }
+                told.extend(container["env"].as_array().into_iter().flatten().cloned());
+                container["env"] = told.into();
+            }
+        }
     }
 
     /// Waits until a pod is as it should be, and returns it.
@@ -320,10 +348,15 @@ pub(crate) fn script(name: &str, script: &str) -> Value {
     json!({"name": name, "image": "busybox", "command": ["sh", "-c", script]})
 }
 
-/// The node under test: of processes, unless `WINDLASS_RUNTIME` says sandbox.
+/// Whether pods are sandboxes, and not plain processes: `WINDLASS_RUNTIME` says so.
+pub(crate) fn is_sandboxed() -> bool {
+    std::env::var("WINDLASS_RUNTIME").is_ok_and(|name| name == "sandbox")
+}
+
+/// The node under test.
 fn node() -> NodeSettings {
     let mut node = NodeSettings::new("here");
-    let sandbox = std::env::var("WINDLASS_RUNTIME").is_ok_and(|name| name == "sandbox");
+    let sandbox = is_sandboxed();
     if sandbox {
         // Shims are the built program, beside the tests that run it.
         let tests = std::env::current_exe().expect("a test knows where it is");

@@ -1,6 +1,6 @@
 //! Where the traffic of Services goes: pure, from Services and EndpointSlices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -71,10 +71,15 @@ pub struct Route {
 
 /// The routes of all Services that have an address, in order.
 pub fn routes(picture: &Picture) -> Vec<Route> {
-    let mut routes: Vec<Route> = picture
-        .services
-        .iter()
-        .flat_map(|service| of_service(service, picture))
+    let mut slices: Slices<'_> = BTreeMap::new();
+    for slice in &picture.slices {
+        if let Some(service) = service_of(slice) {
+            slices.entry(service).or_default().push(slice);
+        }
+    }
+    let services = picture.services.iter();
+    let mut routes: Vec<Route> = services
+        .flat_map(|service| of_service(service, &slices))
         .collect();
     routes.sort_by(|a, b| {
         let key = |route: &Route| (route.address, route.protocol, route.port);
@@ -83,7 +88,10 @@ pub fn routes(picture: &Picture) -> Vec<Route> {
     routes
 }
 
-fn of_service(service: &Service, picture: &Picture) -> Vec<Route> {
+/// The slices of each Service, by namespace and name.
+type Slices<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a EndpointSlice>>;
+
+fn of_service(service: &Service, slices: &Slices<'_>) -> Vec<Route> {
     let Some(spec) = service.spec.as_ref() else {
         return Vec::new();
     };
@@ -99,12 +107,8 @@ fn of_service(service: &Service, picture: &Picture) -> Vec<Route> {
         .as_ref()
         .and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
     let affinity = sticky.then(|| u32::try_from(seconds.unwrap_or(AFFINITY_SECONDS)).ok());
-    let slices: Vec<&EndpointSlice> = picture
-        .slices
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(|slice| service_of(slice) == Some((namespace.as_str(), name.as_str())))
-        .collect();
+    let slices = slices.get(&(namespace.as_str(), name.as_str()));
+    let slices = slices.map_or(&[][..], Vec::as_slice);
     let ports = spec.ports.iter().flatten().filter_map(|port| {
         let protocol = Protocol::of(port.protocol.as_deref())?;
         Some(Route {
@@ -119,7 +123,7 @@ fn of_service(service: &Service, picture: &Picture) -> Vec<Route> {
                 .and_then(|port| u16::try_from(port).ok())
                 .filter(|port| *port > 0),
             affinity: affinity.flatten(),
-            endpoints: endpoints(&slices, port.name.as_deref(), protocol),
+            endpoints: endpoints(slices, port.name.as_deref(), protocol),
         })
     });
     ports.collect()

@@ -4,11 +4,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -17,50 +17,19 @@ use super::place::{Place, Spawned};
 use super::runtime::{Live, Shared};
 use super::tree::{self, CONTAINER_MARK, Leader, Marks};
 use super::volumes;
-use crate::env::Environment;
-use crate::image::{self, ImageError, Invocation};
 use crate::log::{Stream, Writer};
-use crate::pod::{Refusal, Termination};
+use crate::pod::Termination;
+use crate::program::{Found, Obstacle};
 use crate::runtime::{Launch, Note, Output, Report, Reports, User};
 
 /// How long to wait for the last output of a container whose processes are all gone.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// A program that can be executed.
-struct Program {
-    path: PathBuf,
-    argv: Vec<String>,
-    environment: Environment,
-    image_id: String,
-}
-
-/// What kept a program from being executed.
-enum Obstacle {
-    Image(ImageError),
-    Execution(String),
-}
-
-impl From<io::Error> for Obstacle {
-    fn from(error: io::Error) -> Self {
-        Self::Execution(error.to_string())
-    }
-}
-
 /// Runs a container to its end and reports on it.
 pub(super) async fn run(shared: Arc<Shared>, launch: Launch, reports: Reports) {
-    let name = launch.container.name.clone();
     match start(&shared, &launch, &reports).await {
         Ok(started) => started.attend(&shared, &launch, &reports).await,
-        Err(Obstacle::Image(error)) => reports.report(Report::Refused {
-            container: name,
-            refusal: Refusal::Image,
-            message: error.to_string(),
-        }),
-        Err(Obstacle::Execution(message)) => reports.report(Report::Exited {
-            container: name,
-            run: launch.run,
-            termination: Termination::not_executed(message, shared.clock().now()),
-        }),
+        Err(obstacle) => obstacle.report(&launch, &reports, shared.clock().now()),
     }
 }
 
@@ -84,7 +53,14 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
         rustix::fs::chown(&work, Some(rustix::fs::Uid::from_raw(uid)), None)
             .map_err(io::Error::from)?;
     }
-    let mut program = find_program(shared, launch, reports).await?;
+    let Found {
+        mut program,
+        path,
+        note,
+    } = shared.programs.find(launch).await?;
+    if let Some(note) = note {
+        reports.report(Report::Note(note));
+    }
     let mark = Shared::mark(uid, name);
     program.environment.set(CONTAINER_MARK, mark.as_str());
     volumes::provide(launch, &mut program.environment, reports);
@@ -104,7 +80,7 @@ async fn start(shared: &Shared, launch: &Launch, reports: &Reports) -> Result<St
     };
     let container = &launch.container;
     let (tty, stdin) = (container.tty == Some(true), container.stdin == Some(true));
-    let spawned = place.spawn(&program.path, &program.argv[1..], tty, stdin);
+    let spawned = place.spawn(&path, &program.argv[1..], tty, stdin);
     let Spawned {
         child,
         stdin,
@@ -268,100 +244,4 @@ fn reaches(uid: u32, path: &Path) -> bool {
                 found.mode() & 0o001 != 0 || (found.uid() == uid && found.mode() & 0o100 != 0)
             })
         })
-}
-
-/// Finds the program of a container on this machine.
-async fn find_program(
-    shared: &Shared,
-    launch: &Launch,
-    reports: &Reports,
-) -> Result<Program, Obstacle> {
-    let image = launch.container.image.as_deref().unwrap_or_default();
-    let invocation: Invocation<'_> = shared
-        .images
-        .invocation(&launch.container, shared.as_root)
-        .map_err(Obstacle::Image)?;
-    let mut environment = launch.environment.clone();
-    for (name, value) in invocation.program.iter().flat_map(|program| &program.env) {
-        if environment.get(name).is_none() {
-            environment.set(name.as_str(), environment.expand(value));
-        }
-    }
-    let argv: Vec<String> = invocation
-        .argv
-        .iter()
-        .map(|arg| environment.expand(arg))
-        .collect();
-    let first = argv.first().map(String::as_str).unwrap_or_default();
-    let found = image::find(first, environment.get("PATH").unwrap_or_default());
-    let path = match (found, invocation.program) {
-        (Some(path), _) => path,
-        (None, Some(program)) => return Err(Obstacle::Image(program.not_installed(image))),
-        (None, None) => {
-            let message = format!("exec: \"{first}\": executable file not found in $PATH");
-            return Err(Obstacle::Execution(message));
-        }
-    };
-    let mut image_id = format!("host://{}", path.display());
-    if let Some(program) = invocation.program
-        && let Some(version) = shared.version(&path, &program.version_args).await
-    {
-        image_id = format!("{image_id}@{version}");
-        if let Some(tag) = invocation
-            .tag
-            .filter(|tag| !image::satisfies(&version, tag))
-        {
-            if program.exact {
-                let program = program.program.clone();
-                let image = image.to_owned();
-                return Err(Obstacle::Image(ImageError::WrongVersion {
-                    image,
-                    program,
-                    version,
-                }));
-            }
-            let message = format!(
-                "image \"{image}\" has the tag {tag}, and {} of this machine is {version}",
-                program.program
-            );
-            reports.report(Report::Note(Note::warning("OtherVersion", message)));
-        }
-    }
-    // Another image is another container, also when the same program stands for both.
-    if !image.is_empty() {
-        image_id = format!("{image_id}#{image}");
-    }
-    Ok(Program {
-        path,
-        argv,
-        environment,
-        image_id,
-    })
-}
-
-impl Shared {
-    /// The version of a program, if it tells.
-    async fn version(&self, program: &Path, args: &[String]) -> Option<String> {
-        if args.is_empty() {
-            return None;
-        }
-        let mut versions = self.versions.lock().await;
-        if let Some(known) = versions.get(program) {
-            return known.clone();
-        }
-        let asked = Command::new(program)
-            .args(args)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let version = match tokio::time::timeout(Duration::from_secs(5), asked).await {
-            Ok(Ok(output)) => {
-                let said = [output.stdout, output.stderr].concat();
-                image::version_in(&String::from_utf8_lossy(&said)).map(str::to_owned)
-            }
-            Ok(Err(_)) | Err(_) => None,
-        };
-        versions.insert(program.to_owned(), version.clone());
-        version
-    }
 }

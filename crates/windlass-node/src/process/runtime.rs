@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -24,6 +23,7 @@ use crate::env::Environment;
 use crate::image::ImageTable;
 use crate::log::{Heard, Progress};
 use crate::pod::hostname;
+use crate::program::Programs;
 use crate::runtime::{Connection, Execution, Launch, LogFile, Reports, Runtime, Session};
 
 /// Runs containers as child processes.
@@ -35,15 +35,13 @@ pub(crate) struct ProcessRuntime {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) store: Store,
-    pub(super) images: ImageTable,
+    pub(super) programs: Programs,
     pub(super) as_root: bool,
     /// Where the API server is, for programs that look for it as a pod does.
     api_server: Option<(String, u16)>,
     clock: OnceLock<Clock>,
     draining: AtomicBool,
     pods: Mutex<BTreeMap<String, PodEntry>>,
-    /// The versions of programs, asked for once.
-    pub(super) versions: tokio::sync::Mutex<BTreeMap<PathBuf, Option<String>>>,
 }
 
 #[derive(Debug)]
@@ -82,15 +80,15 @@ impl std::fmt::Debug for Live {
 
 impl ProcessRuntime {
     pub(crate) fn new(store: Store, images: ImageTable, api_server: Option<(String, u16)>) -> Self {
+        let as_root = rustix::process::geteuid().is_root();
         let shared = Shared {
             store,
-            images,
-            as_root: rustix::process::geteuid().is_root(),
+            programs: Programs::new(images, as_root),
+            as_root,
             api_server,
             clock: OnceLock::new(),
             draining: AtomicBool::new(false),
             pods: Mutex::default(),
-            versions: tokio::sync::Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),

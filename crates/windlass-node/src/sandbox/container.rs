@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::bundle::{self, Place};
 use super::runtime::{Live, Shared};
-use crate::pod::{Refusal, Termination};
+use crate::pod::Termination;
 use crate::program::Obstacle;
 use crate::runtime::{Launch, Report, Reports};
 use crate::shim::{Event, Held, Request, Shim, Start};
@@ -20,24 +20,9 @@ const KILL: i32 = 9;
 
 /// Runs a container to its end and reports on it.
 pub(super) async fn run(shared: Arc<Shared>, launch: Launch, reports: Reports) {
-    let name = launch.container.name.clone();
     match start(&shared, &launch, &reports).await {
         Ok(attendance) => attendance.attend(&shared, &reports).await,
-        Err(Obstacle::Image(error)) => reports.report(Report::Refused {
-            container: name,
-            refusal: Refusal::Image,
-            message: error.to_string(),
-        }),
-        Err(Obstacle::Configuration(message)) => reports.report(Report::Refused {
-            container: name,
-            refusal: Refusal::Configuration,
-            message,
-        }),
-        Err(Obstacle::Execution(message)) => reports.report(Report::Exited {
-            container: name,
-            run: launch.run,
-            termination: Termination::not_executed(message, shared.clock().now()),
-        }),
+        Err(obstacle) => obstacle.report(&launch, &reports, shared.clock().now()),
     }
 }
 

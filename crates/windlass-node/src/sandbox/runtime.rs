@@ -21,7 +21,7 @@ use super::{FOLDERS, SandboxConfig, exec, files, follow, oci_runtime};
 use crate::env::Environment;
 use crate::network::Bridge;
 use crate::pod::Termination;
-use crate::program::{Obstacle, Program, Programs};
+use crate::program::{Found, Obstacle, Program, Programs};
 use crate::runtime::{
     Adopted, Connection, Execution, Launch, LogFile, Note, Report, Reports, Runtime, Session,
 };
@@ -156,7 +156,7 @@ impl Shared {
             let program = image.program(launch);
             return Ok((program, None, lower, dir.unwrap_or_else(|| "/".to_owned())));
         }
-        let (program, note) = self.programs.find(launch).await?;
+        let Found { program, note, .. } = self.programs.find(launch).await?;
         Ok((program, note, "/".to_owned(), "/".to_owned()))
     }
 

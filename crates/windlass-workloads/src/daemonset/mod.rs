@@ -82,7 +82,7 @@ impl DaemonSets {
             return Ok(Vec::new());
         };
         let mut claimed = Vec::new();
-        for pod in self.pods.candidates(ctx, Select::all()).await? {
+        for pod in self.pods.candidates(ctx, selector.clone()).await? {
             match owner::claim(&set.metadata, &selector, &pod.metadata) {
                 Claim::Keep => claimed.push(pod),
                 Claim::Adopt => claimed.extend(gone_meanwhile(self.pods.adopt(ctx, &pod).await)?),
@@ -102,7 +102,7 @@ impl DaemonSets {
             return Ok(Vec::new());
         };
         let mut all = Vec::new();
-        for revision in self.revisions.candidates(ctx, Select::all()).await? {
+        for revision in self.revisions.candidates(ctx, selector.clone()).await? {
             match owner::claim(&set.metadata, &selector, &revision.metadata) {
                 Claim::Keep => all.push(revision),
                 Claim::Adopt => {

@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use windlass::{
     Access, Context, Controller, Declare, Event, Grant, Next, Owned, Raw, Reads, Reconciled,
-    Reconciler, Result, Select, Verb, Watched, Writes,
+    Reconciler, Result, Verb, Watched, Writes,
 };
 
 use self::rollout::Rollout;
@@ -82,7 +82,7 @@ impl Deployments {
             return Ok(Vec::new());
         };
         let mut claimed = Vec::new();
-        for set in self.sets.candidates(ctx, Select::all()).await? {
+        for set in self.sets.candidates(ctx, selector.clone()).await? {
             match owner::claim(&deployment.metadata, &selector, &set.metadata) {
                 Claim::Keep => claimed.push(set),
                 Claim::Adopt => claimed.extend(gone_meanwhile(self.sets.adopt(ctx, &set).await)?),
@@ -120,17 +120,14 @@ impl Deployments {
         }) {
             return Ok(true);
         }
-        let old: Vec<&str> = rollout
-            .old()
-            .iter()
-            .filter_map(|set| set.metadata.uid.as_deref())
-            .collect();
-        let pods = self.pods.list(ctx, Select::all()).await?;
-        Ok(pods.iter().any(|pod| {
-            !crate::pod::has_ended(pod)
-                && owner::controller_of(&pod.metadata)
-                    .is_some_and(|controller| old.contains(&controller.uid.as_str()))
-        }))
+        for old in rollout.old() {
+            let uid = old.metadata.uid.as_deref().unwrap_or_default();
+            let pods = self.pods.controlled_by(ctx, uid).await?;
+            if pods.iter().any(|pod| !crate::pod::has_ended(pod)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Takes one step, and says what the status is after it.

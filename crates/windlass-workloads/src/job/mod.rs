@@ -28,7 +28,7 @@ use kube::Api;
 use serde_json::json;
 use windlass::{
     Access, Context, Controller, Declare, Delete, Event, Grant, Key, Next, Operator, Owned, Raw,
-    Reads, Reconciled, Reconciler, Result, Select, Verb, Watched, Writes,
+    Reads, Reconciled, Reconciler, Result, Verb, Watched, Writes,
 };
 
 use self::assess::{State, Step, is_suspended};
@@ -93,7 +93,7 @@ impl Jobs {
             return Ok(Vec::new());
         };
         let mut claimed = Vec::new();
-        for pod in self.pods.candidates(ctx, Select::all()).await? {
+        for pod in self.pods.candidates(ctx, selector.clone()).await? {
             match owner::claim(&job.metadata, &selector, &pod.metadata) {
                 Claim::Keep => claimed.push(pod),
                 Claim::Adopt => {

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, Taint, Toleration};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Event, Key, Next, Reads, Reconciled, Reconciler,
-    Result, Verb, Watched, Writes,
+    Access, Context, Controller, Declare, Delete, Event, Key, Next, Predicate, Reads, Reconciled,
+    Reconciler, Result, Verb, Watched, Writes,
 };
 
 use crate::toleration::{of_pod, taints, tolerates};
@@ -29,10 +29,13 @@ struct Evictions {
 
 impl Evictions {
     fn declare(declare: &mut Declare<Pod>) -> Self {
+        let node_of = |pod: &Pod| pod::node_name(pod).map(Key::cluster);
+        // A node changes with every heartbeat; its pods are only concerned by what they tolerate.
+        let tainted = Predicate::when(|old: Option<&Node>, new: Option<&Node>| {
+            old.map(taints) != new.map(taints)
+        });
         Self {
-            nodes: declare.reads(Node::referenced_by(|pod: &Pod| {
-                pod::node_name(pod).map(Key::cluster)
-            })),
+            nodes: declare.reads(Node::referenced_by(node_of).only(tainted)),
             written: declare.writes(Access::to([Verb::Delete]).on("status", [Verb::Patch])),
             since: Mutex::default(),
         }

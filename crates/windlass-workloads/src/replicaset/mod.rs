@@ -9,7 +9,6 @@ pub(crate) mod batches;
 pub(crate) mod ranking;
 mod status;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -19,7 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass::{
     Access, Context, Controller, Declare, Delete, Error, Event, Key, Kind, Next, Owned, Reads,
-    Reconciled, Reconciler, Result, Select, Verb, Watched, Writes,
+    Reconciled, Reconciler, Result, Verb, Watched, Writes,
 };
 
 use self::status::Failure;
@@ -66,7 +65,7 @@ impl ReplicaSets {
             return Ok(Vec::new());
         };
         let mut claimed = Vec::new();
-        for pod in self.pods.candidates(ctx, Select::all()).await? {
+        for pod in self.pods.candidates(ctx, selector.clone()).await? {
             // A pod that has ended is neither adopted nor released: it will not count either way.
             let ended = pod::has_ended(&pod);
             match owner::claim(&set.metadata, &selector, &pod.metadata) {
@@ -88,20 +87,13 @@ impl ReplicaSets {
         let Some(controller) = owner::controller_of(&set.metadata) else {
             return Ok(Vec::new());
         };
-        let kin: BTreeSet<String> = self
-            .sets
-            .list(ctx, Select::all())
-            .await?
-            .into_iter()
-            .filter(|other| owner::is_controlled_by(&other.metadata, &controller.uid))
-            .filter_map(|other| other.metadata.uid)
-            .collect();
-        let mut pods = self.matching.list(ctx, Select::all()).await?;
-        pods.retain(|pod| {
-            pod::is_active(pod)
-                && owner::controller_of(&pod.metadata)
-                    .is_some_and(|controller| kin.contains(&controller.uid))
-        });
+        let mut pods = Vec::new();
+        for other in self.sets.controlled_by(ctx, &controller.uid).await? {
+            let uid = other.metadata.uid.as_deref().unwrap_or_default();
+            pods.extend(self.matching.controlled_by(ctx, uid).await?);
+        }
+        pods.retain(pod::is_active);
+        pods.sort_by_cached_key(Key::of);
         Ok(pods)
     }
 

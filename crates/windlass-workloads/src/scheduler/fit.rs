@@ -10,17 +10,18 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodSpec};
 
+use super::occupancy::{House, Occupancy};
 use super::resources::{self, Resources};
 use super::volumes::Volumes;
 use super::{neighbours, resources::ports};
+use crate::affinity;
 use crate::toleration::{of_pod, taints, untolerated};
-use crate::{affinity, pod};
 
 /// What there is.
 pub(crate) struct Cluster<'a> {
     pub nodes: &'a [Node],
-    /// The pods on nodes, those just bound included, by node.
-    pub placed: BTreeMap<&'a str, Vec<&'a Pod>>,
+    /// The pods on nodes, those just bound included.
+    pub occupancy: &'a Occupancy,
     pub namespaces: &'a [Namespace],
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn place<'a>(pod: &Pod, cluster: &Cluster<'a>, volumes: &Volumes<'_>)
             refusals.push(refusal);
             continue;
         }
-        let load = cluster.placed.get(name(node)).map_or(0, Vec::len);
+        let load = cluster.occupancy.on(name(node)).map_or(0, House::len);
         let chosen = volumes.chose(name(node));
         fitting.push((!chosen, -preference(pod, node), load, name(node)));
     }
@@ -114,10 +115,8 @@ fn refusal(
             "node(s) didn't match Pod's node affinity/selector",
         ));
     }
-    let there = cluster
-        .placed
-        .get(name(node))
-        .map_or(&[][..], Vec::as_slice);
+    let nobody = House::default();
+    let there = cluster.occupancy.on(name(node)).unwrap_or(&nobody);
     if ports::are_taken(spec, there) {
         let reason = "node(s) didn't have free ports for the requested pod ports";
         return Some(Refusal::passing(reason));
@@ -209,36 +208,10 @@ fn sentence(all: usize, counts: &BTreeMap<String, usize>) -> String {
     format!("0/{all} nodes are available: {}.", reasons.join(", "))
 }
 
-/// Whether a pod comes before another that waits as well.
-pub(crate) fn comes_before(one: &Pod, other: &Pod) -> bool {
-    let priority = |pod: &Pod| {
-        pod.spec
-            .as_ref()
-            .and_then(|spec| spec.priority)
-            .unwrap_or(0)
-    };
-    priority(one) > priority(other)
-}
-
-/// The pods by the nodes they are on; `assumed` are those that were bound just now.
-pub(crate) fn placed<'a>(
-    pods: &'a [Pod],
-    assumed: &'a BTreeMap<String, String>,
-) -> BTreeMap<&'a str, Vec<&'a Pod>> {
-    let mut placed: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-    for one in pods.iter().filter(|pod| !pod::has_ended(pod)) {
-        let assumed = || {
-            one.metadata
-                .uid
-                .as_ref()
-                .and_then(|uid| assumed.get(uid))
-                .map(String::as_str)
-        };
-        if let Some(node) = pod::node_name(one).or_else(assumed) {
-            placed.entry(node).or_default().push(one);
-        }
-    }
-    placed
+/// How important a pod is: of those that wait, the more important ones come first.
+pub(crate) fn priority(pod: &Pod) -> i32 {
+    let spec = pod.spec.as_ref();
+    spec.and_then(|spec| spec.priority).unwrap_or(0)
 }
 
 #[cfg(test)]

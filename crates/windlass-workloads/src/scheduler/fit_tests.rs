@@ -35,10 +35,13 @@ fn pod(name: &str, spec: Value) -> Pod {
 }
 
 fn placed_on(pod: &Pod, nodes: &[Node], there: &[Pod]) -> String {
-    let assumed = BTreeMap::new();
+    let mut occupancy = Occupancy::default();
+    for pod in there {
+        occupancy.observe(pod);
+    }
     let cluster = Cluster {
         nodes,
-        placed: placed(there, &assumed),
+        occupancy: &occupancy,
         namespaces: &[],
     };
     match place(pod, &cluster, &Volumes::default()) {
@@ -156,18 +159,11 @@ fn claims_have_to_be_there() {
     let nodes = [node("a", json!({}))];
     let cluster = Cluster {
         nodes: &nodes,
-        placed: BTreeMap::new(),
+        occupancy: &Occupancy::default(),
         namespaces: &[],
     };
     let told = place(&pod("p", json!({})), &cluster, &missing);
     let wanted =
         format!("0/1 nodes are available: persistentvolumeclaim \"data\" not found. {HELPLESS}");
     assert_eq!(told, Placement::Nowhere(wanted));
-}
-
-#[test]
-fn the_more_important_pod_comes_first() {
-    let low = pod("low", json!({}));
-    let high = pod("high", json!({"priority": 10}));
-    assert!(comes_before(&high, &low) && !comes_before(&low, &high) && !comes_before(&low, &low));
 }

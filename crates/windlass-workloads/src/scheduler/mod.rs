@@ -7,6 +7,7 @@
 
 mod fit;
 mod neighbours;
+mod occupancy;
 mod resources;
 mod volumes;
 
@@ -26,6 +27,7 @@ use windlass::{
 };
 
 use self::fit::{Cluster, Placement};
+use self::occupancy::Occupancy;
 use self::volumes::{SELECTED_NODE, Volumes};
 use crate::pod;
 use crate::protection::claims_of;
@@ -51,11 +53,25 @@ struct Scheduler {
     classes: Reads<StorageClass>,
     written: Writes<Pod>,
     claims_written: Writes<PersistentVolumeClaim>,
-    /// Pods by uid that were bound, though the cache may not show it yet, and their nodes: the next
-    /// choice has to count them.
-    assumed: Mutex<BTreeMap<String, String>>,
-    /// Pods that fit nowhere: to be looked at when others leave.
-    waiting: Arc<Mutex<BTreeSet<Key>>>,
+    /// Who is where.
+    occupancy: Arc<Mutex<Occupancy>>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// Pods that have no node yet, though they were looked at.
+#[derive(Default)]
+struct Waiting {
+    /// Those that fit nowhere, with their priority: to be looked at when others move or leave.
+    refused: BTreeMap<Key, i32>,
+    /// Those whose claims were told of a node: to be looked at when nodes change.
+    told: BTreeSet<Key>,
+}
+
+impl Waiting {
+    fn forget(&mut self, key: &Key) {
+        self.refused.remove(key);
+        self.told.remove(key);
+    }
 }
 
 type Ctx = Context<Pod>;
@@ -66,28 +82,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Scheduler {
     fn declare(declare: &mut Declare<Pod>) -> Self {
-        let waiting: Arc<Mutex<BTreeSet<Key>>> = Arc::default();
-        let woken = Arc::clone(&waiting);
-        let wake = move |change: Changed<'_, Pod>| {
-            let makes_room = match change {
-                Changed::Added(pod) => pod::node_name(pod).is_some(),
-                // Neighbours may be wanted or not, so one that moves in counts too.
-                Changed::Updated { old, new } => {
-                    pod::node_name(old) != pod::node_name(new)
-                        || pod::has_ended(old) != pod::has_ended(new)
-                        || old.metadata.labels != new.metadata.labels
-                }
-                Changed::Deleted(_) => true,
-            };
-            if makes_room {
-                lock(&woken).iter().cloned().collect()
+        let occupancy: Arc<Mutex<Occupancy>> = Arc::default();
+        let waiting: Arc<Mutex<Waiting>> = Arc::default();
+        let (seen, moved) = (Arc::clone(&occupancy), Arc::clone(&waiting));
+        let follow = move |change: Changed<'_, Pod>| {
+            match change {
+                Changed::Added(pod) | Changed::Updated { new: pod, .. } => lock(&seen).observe(pod),
+                Changed::Deleted(pod) => lock(&seen).forget(&Key::of(pod)),
+            }
+            if makes_room(&change) {
+                lock(&moved).refused.keys().cloned().collect()
             } else {
                 Vec::new()
             }
         };
+        let changed = Arc::clone(&waiting);
+        let nodes = Node::handled_by(move |_| {
+            let waiting = lock(&changed);
+            waiting
+                .refused
+                .keys()
+                .chain(&waiting.told)
+                .cloned()
+                .collect()
+        });
         Self {
-            nodes: declare.reads(Node::waking_everyone()),
-            pods: declare.reads(Pod::handled_by(wake)),
+            nodes: declare.reads(nodes),
+            pods: declare.reads(Pod::handled_by(follow)),
             namespaces: declare.reads(Namespace::waking_nobody()),
             claims: declare.reads(PersistentVolumeClaim::referenced_by(|pod: &Pod| {
                 if wants_node(pod) {
@@ -104,44 +125,43 @@ impl Scheduler {
                     .on("status", [Verb::Patch]),
             ),
             claims_written: declare.writes(Access::to([Verb::Patch])),
-            assumed: Mutex::default(),
+            occupancy,
             waiting,
         }
     }
 
-    /// Forgets assumptions that the cache has caught up with; says whether this pod is one still.
-    fn is_assumed(&self, pod: &Pod, pods: &[Pod]) -> bool {
-        let unbound: BTreeSet<&str> = pods
-            .iter()
-            .filter(|pod| pod::node_name(pod).is_none())
-            .filter_map(|pod| pod.metadata.uid.as_deref())
-            .collect();
-        let mut assumed = lock(&self.assumed);
-        assumed.retain(|uid, _| unbound.contains(uid.as_str()));
-        pod.metadata
-            .uid
-            .as_ref()
-            .is_some_and(|uid| assumed.contains_key(uid))
-    }
-
-    async fn volumes_of<T>(
+    /// What is to be done about a pod, given its volumes.
+    async fn look<T>(
         &self,
         ctx: &Ctx,
         pod: &Pod,
-        look: impl FnOnce(&Volumes<'_>) -> T + Send,
+        nodes: &[Node],
+        decide: impl FnOnce(&Pod, &Cluster<'_>, &Volumes<'_>) -> T + Send,
     ) -> Result<T> {
+        let namespaces = if neighbours::asks_for_namespaces(pod, &lock(&self.occupancy)) {
+            self.namespaces.list(ctx, Select::all()).await?
+        } else {
+            Vec::new()
+        };
         let names = claims_of(pod);
-        if names.is_empty() {
-            return Ok(look(&Volumes::default()));
+        let (mut claims, mut volumes, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        for name in &names {
+            let key = Key::namespaced(namespace, name.as_str());
+            claims.extend(self.claims.get(ctx, key).await?);
         }
-        let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-        let claims = self
-            .claims
-            .list(ctx, Select::all().within(namespace))
-            .await?;
-        let volumes = self.volumes.list(ctx, Select::all()).await?;
-        let classes = self.classes.list(ctx, Select::all()).await?;
-        Ok(look(&Volumes::of(&names, &claims, &volumes, &classes)))
+        if !claims.is_empty() {
+            volumes = self.volumes.list(ctx, Select::all()).await?;
+            classes = self.classes.list(ctx, Select::all()).await?;
+        }
+        let volumes = Volumes::of(&names, &claims, &volumes, &classes);
+        let occupancy = lock(&self.occupancy);
+        let cluster = Cluster {
+            nodes,
+            occupancy: &occupancy,
+            namespaces: &namespaces,
+        };
+        Ok(decide(pod, &cluster, &volumes))
     }
 
     async fn bind(&self, pod: &Pod, ctx: &Ctx, node: &str) -> Result<()> {
@@ -161,9 +181,7 @@ impl Scheduler {
         self.written
             .post(ctx, ctx.key(), "binding", &binding)
             .await?;
-        if let Some(uid) = pod.metadata.uid.clone() {
-            lock(&self.assumed).insert(uid, node.to_owned());
-        }
+        lock(&self.occupancy).place(pod, node);
         ctx.event(Event::normal(
             "Scheduled",
             format!("Successfully assigned {} to {node}", ctx.key()),
@@ -194,27 +212,40 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Whether a pod that waits and comes before this one has a place now.
-    async fn is_preceded(
-        &self,
-        ctx: &Ctx,
-        pod: &Pod,
-        cluster: &Cluster<'_>,
-        pods: &[Pod],
-    ) -> Result<bool> {
-        let waiting = lock(&self.waiting).clone();
-        let others = pods.iter().filter(|other| {
-            wants_node(other) && waiting.contains(&Key::of(*other)) && fit::comes_before(other, pod)
-        });
-        for other in others {
-            let placement = |volumes: &Volumes<'_>| {
+    /// Whether a pod that waits and is more important than this one has a place now.
+    async fn is_preceded(&self, ctx: &Ctx, pod: &Pod, nodes: &[Node]) -> Result<bool> {
+        let priority = fit::priority(pod);
+        let others: Vec<Key> = {
+            let waiting = lock(&self.waiting);
+            let more = waiting.refused.iter().filter(|(_, its)| **its > priority);
+            more.map(|(key, _)| key.clone()).collect()
+        };
+        for key in others {
+            let Some(other) = self.pods.get(ctx, key).await?.filter(wants_node) else {
+                continue;
+            };
+            let fits = |other: &Pod, cluster: &Cluster<'_>, volumes: &Volumes<'_>| {
                 matches!(fit::place(other, cluster, volumes), Placement::Node(_))
             };
-            if self.volumes_of(ctx, other, placement).await? {
+            if self.look(ctx, &other, nodes, fits).await? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+}
+
+/// Whether the change of a pod may let another fit that did not. Neighbours may be wanted or not,
+/// so one that moves in counts too.
+fn makes_room(change: &Changed<'_, Pod>) -> bool {
+    match change {
+        Changed::Added(pod) => pod::node_name(pod).is_some(),
+        Changed::Updated { old, new } => {
+            pod::node_name(old) != pod::node_name(new)
+                || pod::has_ended(old) != pod::has_ended(new)
+                || old.metadata.labels != new.metadata.labels
+        }
+        Changed::Deleted(_) => true,
     }
 }
 
@@ -245,41 +276,33 @@ impl Reconciler for Scheduler {
     type Object = Pod;
 
     async fn reconcile(&self, pod: &Pod, ctx: &Ctx) -> Result<Next> {
-        if !wants_node(pod) {
-            lock(&self.waiting).remove(ctx.key());
+        if !wants_node(pod) || lock(&self.occupancy).has(pod) {
+            lock(&self.waiting).forget(ctx.key());
             return Ok(Next::settled());
         }
         let nodes = self.nodes.list(ctx, Select::all().everywhere()).await?;
-        let pods = self.pods.list(ctx, Select::all().everywhere()).await?;
-        let namespaces = self.namespaces.list(ctx, Select::all()).await?;
-        if self.is_assumed(pod, &pods) {
-            return Ok(Next::settled());
-        }
-        let assumed = lock(&self.assumed).clone();
-        let placed = fit::placed(&pods, &assumed);
-        let cluster = Cluster {
-            nodes: &nodes,
-            placed,
-            namespaces: &namespaces,
+        let waits = || {
+            let mut waiting = lock(&self.waiting);
+            waiting
+                .refused
+                .insert(ctx.key().clone(), fit::priority(pod));
         };
-        let choice = self
-            .volumes_of(ctx, pod, |volumes| choose(pod, &cluster, volumes))
-            .await?;
-        match choice {
+        match self.look(ctx, pod, &nodes, choose).await? {
             Choice::Refuse(why) => {
-                lock(&self.waiting).insert(ctx.key().clone());
+                waits();
                 self.refuse(pod, ctx, why).await?;
             }
             Choice::Bind(node) => {
-                if self.is_preceded(ctx, pod, &cluster, &pods).await? {
+                if self.is_preceded(ctx, pod, &nodes).await? {
                     // Its turn comes when the other has been bound.
-                    lock(&self.waiting).insert(ctx.key().clone());
+                    waits();
                     return Ok(Next::settled());
                 }
                 self.bind(pod, ctx, &node).await?;
-                lock(&self.waiting).remove(ctx.key());
+                lock(&self.waiting).forget(ctx.key());
             }
             Choice::Tell(node, claims) => {
+                lock(&self.waiting).told.insert(ctx.key().clone());
                 for claim in claims {
                     let chosen = json!({ "metadata": { "annotations": { SELECTED_NODE: node } } });
                     self.claims_written.patch(ctx, &claim, chosen).await?;
@@ -290,7 +313,7 @@ impl Reconciler for Scheduler {
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {
-        lock(&self.waiting).remove(key);
+        lock(&self.waiting).forget(key);
         Ok(())
     }
 }

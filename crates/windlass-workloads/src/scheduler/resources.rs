@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Node, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
+use super::occupancy::House;
 use crate::quantity::Quantity;
 
 /// Amounts of resources by name.
@@ -47,9 +48,16 @@ impl Resources {
         )
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
             *self.0.entry(name.clone()).or_default() += amount;
+        }
+    }
+
+    /// Takes away what was added before.
+    pub(crate) fn take(&mut self, other: &Self) {
+        for (name, amount) in &other.0 {
+            *self.0.entry(name.clone()).or_default() -= amount;
         }
     }
 
@@ -71,16 +79,13 @@ fn requests(container: &Container) -> Resources {
 }
 
 /// What a node has too little of, in the words of Kubernetes.
-pub(crate) fn short(node: &Node, there: &[&Pod], asked: &Resources) -> Vec<String> {
+pub(crate) fn short(node: &Node, there: &House, asked: &Resources) -> Vec<String> {
     let has = Resources::read(
         node.status
             .as_ref()
             .and_then(|status| status.allocatable.as_ref()),
     );
-    let mut used = Resources::default();
-    for spec in there.iter().filter_map(|pod| pod.spec.as_ref()) {
-        used.add(&Resources::of(spec));
-    }
+    let used = there.used();
     let mut short = Vec::new();
     let pods = has.0.get("pods");
     if pods.is_some_and(|pods| Quantity::of(there.len() + 1).nanos() > *pods) {
@@ -104,11 +109,13 @@ pub(crate) fn short(node: &Node, there: &[&Pod], asked: &Resources) -> Vec<Strin
 
 /// Ports of the machine itself.
 pub(crate) mod ports {
-    use super::{Pod, PodSpec};
+    use super::{House, PodSpec};
 
-    type Port = (String, String, i32);
+    /// An address, a protocol and a number.
+    pub(crate) type Port = (String, String, i32);
 
-    fn of(spec: &PodSpec) -> Vec<Port> {
+    /// The ports that a pod asks for.
+    pub(crate) fn of(spec: &PodSpec) -> Vec<Port> {
         let ports = spec
             .containers
             .iter()
@@ -127,7 +134,7 @@ pub(crate) mod ports {
     }
 
     /// Whether a port that the pod asks for is another's.
-    pub(crate) fn are_taken(spec: &PodSpec, there: &[&Pod]) -> bool {
+    pub(crate) fn are_taken(spec: &PodSpec, there: &House) -> bool {
         let wanted = of(spec);
         if wanted.is_empty() {
             return false;
@@ -136,21 +143,26 @@ pub(crate) mod ports {
             let same = a.0 == b.0 || a.0 == "0.0.0.0" || b.0 == "0.0.0.0";
             same && (&a.1, a.2) == (&b.1, b.2)
         };
-        let taken = there
-            .iter()
-            .filter_map(|pod| pod.spec.as_ref())
-            .flat_map(of);
-        let taken: Vec<Port> = taken.collect();
-        wanted
-            .iter()
-            .any(|one| taken.iter().any(|other| collide(one, other)))
+        let mut taken = there.ports();
+        taken.any(|other| wanted.iter().any(|one| collide(one, other)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pod::testing::pod as named;
+    use crate::scheduler::occupancy::Occupancy;
+    use k8s_openapi::api::core::v1::Pod;
     use serde_json::{Value, json};
+
+    fn house(pods: &[&Pod]) -> House {
+        let mut occupancy = Occupancy::default();
+        for pod in pods {
+            occupancy.place(pod, "n");
+        }
+        occupancy.on("n").cloned().unwrap_or_default()
+    }
 
     fn spec(containers: Value, inits: Value) -> PodSpec {
         serde_json::from_value(json!({"containers": containers, "initContainers": inits})).unwrap()
@@ -186,22 +198,25 @@ mod tests {
             "cpu": "2", "memory": "1Gi", "pods": "2",
         }}}))
         .unwrap();
-        let pod = |cpu: &str| Pod {
+        let pod = |name: &str, cpu: &str| Pod {
             spec: Some(spec(json!([asking(cpu)]), json!([]))),
-            ..Pod::default()
+            ..named(name)
         };
-        let (one, two) = (pod("1500m"), pod("0"));
+        let (one, two) = (pod("one", "1500m"), pod("two", "0"));
         let asked = Resources::of(&spec(json!([asking("500m")]), json!([])));
-        assert_eq!(short(&node, &[&one], &asked), [] as [String; 0]);
-        assert_eq!(short(&node, &[&one, &two], &asked), ["Too many pods"]);
+        assert_eq!(short(&node, &house(&[&one]), &asked), [] as [String; 0]);
+        assert_eq!(
+            short(&node, &house(&[&one, &two]), &asked),
+            ["Too many pods"]
+        );
         let asked = Resources::of(&spec(json!([asking("600m")]), json!([])));
-        assert_eq!(short(&node, &[&one], &asked), ["Insufficient cpu"]);
+        assert_eq!(short(&node, &house(&[&one]), &asked), ["Insufficient cpu"]);
         let gpu = spec(
             json!([{"name": "c", "resources": {"requests": {"gpu": "1"}}}]),
             json!([]),
         );
         assert_eq!(
-            short(&node, &[], &Resources::of(&gpu)),
+            short(&node, &house(&[]), &Resources::of(&gpu)),
             ["Insufficient gpu"]
         );
     }
@@ -211,9 +226,9 @@ mod tests {
         let with = |port: Value| spec(json!([{"name": "c", "ports": [port]}]), json!([]));
         let web = Pod {
             spec: Some(with(json!({"containerPort": 80, "hostPort": 80}))),
-            ..Pod::default()
+            ..named("web")
         };
-        let taken = |port: Value| ports::are_taken(&with(port), &[&web]);
+        let taken = |port: Value| ports::are_taken(&with(port), &house(&[&web]));
         assert!(taken(json!({"containerPort": 8080, "hostPort": 80})));
         assert!(taken(
             json!({"containerPort": 1, "hostPort": 80, "hostIP": "10.0.0.1"})

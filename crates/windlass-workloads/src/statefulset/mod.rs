@@ -83,7 +83,7 @@ impl StatefulSets {
             return Ok(Vec::new());
         };
         let mut claimed = Vec::new();
-        for pod in self.pods.candidates(ctx, Select::all()).await? {
+        for pod in self.pods.candidates(ctx, selector.clone()).await? {
             if ordinal::ordinal(set, &pod).is_none() {
                 continue;
             }
@@ -104,9 +104,13 @@ impl StatefulSets {
         let Some(spec) = &set.spec else {
             return Err(Error::terminal("a set without a spec"));
         };
+        let Some(selector) = owner::selector(&spec.selector) else {
+            return Err(Error::terminal("a set whose selector is not valid"));
+        };
         let mut all = Vec::new();
-        let matching = Select::labels(spec.selector.clone());
-        for revision in self.revisions.candidates(ctx, matching).await? {
+        let mut candidates = self.revisions.candidates(ctx, selector.clone()).await?;
+        candidates.retain(|revision| owner::matches(&selector, &revision.metadata));
+        for revision in candidates {
             match owner::controller_of(&revision.metadata) {
                 Some(owner) if Some(&owner.uid) == set.metadata.uid.as_ref() => all.push(revision),
                 Some(_) => {}

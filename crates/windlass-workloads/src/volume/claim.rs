@@ -1,13 +1,16 @@
 //! Claims: bound to the volume that suits, or to one that is made for them.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use k8s_openapi::api::core::v1::{
     ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, Pod,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Event, Next, Reads, Reconciled, Reconciler, Result,
-    Select, Verb, Watched, Writes,
+    Access, Changed, Context, Controller, Declare, Event, Key, Next, Reads, Reconciled, Reconciler,
+    Result, Select, Verb, Watched, Writes,
 };
 
 use super::matching::{best, class_of, is_meant_for};
@@ -33,6 +36,9 @@ pub(crate) fn controller(
 
 struct Claims {
     volumes: Reads<PersistentVolume>,
+    _free: Reads<PersistentVolume>,
+    /// Claims that found no volume: to be looked at when one is free.
+    searching: Arc<Mutex<BTreeSet<Key>>>,
     classes: Reads<StorageClass>,
     pods: Reads<Pod>,
     written: Writes<PersistentVolumeClaim>,
@@ -44,8 +50,29 @@ type Ctx = Context<PersistentVolumeClaim>;
 
 impl Claims {
     fn declare(declare: &mut Declare<PersistentVolumeClaim>, local: Option<LocalVolumes>) -> Self {
+        let searching: Arc<Mutex<BTreeSet<Key>>> = Arc::default();
+        let concerned = Arc::clone(&searching);
+        // A volume concerns the claims that it and they name, and while it is free those that look
+        // for one.
+        let free = PersistentVolume::handled_by(move |change| {
+            let (old, new) = match change {
+                Changed::Added(volume) => (None, Some(volume)),
+                Changed::Updated { old, new } => (Some(old), Some(new)),
+                Changed::Deleted(volume) => (Some(volume), None),
+            };
+            let sides = [old, new].into_iter().flatten();
+            let mut keys: Vec<Key> = sides.filter_map(claimed_by).collect();
+            if new.is_some_and(|volume| claimed_by(volume).is_none()) {
+                keys.extend(lock(&concerned).iter().cloned());
+            }
+            keys
+        });
         Self {
-            volumes: declare.reads(PersistentVolume::waking_everyone()),
+            volumes: declare.reads(PersistentVolume::referenced_by(
+                |claim: &PersistentVolumeClaim| volume_name(claim).map(Key::cluster),
+            )),
+            _free: declare.reads(free),
+            searching,
             classes: declare.reads(StorageClass::waking_everyone()),
             pods: declare.reads(Pod::waking_nobody()),
             written: declare.writes(Access::to([Verb::Patch]).on("status", [Verb::Patch])),
@@ -250,10 +277,14 @@ impl Reconciler for Claims {
             let volumes = self.volumes.list(ctx, Select::all()).await?;
             match best(claim, &volumes, waits) {
                 Some(volume) => self.bind(claim, ctx, volume).await?,
-                None => self.provide(claim, ctx, class.as_ref(), waits).await?,
+                None => {
+                    lock(&self.searching).insert(ctx.key().clone());
+                    self.provide(claim, ctx, class.as_ref(), waits).await?;
+                }
             }
             return Ok(Next::settled());
         };
+        lock(&self.searching).remove(ctx.key());
         let volume = self.volumes.get(ctx, name).await?;
         let is_free = |volume: &PersistentVolume| {
             volume
@@ -292,6 +323,24 @@ impl Reconciler for Claims {
         }
         Ok(Next::settled())
     }
+
+    async fn gone(&self, key: &Key) -> Result<()> {
+        lock(&self.searching).remove(key);
+        Ok(())
+    }
+}
+
+/// The claim that a volume is bound to, or kept for.
+fn claimed_by(volume: &PersistentVolume) -> Option<Key> {
+    let claim = volume.spec.as_ref()?.claim_ref.as_ref()?;
+    Some(Key::namespaced(
+        claim.namespace.as_deref()?,
+        claim.name.as_deref()?,
+    ))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn phase(claim: &PersistentVolumeClaim) -> &str {

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{CachedObject, Store, source::Listing};
+use super::{CachedObject, Delivered, Store, source::Listing};
 use crate::Key;
 
 impl Store {
@@ -21,7 +21,7 @@ impl Store {
 
     /// The full list is complete, as of this version: what it did not show is gone.
     pub(crate) fn list_ends(&self, source: usize, version: u64) {
-        let gone: Vec<Arc<CachedObject>> = {
+        let gone: Vec<Delivered> = {
             let mut state = self.lock();
             let state = &mut *state;
             let Some(source) = state.sources.get_mut(source) else {
@@ -52,7 +52,7 @@ impl Store {
 
     /// An object was listed, added or modified.
     pub(crate) fn put(&self, source: usize, value: Value) {
-        let new = Arc::new(self.take_in(value));
+        let new = Delivered::new(Arc::new(self.take_in(value)));
         let initial = !self.is_synced();
         let old = {
             let mut state = self.lock();
@@ -86,7 +86,7 @@ impl Store {
                 self.deliver(Some(&old), None, false);
                 self.deliver(None, Some(&new), initial);
             }
-            old => self.deliver(old.as_deref(), Some(&new), initial),
+            old => self.deliver(old.as_ref(), Some(&new), initial),
         }
         self.changed.notify_waiters();
     }
@@ -105,7 +105,7 @@ impl Store {
             old
         };
         if old.is_some() {
-            self.deliver(old.as_deref(), None, false);
+            self.deliver(old.as_ref(), None, false);
         }
         self.changed.notify_waiters();
     }
@@ -124,7 +124,7 @@ impl Store {
 
     /// The server does not know the kind (any more): there are no objects of it.
     pub(crate) fn not_served(&self) {
-        let gone: Vec<Arc<CachedObject>> = {
+        let gone: Vec<Delivered> = {
             let mut state = self.lock();
             state.missing = true;
             let keys: Vec<Key> = state.objects.keys().cloned().collect();

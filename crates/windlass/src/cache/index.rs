@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::CachedObject;
+use super::Delivered;
 use crate::Key;
 
 /// What an object is found by.
-pub(crate) type ValuesOf = Box<dyn Fn(&CachedObject) -> Vec<Box<str>> + Send + Sync>;
+pub(crate) type ValuesOf = Box<dyn Fn(&Delivered) -> Vec<Box<str>> + Send + Sync>;
 
 /// One index of a store. Looking up a value costs the same however many objects there are.
 pub(crate) struct Index {
@@ -23,14 +23,14 @@ impl Index {
         }
     }
 
-    pub(crate) fn add(&mut self, object: &CachedObject) {
+    pub(crate) fn add(&mut self, object: &Delivered) {
         for value in (self.of)(object) {
             let keys = self.keys.entry(value).or_default();
             keys.insert(object.key.clone());
         }
     }
 
-    pub(crate) fn remove(&mut self, object: &CachedObject) {
+    pub(crate) fn remove(&mut self, object: &Delivered) {
         for value in (self.of)(object) {
             if let Some(keys) = self.keys.get_mut(&value) {
                 keys.remove(&object.key);

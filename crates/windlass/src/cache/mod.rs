@@ -14,12 +14,14 @@
 
 mod arrival;
 mod caches;
+mod delivered;
 mod expectation;
 mod feeds;
 mod index;
 mod informer;
 mod labels;
 mod object;
+mod selection;
 mod source;
 mod state;
 mod store;
@@ -28,6 +30,7 @@ mod wire;
 
 pub(crate) use self::{
     caches::Caches,
+    delivered::Delivered,
     expectation::Writer,
     feeds::Feeds,
     labels::Labels,

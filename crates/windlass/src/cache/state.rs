@@ -6,9 +6,10 @@ use std::{
 };
 
 use super::{
-    CachedObject, Memo,
+    CachedObject, Delivered, Memo,
     expectation::{Expectation, Want},
     index::Index,
+    selection::Selection,
     source::Source,
 };
 use crate::Key;
@@ -21,6 +22,7 @@ pub(super) struct State {
     /// Keys of the objects by the uid of their controller.
     pub(super) controlled: BTreeMap<Box<str>, BTreeSet<Key>>,
     pub(super) indexes: Vec<Index>,
+    pub(super) selection: Selection,
     pub(super) memos: BTreeMap<Key, Memo>,
     pub(super) expectations: Vec<Expectation>,
     pub(super) sources: Vec<Source>,
@@ -29,8 +31,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn insert(&mut self, new: &Arc<CachedObject>) -> Option<Arc<CachedObject>> {
-        let old = self.objects.insert(new.key.clone(), Arc::clone(new));
+    pub(super) fn insert(&mut self, new: &Delivered) -> Option<Delivered> {
+        let old = self
+            .objects
+            .insert(new.key.clone(), Arc::clone(new.object()));
+        let old = old.map(Delivered::new);
         if let Some(old) = &old {
             self.unindex(old);
         }
@@ -44,21 +49,23 @@ impl State {
         for index in &mut self.indexes {
             index.add(new);
         }
+        self.selection.add(new);
         old
     }
 
-    pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<CachedObject>> {
-        let old = self.objects.remove(key)?;
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Delivered> {
+        let old = Delivered::new(self.objects.remove(key)?);
         self.unindex(&old);
         self.memos.remove(key);
         Some(old)
     }
 
-    fn unindex(&mut self, old: &CachedObject) {
+    fn unindex(&mut self, old: &Delivered) {
         self.bytes = self.bytes.saturating_sub(old.bytes());
         for index in &mut self.indexes {
             index.remove(old);
         }
+        self.selection.remove(old);
         let Some(owner) = &old.controller else { return };
         if let Some(keys) = self.controlled.get_mut(&owner.uid) {
             keys.remove(&old.key);

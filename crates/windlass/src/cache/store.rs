@@ -1,6 +1,7 @@
 //! [`Store`]: the objects of one kind and scope, with their indexes.
 
 use std::{
+    collections::BTreeSet,
     ops::Bound,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
@@ -14,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{
-    CachedObject,
+    CachedObject, Delivered,
     index::{Index, ValuesOf},
     source::Source,
     state::State,
@@ -24,8 +25,8 @@ use crate::{Key, KindInfo, Scope, metrics::Metrics};
 /// One change of one object.
 pub(crate) struct Change<'a> {
     pub(crate) kind: &'a KindInfo,
-    pub(crate) old: Option<&'a CachedObject>,
-    pub(crate) new: Option<&'a CachedObject>,
+    pub(crate) old: Option<&'a Delivered>,
+    pub(crate) new: Option<&'a Delivered>,
     /// Part of the first full list, rather than something that happened.
     pub(crate) initial: bool,
 }
@@ -36,7 +37,7 @@ impl Change<'_> {
     }
 
     /// The new and the old object, as far as there are any.
-    pub(crate) fn sides(&self) -> impl Iterator<Item = &CachedObject> {
+    pub(crate) fn sides(&self) -> impl Iterator<Item = &Delivered> {
         self.new.into_iter().chain(self.old)
     }
 }
@@ -128,7 +129,7 @@ impl Store {
         let mut state = self.lock();
         let mut index = Index::new(of);
         for object in state.objects.values() {
-            index.add(object);
+            index.add(&Delivered::new(Arc::clone(object)));
         }
         state.indexes.push(index);
         state.indexes.len() - 1
@@ -219,15 +220,40 @@ impl Store {
         namespace: Option<&str>,
         selector: &[Expression],
     ) -> Vec<Arc<CachedObject>> {
-        let state = self.lock();
-        let from = namespace.map_or(Bound::Unbounded, |ns| {
-            Bound::Included(Key::namespaced(ns, ""))
-        });
-        state
-            .objects
-            .range((from, Bound::Unbounded))
-            .map(|(_, object)| object)
-            .take_while(|object| namespace.is_none() || object.key.namespace() == namespace)
+        let mut state = self.lock();
+        let State {
+            objects, selection, ..
+        } = &mut *state;
+        let matching = |object: &&Arc<CachedObject>| object.labels.match_all(selector);
+        match selection.narrow(selector, objects) {
+            Some(keys) => within(keys, namespace)
+                .filter_map(|key| objects.get(key))
+                .filter(matching)
+                .cloned()
+                .collect(),
+            None => objects
+                .range((first(namespace), Bound::Unbounded))
+                .map(|(_, object)| object)
+                .take_while(|object| namespace.is_none() || object.key.namespace() == namespace)
+                .filter(matching)
+                .cloned()
+                .collect(),
+        }
+    }
+
+    /// The objects of a namespace (of all, without one) that match and that nobody controls, in the
+    /// order of their keys.
+    pub(crate) fn orphans(
+        &self,
+        namespace: Option<&str>,
+        selector: &[Expression],
+    ) -> Vec<Arc<CachedObject>> {
+        let mut state = self.lock();
+        let State {
+            objects, selection, ..
+        } = &mut *state;
+        within(selection.orphans(objects), namespace)
+            .filter_map(|key| objects.get(key))
             .filter(|object| object.labels.match_all(selector))
             .cloned()
             .collect()
@@ -245,12 +271,7 @@ impl Store {
         self.lock().memos.insert(key, memo);
     }
 
-    pub(super) fn deliver(
-        &self,
-        old: Option<&CachedObject>,
-        new: Option<&CachedObject>,
-        initial: bool,
-    ) {
+    pub(super) fn deliver(&self, old: Option<&Delivered>, new: Option<&Delivered>, initial: bool) {
         let subscribers = self
             .subscribers
             .read()
@@ -270,6 +291,19 @@ impl Store {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where the keys of a namespace begin.
+fn first(namespace: Option<&str>) -> Bound<Key> {
+    namespace.map_or(Bound::Unbounded, |namespace| {
+        Bound::Included(Key::namespaced(namespace, ""))
+    })
+}
+
+/// The keys of a namespace; all, without one.
+fn within<'a>(keys: &'a BTreeSet<Key>, namespace: Option<&str>) -> impl Iterator<Item = &'a Key> {
+    keys.range((first(namespace), Bound::Unbounded))
+        .take_while(move |key| namespace.is_none() || key.namespace() == namespace)
 }
 
 #[cfg(test)]

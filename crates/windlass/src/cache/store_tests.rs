@@ -354,3 +354,46 @@ proptest! {
         prop_assert_eq!(store.keys(), want.keys().cloned().collect::<Vec<_>>());
     }
 }
+
+proptest! {
+    /// What is found by an index is what trying every object finds, whatever came and went since
+    /// the label was first selected by.
+    #[test]
+    fn selecting_finds_what_matches(steps in prop::collection::vec((0_u8..3, 0_u8..6, 0_u8..3, any::<bool>()), 0..60)) {
+        let store = store();
+        list(&store, []);
+        let equal = |label: &str, value: u8| Expression::Equal(label.into(), value.to_string());
+        let selectors = [
+            vec![equal("a", 0)],
+            vec![equal("a", 1), equal("b", 1)],
+            vec![Expression::In("b".into(), ["2".into()].into()), Expression::Exists("a".into())],
+            vec![Expression::NotEqual("a".into(), "1".into())],
+        ];
+        for (version, (step, name, value, owned)) in (1_u64..).zip(steps) {
+            let mut object = json!({"metadata": {
+                "name": format!("o{name}"), "namespace": format!("n{}", name % 2),
+                "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
+                "labels": {"a": (value % 2).to_string(), "b": value.to_string()},
+            }});
+            if owned {
+                object["metadata"]["ownerReferences"] =
+                    json!([{"apiVersion": "v1", "kind": "O", "name": "o", "uid": "o", "controller": true}]);
+            }
+            match step {
+                0 => store.remove(0, object),
+                _ => store.put(0, object),
+            }
+            for namespace in [None, Some("n0"), Some("n1")] {
+                for selector in &selectors {
+                    let all = store.select(namespace, &[]);
+                    let matching = all.iter().filter(|one| one.labels.match_all(selector));
+                    let keys = |found: Vec<Arc<CachedObject>>| found.iter().map(|one| one.key.clone()).collect::<Vec<_>>();
+                    let matching: Vec<_> = matching.cloned().collect();
+                    prop_assert_eq!(keys(store.select(namespace, selector)), keys(matching.clone()));
+                    let orphans = matching.into_iter().filter(|one| one.controller.is_none()).collect();
+                    prop_assert_eq!(keys(store.orphans(namespace, selector)), keys(orphans));
+                }
+            }
+        }
+    }
+}

@@ -24,7 +24,7 @@ pub use self::{
 pub(crate) use self::{scope::Within, watch::Wakes};
 use crate::{
     Kind, KindInfo, Object,
-    cache::{CachedObject, Caches, Store},
+    cache::{Caches, Delivered, Store},
     handle::{Index, Live, Owned, Raw, Reads, Watches, Writes},
 };
 
@@ -148,7 +148,7 @@ impl<K: Kind> Declare<K> {
     ) -> Index<T> {
         let store = Arc::clone(reads.store());
         let kind = store.kind.clone();
-        let values = move |object: &CachedObject| {
+        let values = move |object: &Delivered| {
             let values = wiring::computed(&kind, object, |typed: &T| {
                 of(typed).into_iter().map(String::into_boxed_str).collect()
             });

@@ -16,7 +16,7 @@ use tracing::error;
 
 use crate::{
     KindInfo, Object,
-    cache::{CachedObject, Change},
+    cache::{CachedObject, Change, Delivered},
 };
 
 type Test = Arc<dyn Fn(&Change<'_>) -> bool + Send + Sync>;
@@ -52,7 +52,7 @@ impl<T: Object> Predicate<T> {
                 typed(change.kind, change.old),
                 typed(change.kind, change.new),
             );
-            let passes = catch_unwind(AssertUnwindSafe(|| test(old.as_ref(), new.as_ref())));
+            let passes = catch_unwind(AssertUnwindSafe(|| test(old.as_deref(), new.as_deref())));
             passes.unwrap_or_else(|_| {
                 error!(kind = %change.kind, "a predicate panicked; the change counts");
                 true
@@ -120,8 +120,8 @@ impl<T> fmt::Debug for Predicate<T> {
     }
 }
 
-fn typed<T: Object>(kind: &KindInfo, object: Option<&CachedObject>) -> Option<T> {
-    let decoded = object?.decode(kind);
+fn typed<T: Object>(kind: &KindInfo, object: Option<&Delivered>) -> Option<Arc<T>> {
+    let decoded = object?.typed(kind);
     decoded
         .inspect_err(|error| error!(%error, "a predicate cannot read this object"))
         .ok()
@@ -136,7 +136,7 @@ mod tests {
 
     fn passes(predicate: &Predicate<ConfigMap>, old: Option<Value>, new: Option<Value>) -> bool {
         let kind = KindInfo::of::<ConfigMap>();
-        let cached = |value: Value| CachedObject::new(value, &kind, "us");
+        let cached = |value: Value| Delivered::new(Arc::new(CachedObject::new(value, &kind, "us")));
         let (old, new) = (old.map(cached), new.map(cached));
         predicate.passes(&Change {
             kind: &kind,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Key, Kind, KindInfo, Object,
-    cache::{CachedObject, Change, Labels, Store},
+    cache::{CachedObject, Change, Delivered, Labels, Store},
     queue::{Cause, Priority, Queue},
 };
 
@@ -109,7 +109,7 @@ pub(crate) fn read<K: Kind, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -
         Wakes::Mapped(keys) => Some(Box::new(move |wires| {
             connect(&store, wires, only, move |change| {
                 let of =
-                    |object: &CachedObject| computed(change.kind, object, |typed: &T| keys(typed));
+                    |object: &Delivered| computed(change.kind, object, |typed: &T| keys(typed));
                 change.sides().filter_map(of).flatten().collect()
             });
         })),
@@ -152,7 +152,7 @@ pub(crate) fn read<K: Kind, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -
             });
             connect(&store, wires, only, move |change| {
                 let index = lock(&index);
-                let of = |object: &CachedObject| index.of(object.key.namespace(), &object.labels);
+                let of = |object: &Delivered| index.of(object.key.namespace(), &object.labels);
                 change.sides().flat_map(of).collect()
             });
         })),
@@ -180,11 +180,9 @@ fn passes<T>(only: Option<&Predicate<T>>, change: &Change<'_>) -> bool {
 
 /// What the author's handler says; nothing if the object cannot be read or the handler panics.
 fn handled<T: Object>(change: &Change<'_>, handler: &Handler<T>) -> Vec<Key> {
-    let typed = |object: Option<&CachedObject>| {
-        object.and_then(|object| computed(change.kind, object, T::clone))
-    };
+    let typed = |object: Option<&Delivered>| object.and_then(|one| typed::<T>(change.kind, one));
     let (old, new) = (typed(change.old), typed(change.new));
-    let what = match (&old, &new) {
+    let what = match (old.as_deref(), new.as_deref()) {
         (Some(old), Some(new)) => Changed::Updated { old, new },
         (None, Some(new)) => Changed::Added(new),
         (Some(old), None) => Changed::Deleted(old),
@@ -228,21 +226,22 @@ pub(crate) fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<I
 /// because the watch must go on.
 pub(crate) fn computed<T: Object, R>(
     kind: &KindInfo,
-    object: &CachedObject,
+    object: &Delivered,
     of: impl Fn(&T) -> R,
 ) -> Option<R> {
-    let typed: T = match object.decode(kind) {
-        Ok(typed) => typed,
-        Err(error) => {
-            error!(%error, "cannot tell what this object refers to");
-            return None;
-        }
-    };
+    let typed = typed::<T>(kind, object)?;
     let result = catch_unwind(AssertUnwindSafe(|| of(&typed)));
     if result.is_err() {
         error!(%kind, key = %object.key, "a reference or selector function panicked");
     }
     result.ok()
+}
+
+fn typed<T: Object>(kind: &KindInfo, object: &Delivered) -> Option<Arc<T>> {
+    let typed = object.typed(kind);
+    typed
+        .inspect_err(|error| error!(%error, "cannot tell what this object refers to"))
+        .ok()
 }
 
 fn lock<T>(index: &Mutex<T>) -> MutexGuard<'_, T> {

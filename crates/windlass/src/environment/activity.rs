@@ -3,12 +3,14 @@
 //! Whoever has work holds a guard: [`Activity::busy`] for work that can be done now (a key ready
 //! in a queue, a reconcile under way), [`Activity::due`] for work that a settled cluster would
 //! still do at a known time (the backoff of a failed key, a simulated pod about to become ready).
-//! Periodic things (resyncs, lease renewals, watch timeouts, a reconciler's own
-//! [`Next::after`](crate::Next::after)) hold none: they never end.
+//! Periodic things (resyncs, lease renewals, watch timeouts) hold none: they never end. A
+//! reconciler's own [`Next::after`](crate::Next::after) is only [`Activity::planned`]: it keeps
+//! nothing from being settled, but a test that lets much time pass has to stop there.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,6 +25,7 @@ struct Pending {
     next: u64,
     busy: BTreeMap<u64, Box<str>>,
     due: BTreeMap<(Instant, u64), Box<str>>,
+    planned: BTreeSet<(Instant, u64)>,
 }
 
 impl Activity {
@@ -51,6 +54,30 @@ impl Activity {
             at,
             id,
         }
+    }
+
+    /// Notes that something is planned for `at`, until the guard is dropped.
+    #[must_use = "it is only planned while the guard lives"]
+    pub fn planned(&self, at: Instant) -> PlanGuard {
+        let mut pending = self.lock();
+        pending.next += 1;
+        let id = pending.next;
+        pending.planned.insert((at, id));
+        PlanGuard {
+            activity: self.clone(),
+            at,
+            id,
+        }
+    }
+
+    /// When the first thing that is planned happens, of those that are still to come.
+    pub fn next_planned(&self) -> Option<Instant> {
+        let pending = self.lock();
+        let to_come = (
+            Bound::Excluded((Instant::now(), u64::MAX)),
+            Bound::Unbounded,
+        );
+        pending.planned.range(to_come).next().map(|(at, _)| *at)
     }
 
     /// True when there is neither immediate nor timed work.
@@ -105,6 +132,20 @@ impl Drop for BusyGuard {
     }
 }
 
+/// Something planned, until this is dropped.
+#[derive(Debug)]
+pub struct PlanGuard {
+    activity: Activity,
+    at: Instant,
+    id: u64,
+}
+
+impl Drop for PlanGuard {
+    fn drop(&mut self) {
+        self.activity.lock().planned.remove(&(self.at, self.id));
+    }
+}
+
 /// Timed work, pending until this is dropped.
 #[derive(Debug)]
 pub struct DueGuard {
@@ -148,5 +189,19 @@ mod tests {
         assert!(!activity.is_busy() && !activity.is_idle());
         drop(later);
         assert!(activity.is_idle());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plan_is_no_work_and_counts_while_it_is_to_come() {
+        let activity = Activity::default();
+        let second = Duration::from_secs(1);
+        let now = Instant::now();
+        let plans = [now, now + second, now + 2 * second].map(|at| activity.planned(at));
+        assert!(activity.is_idle());
+        assert_eq!(activity.next_planned(), Some(now + second));
+        tokio::time::advance(second).await;
+        assert_eq!(activity.next_planned(), Some(now + 2 * second));
+        drop(plans);
+        assert_eq!(activity.next_planned(), None);
     }
 }

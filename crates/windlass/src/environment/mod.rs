@@ -11,7 +11,7 @@ mod clock;
 mod random;
 
 pub use self::{
-    activity::{Activity, BusyGuard, DueGuard},
+    activity::{Activity, BusyGuard, DueGuard, PlanGuard},
     clock::Clock,
     random::Random,
 };

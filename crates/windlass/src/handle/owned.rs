@@ -60,15 +60,27 @@ impl<T: Object> Owned<T> {
             .collect()
     }
 
-    /// All objects that match, whoever controls them: the candidates for [`adopt`](Self::adopt)
-    /// and [`release`](Self::release).
+    /// What a controller that selects its objects by label has to decide about: the objects that
+    /// the reconciled object controls, whatever their labels, and those that match and that nobody
+    /// controls. Which to [`adopt`](Self::adopt) and [`release`](Self::release) is up to it.
     pub async fn candidates<K: Kind>(
         &self,
         ctx: &Context<K>,
         select: impl Into<Select> + Send,
     ) -> Result<Vec<T>> {
-        let select = select.into();
-        reads::list(&self.store, &ctx.session, select).await
+        self.store.shows_writes_of(&ctx.session.writer).await?;
+        let Some((selector, within)) = select.into().expressions() else {
+            return Ok(Vec::new());
+        };
+        let namespace = reads::namespace(&self.store, &ctx.session, &within);
+        let mut found = self.store.controlled_by(&ctx.session.uid);
+        found.retain(|object| namespace.is_none() || object.key.namespace() == namespace);
+        found.extend(self.store.orphans(namespace, &selector));
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        found
+            .iter()
+            .map(|object| object.decode(&self.store.kind))
+            .collect()
     }
 
     /// Makes the object be as given, by server-side apply: creates it, repairs the fields given,

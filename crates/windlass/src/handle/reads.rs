@@ -47,6 +47,17 @@ impl<T: Object> Reads<T> {
         let select = select.into();
         list(&self.store, &ctx.session, select).await
     }
+
+    /// The objects whose controller has this uid, of all namespaces, in the order of namespace and
+    /// name. Costs the same however many others there are.
+    pub async fn controlled_by<K: Kind>(&self, ctx: &Context<K>, uid: &str) -> Result<Vec<T>> {
+        self.store.shows_writes_of(&ctx.session.writer).await?;
+        let controlled = self.store.controlled_by(uid);
+        controlled
+            .iter()
+            .map(|object| object.decode(&self.store.kind))
+            .collect()
+    }
 }
 
 /// Objects of kind `T` by what a function says of them, made by
@@ -87,15 +98,24 @@ pub(crate) async fn list<T: Object>(
     let Some((selector, within)) = select.expressions() else {
         return Ok(Vec::new());
     };
-    let namespace = match &within {
-        Within::Own => session.key().namespace(),
-        Within::Everywhere => None,
-        Within::Namespace(namespace) => Some(namespace.as_str()),
-    };
-    let namespace = namespace.filter(|_| store.kind.namespaced);
+    let namespace = namespace(store, session, &within);
     store
         .select(namespace, &selector)
         .iter()
         .map(|object| object.decode(&store.kind))
         .collect()
+}
+
+/// The namespace that is meant; none if all are.
+pub(crate) fn namespace<'a>(
+    store: &Store,
+    session: &'a Session,
+    within: &'a Within,
+) -> Option<&'a str> {
+    let namespace = match within {
+        Within::Own => session.key().namespace(),
+        Within::Everywhere => None,
+        Within::Namespace(namespace) => Some(namespace.as_str()),
+    };
+    namespace.filter(|_| store.kind.namespaced)
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Key,
-    environment::{Activity, BusyGuard, DueGuard},
+    environment::{Activity, BusyGuard, DueGuard, PlanGuard},
 };
 
 /// The first delay after a failure; doubled by every further one.
@@ -93,6 +93,8 @@ struct Wake {
     cause: Cause,
     /// Held for retries: a settled cluster would still do them.
     _due: Option<DueGuard>,
+    /// Held for what the reconciler asked for.
+    _planned: Option<PlanGuard>,
 }
 
 /// A key to be run.
@@ -240,11 +242,13 @@ impl Core {
                 self.activity
                     .due(at, format!("{} will try {key} again", self.name))
             });
+            let planned = due.is_none().then(|| self.activity.planned(at));
             item.wake = Some(Wake {
                 at,
                 ticket,
                 cause,
                 _due: due,
+                _planned: planned,
             });
             self.wakes.insert((at, ticket), key.clone());
         }

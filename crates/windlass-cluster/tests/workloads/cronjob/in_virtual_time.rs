@@ -1,5 +1,4 @@
-//! Schedules over minutes and days, in virtual time. (A whole year of them is gone through by the
-//! tests of the decision itself.)
+//! Schedules over minutes, days and a year, in virtual time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -214,4 +213,55 @@ async fn failed_and_successful_runs_are_kept_apart(cluster: TestCluster) {
     let kept = cluster.list::<Job>().await;
     assert_eq!(kept.iter().filter(ends("Complete")).count(), 1);
     assert_eq!(kept.iter().filter(ends("Failed")).count(), 1);
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// The days on which a schedule ran, as the year goes by; `week` is what happens each week.
+async fn year<F>(cluster: &TestCluster, week: impl Fn() -> F) -> BTreeMap<String, Timestamp>
+where
+    F: Future<Output = ()>,
+{
+    let mut runs = BTreeMap::new();
+    // From Tuesday, 1 January 2030, to the same day of the next year.
+    for passed in (0..365).step_by(7) {
+        cluster.leap(DAY * 7.min(365 - passed)).await;
+        runs.extend(jobs(cluster).await);
+        week().await;
+    }
+    runs
+}
+
+#[windlass_cluster::test]
+async fn a_year_of_mondays(cluster: TestCluster) {
+    let more = json!({ "timeZone": "Europe/Berlin", "successfulJobsHistoryLimit": 3 });
+    start(&cluster, "30 4 * * 1", more).await;
+    let runs = year(&cluster, || finish(&cluster)).await;
+    assert_eq!(runs.len(), 52, "{runs:?}");
+    let zone = TimeZone::get("Europe/Berlin").expect("a time zone");
+    for run in runs.values() {
+        // At the same time of the day in summer and winter.
+        let run = run.to_zoned(zone.clone());
+        assert_eq!((run.hour(), run.minute()), (4, 30));
+        assert_eq!(run.weekday(), jiff::civil::Weekday::Monday);
+    }
+    assert_eq!(jobs(&cluster).await.len(), 3, "the others are forgotten");
+}
+
+#[windlass_cluster::test]
+async fn a_year_in_which_the_first_run_does_not_end(cluster: TestCluster) {
+    let more = json!({ "concurrencyPolicy": "Forbid" });
+    start(&cluster, "0 0 * * 1", more).await;
+    let runs = year(&cluster, || async {}).await;
+    assert_eq!(runs.len(), 1, "{runs:?}");
+}
+
+#[windlass_cluster::test]
+async fn a_year_in_which_each_run_replaces_the_one_before(cluster: TestCluster) {
+    let more = json!({ "concurrencyPolicy": "Replace" });
+    start(&cluster, "0 0 * * 1", more).await;
+    let runs = year(&cluster, || async {}).await;
+    assert_eq!(runs.len(), 52, "{runs:?}");
+    assert_eq!(jobs(&cluster).await.len(), 1);
+    assert_eq!(cluster.list::<Pod>().await.len(), 1);
 }

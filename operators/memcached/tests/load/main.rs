@@ -1,5 +1,9 @@
 //! Two thousand Memcacheds of size 3 at once, on the simulated node. Prints what the operator needs.
 
+mod gauge;
+mod process;
+
+use gauge::used;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -15,21 +19,23 @@ fn many() -> usize {
     told.and_then(|told| told.parse().ok()).unwrap_or(2000)
 }
 
-/// A number of this process from `/proc`: resident memory in MiB.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
-    kib.unwrap_or_default() / 1024
+fn memcached(name: &str, size: i32) -> Memcached {
+    let spec = MemcachedSpec {
+        size: Some(size),
+        expose: false,
+    };
+    Memcached::new(name, spec)
 }
 
-/// CPU seconds of this process, in hundredths.
-fn cpu() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let mut fields = fields.split_whitespace().skip(11);
-    let mut next = || fields.next().and_then(|field| field.parse::<u64>().ok());
-    next().unwrap_or_default() + next().unwrap_or_default()
+/// What makes a node large enough.
+fn room() -> serde_json::Value {
+    let room = json!({ "pods": "10000", "cpu": "1000", "memory": "2Ti" });
+    json!({ "status": { "capacity": room, "allocatable": room } })
+}
+
+fn is_complete(memcached: &Memcached) -> bool {
+    let status = memcached.status.clone().unwrap_or_default();
+    status.nodes.len() == 3 && status.ready_replicas == 3
 }
 
 #[ignore = "takes minutes: `make bench-memcacheds`"]
@@ -37,32 +43,22 @@ fn cpu() -> u64 {
 async fn two_thousand_of_size_three_converge(cluster: TestCluster) {
     let many = many();
     cluster.start(operator()).await;
-    // A node that is large enough.
     let nodes: Api<Node> = Api::all(cluster.client());
-    let room = json!({ "pods": "10000", "cpu": "1000", "memory": "2Ti" });
-    let status = json!({ "status": { "capacity": room, "allocatable": room } });
     let params = PatchParams::default();
     nodes
-        .patch_status("simulated", &params, &Patch::Merge(status))
+        .patch_status("simulated", &params, &Patch::Merge(room()))
         .await
         .unwrap();
-    let (memory, before, begun) = (resident(), cpu(), std::time::Instant::now());
+    let (before, begun) = (used("self"), std::time::Instant::now());
     for number in 0..many {
-        let spec = MemcachedSpec {
-            size: Some(3),
-            expose: false,
-        };
         cluster
-            .create(Memcached::new(&format!("cache-{number:04}"), spec))
+            .create(memcached(&format!("cache-{number:04}"), 3))
             .await;
     }
     cluster.settle().await;
     let all = cluster.list::<Memcached>().await;
-    let complete = |memcached: &&Memcached| {
-        let status = memcached.status.clone().unwrap_or_default();
-        status.nodes.len() == 3 && status.ready_replicas == 3
-    };
-    assert_eq!(all.iter().filter(complete).count(), many);
+    assert_eq!(all.iter().filter(|one| is_complete(one)).count(), many);
+    let after = used("self");
     let requests = cluster.requests_of(NAME);
     let writes: Vec<_> = requests
         .iter()
@@ -76,10 +72,10 @@ async fn two_thousand_of_size_three_converge(cluster: TestCluster) {
     };
     let refused = writes.iter().filter(|request| request.code >= 400).count();
     println!(
-        "{many} Memcacheds of size 3: {:.1} s, {:.1} CPU s and {} MiB more for the whole cluster in this process",
+        "{many} Memcacheds of size 3 in virtual time: {:.1} s, {:.1} CPU s and {:.1} MiB more for the whole cluster in this process",
         begun.elapsed().as_secs_f64(),
-        f64::from(u32::try_from(cpu() - before).unwrap_or(u32::MAX)) / 100.0,
-        resident() - memory,
+        after.seconds - before.seconds,
+        after.resident - before.resident,
     );
     println!(
         "the operator: {} requests; writes: {} of Deployments, {} of statuses, {} of events; {refused} refused",
