@@ -137,11 +137,11 @@ fn what_takes_over_a_second_says_so() {
     );
     std::fs::write(terminal.current().join("kubeconfig"), kubeconfig).expect("a file");
     terminal.run("windlass init --domain example.com my-operator");
-    let command =
-        "cd my-operator; KUBECONFIG=$PWD/../kubeconfig timeout -s INT 3 windlass undeploy";
-    let log = terminal.refused(command);
+    let script = "cd my-operator; KUBECONFIG=$PWD/../kubeconfig timeout -s INT 3 windlass undeploy";
+    std::fs::write(terminal.current().join("ask"), script).expect("a file");
+    let log = terminal.refused("bash ask");
     assert!(log.contains("asking the cluster at https://127"), "{log}");
-    let seen = on_a_terminal(&terminal, &format!("bash -c \"{command}\""));
+    let seen = on_a_terminal(&terminal, "bash ask");
     assert!(
         seen.contains("asking the cluster at") && seen.contains("(2s)"),
         "{seen}"

@@ -4,10 +4,13 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_tests::machine::{self, Traces};
 use windlass_tests::{Folder, program, signal};
+
+/// At how many moments a command is interrupted, from its beginning to long after its end.
+const MOMENTS: u32 = 40;
 
 /// Starts `windlass`, presses Ctrl-C after a while, and tells how it ended.
 fn interrupted(folder: &Path, arguments: &[&str], after: Duration) -> ExitStatus {
@@ -49,19 +52,20 @@ fn all_or_nothing(folder: &Path, arguments: &[&str]) -> (u32, u32) {
     };
     copy(folder, &keep);
     let before = tree(folder);
+    let began = Instant::now();
     let done = Command::new(program())
         .args(arguments)
         .current_dir(folder)
         .output()
         .expect("windlass runs");
+    let whole = began.elapsed();
     assert!(done.status.success(), "{done:?}");
     let after = tree(folder);
     assert_ne!(before, after);
     let (mut nothing, mut everything) = (0, 0);
-    for step in 0..60 {
+    for step in 0..MOMENTS {
         copy(&keep, folder);
-        // Dense at first, where there is most to interrupt.
-        let moment = Duration::from_millis(step * step / 8);
+        let moment = whole * step * 2 / MOMENTS;
         let status = interrupted(folder, arguments, moment);
         let found = tree(folder);
         if found == before {
@@ -129,13 +133,14 @@ fn scaffolding_is_done_or_not_begun() {
 fn a_cluster_that_was_to_start_is_not_left_behind() {
     let folder = Folder::new("interrupted-up");
     let before = Traces::now(folder.path());
+    let began = Instant::now();
+    folder.windlass_ok(&["up", "--detach"]);
+    let whole = began.elapsed();
+    folder.windlass_ok(&["down"]);
     let (mut ended, mut started) = (0, 0);
-    for step in 0..12_u64 {
-        let status = interrupted(
-            folder.path(),
-            &["up", "--detach"],
-            Duration::from_millis(step * 100),
-        );
+    for step in 0..12 {
+        let moment = whole * step / 8;
+        let status = interrupted(folder.path(), &["up", "--detach"], moment);
         let running = folder.windlass(&["status"]).status.success();
         if status.success() {
             assert!(running, "it said that it runs");
@@ -152,9 +157,9 @@ fn a_cluster_that_was_to_start_is_not_left_behind() {
             }
         }
         let now = Traces::now(folder.path());
-        assert_eq!(now.processes, before.processes, "after {} ms", step * 100);
+        assert_eq!(now.processes, before.processes, "after {moment:?}");
         if machine::is_root() {
-            assert_eq!(now, before, "after {} ms", step * 100);
+            assert_eq!(now, before, "after {moment:?}");
         }
     }
     println!("ended {ended} times, started {started} times");

@@ -87,7 +87,7 @@ fn odd_names_and_clashes() {
                 "Kubernetes",
             ),
             ("init --domain other.org", "already the project"),
-            ("init --domain -.org ../new", "lower-case"),
+            ("init --domain Example.org ../new", "lower-case"),
             ("init --domain example.com --name 9lives ../new", "letter"),
             (
                 "init --domain example.com --name serde ../new",

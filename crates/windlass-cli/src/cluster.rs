@@ -1,6 +1,5 @@
 //! The cluster of the current kubeconfig, which may be any.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use kube::{Client, Config};
@@ -53,6 +52,8 @@ fn innermost(error: &kube::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
 
     #[test]
