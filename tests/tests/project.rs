@@ -5,6 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use windlass_tests::inventory::{back_to, everything};
 use windlass_tests::walkthrough::Terminal;
 
 /// How long a new user may wait for the first reconcile.
@@ -149,33 +150,6 @@ fn breaking_definitions_and_stale_manifests_are_refused() {
     assert_eq!(removed["removed"][0], "memcacheds.cache.example.com");
 }
 
-/// Every object of the cluster that lasts, by kind and name.
-const EVERYTHING: &str = "for kind in $(kubectl api-resources --verbs=list -o name | grep -v -e ^events -e ^leases -e componentstatuses | sort -u); do \
-     kubectl get $kind -A -o name --ignore-not-found | sed \"s|^|$kind |\"; done | sort";
-
-/// Waits until what is in the cluster is what was there before.
-fn all_gone(terminal: &Terminal, before: &str) {
-    let limit = Instant::now() + Duration::from_secs(30);
-    loop {
-        let now = terminal.ask(EVERYTHING);
-        if now == before {
-            return;
-        }
-        let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), now.lines().collect());
-        assert!(
-            Instant::now() < limit,
-            "more: {:?}; less: {:?}",
-            new.iter()
-                .filter(|one| !old.contains(one))
-                .collect::<Vec<_>>(),
-            old.iter()
-                .filter(|one| !new.contains(one))
-                .collect::<Vec<_>>()
-        );
-        std::thread::sleep(Duration::from_millis(500));
-    }
-}
-
 #[test]
 #[ignore = "builds a project of its own, from nothing: minutes; `make scaffold` runs it"]
 fn an_image_runs_as_a_pod_with_its_webhooks_and_undeploy_takes_back_what_deploy_made() {
@@ -190,8 +164,8 @@ fn an_image_runs_as_a_pod_with_its_webhooks_and_undeploy_takes_back_what_deploy_
         "windlass create webhook --group cache --version v1 --kind Memcached --defaulting --validation",
     );
     terminal.run("windlass up --detach\nexport KUBECONFIG=$PWD/.windlass/kubeconfig");
-    let before = terminal.ask(EVERYTHING);
-    println!("{} objects before", before.lines().count());
+    let before = everything(&terminal);
+    println!("{} objects before", before.len());
 
     // Without its image it does not run, and that is said soon.
     let refused = terminal.refused("windlass deploy --image my-operator:1.0.0");
@@ -200,7 +174,7 @@ fn an_image_runs_as_a_pod_with_its_webhooks_and_undeploy_takes_back_what_deploy_
         "{refused}"
     );
     terminal.run("windlass undeploy");
-    all_gone(&terminal, &before);
+    back_to(&terminal, &before);
 
     let built = json(
         &terminal,
@@ -214,8 +188,8 @@ fn an_image_runs_as_a_pod_with_its_webhooks_and_undeploy_takes_back_what_deploy_
     terminal.run("windlass image load dist/my-operator.tar");
     terminal.run("windlass manifests");
     terminal.run("windlass deploy --image my-operator:1.0.0");
-    let during = terminal.ask(EVERYTHING);
-    println!("{} objects deployed", during.lines().count());
+    let during = everything(&terminal);
+    println!("{} objects deployed", during.len());
     let image = terminal.ask(
         "kubectl -n my-operator-system get pods -o jsonpath='{.items[0].status.containerStatuses[0].imageID}'",
     );
@@ -262,16 +236,13 @@ fn an_image_runs_as_a_pod_with_its_webhooks_and_undeploy_takes_back_what_deploy_
     terminal.run("kubectl -n my-operator-system get configmap mine");
     terminal.run("kubectl -n my-operator-system delete configmap mine");
     terminal.run("windlass undeploy");
-    all_gone(&terminal, &before);
-    println!(
-        "{} objects after undeploy",
-        terminal.ask(EVERYTHING).lines().count()
-    );
+    back_to(&terminal, &before);
+    println!("{} objects after undeploy", everything(&terminal).len());
 
     // What was there before deploy is not deploy's to remove.
     terminal.run("windlass install");
-    let installed = terminal.ask(EVERYTHING);
+    let installed = everything(&terminal);
     terminal.run("windlass deploy --image my-operator:1.0.0 && windlass undeploy");
-    all_gone(&terminal, &installed);
+    back_to(&terminal, &installed);
     terminal.run("kubectl get crd memcacheds.cache.example.com");
 }

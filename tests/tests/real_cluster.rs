@@ -3,9 +3,9 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use windlass_tests::inventory::{back_to, everything};
 use windlass_tests::walkthrough::{Terminal, root};
 
 /// A real control plane of the test's own, on the test's own network.
@@ -42,10 +42,6 @@ impl Drop for Real {
         self.script("stop");
     }
 }
-
-/// Every object of the cluster that lasts, by kind and name.
-const EVERYTHING: &str = "for kind in $(kubectl api-resources --verbs=list -o name | grep -v -e ^events -e ^leases -e componentstatuses | sort -u); do \
-     kubectl get $kind -A -o name --ignore-not-found | sed \"s|^|$kind |\"; done | sort";
 
 /// A webhook fills in and refuses, called by the API server of the current kubeconfig.
 fn webhooks_answer(terminal: &Terminal, whose: &str) {
@@ -86,7 +82,7 @@ fn deploy_undeploy_and_run_on_the_real_control_plane() {
     terminal.interrupt();
 
     let real = Real::start(&terminal);
-    let before = terminal.ask(EVERYTHING);
+    let before = everything(&terminal);
     // Nobody runs pods here, so there is nothing to wait for.
     let deployed: Value =
         serde_json::from_str(&terminal.ask("windlass deploy --no-wait -o json")).expect("JSON");
@@ -95,23 +91,16 @@ fn deploy_undeploy_and_run_on_the_real_control_plane() {
         deployed["new"].as_array().map(Vec::len),
         Some(objects.len())
     );
-    let during = terminal.ask(EVERYTHING);
+    let during = everything(&terminal);
     terminal.until("kubectl -n my-operator-system get pods -o name | grep -q my-operator");
     println!(
         "the real control plane took {} objects: {} before, {} with them",
         objects.len(),
-        before.lines().count(),
-        during.lines().count()
+        before.len(),
+        during.len()
     );
     terminal.run("windlass undeploy");
-    let limit = Instant::now() + Duration::from_secs(60);
-    while terminal.ask(EVERYTHING) != before {
-        assert!(
-            Instant::now() < limit,
-            "undeploy left or took something: before\n{before}\nafter\n{}",
-            terminal.ask(EVERYTHING)
-        );
-    }
+    back_to(&terminal, &before);
     println!("undeploy left what was there before, and nothing else");
 
     // A cluster that is not ours, with the operator on this machine.
