@@ -4,6 +4,7 @@
 //! in the cluster and not in today's code, and so neither forgets what an older version made nor
 //! takes what was there before.
 
+mod instances;
 mod objects;
 mod rollout;
 
@@ -17,6 +18,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use windlass_manifests::upgrade::changes;
 
+use self::instances::remove_instances;
 use self::objects::{Made, Removal, apply, kind_of, made, others_in, remove, shown};
 use crate::cluster;
 use crate::error::{Error, Result, doing};
@@ -160,6 +162,10 @@ async fn breaks_nothing(client: &Client, objects: &[DynamicObject]) -> Result<()
 }
 
 /// Remove everything that deploy made, and nothing else
+///
+/// With the operator's kinds go their objects, and what the operator made for them: while it still
+/// runs, so that it can clean up. A kind that was installed before deploy stays, and so do its
+/// objects.
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass undeploy")]
@@ -174,8 +180,11 @@ impl Undeploy {
         let name = &project.project_name;
         let client = cluster::reached().await?;
         let step = Step::start("removing what deploy made");
-        let (mut removed, mut kept) = (Vec::new(), Vec::new());
+        let (mut removed, mut kept, mut instances) = (Vec::new(), Vec::new(), 0);
         for object in made(&client, name).await? {
+            if kind_of(&object) == "CustomResourceDefinition" {
+                instances += remove_instances(&client, &object).await?;
+            }
             if kind_of(&object) == "Namespace" {
                 let others = others_in(&client, name, &object.name_any()).await?;
                 if !others.is_empty() {
@@ -192,12 +201,17 @@ impl Undeploy {
             .iter()
             .map(|(object, why)| json!({"object": object, "why": why}))
             .collect();
-        let facts = json!({"operator": name, "removed": removed, "left": left});
+        let facts =
+            json!({"operator": name, "removed": removed, "instances": instances, "left": left});
         self.output.print(&facts, || {
             let mut text = if removed.is_empty() {
                 format!("nothing that deploy made of {name} is in the cluster\n")
             } else {
-                format!("removed {} objects of {name}\n", removed.len())
+                let with = match instances {
+                    0 => String::new(),
+                    number => format!(", and with its kinds {number} of their own objects"),
+                };
+                format!("removed {} objects of {name}{with}\n", removed.len())
             };
             for (object, why) in &kept {
                 let _ = writeln!(text, "left {object}: {why}, which deploy did not make");

@@ -16,7 +16,7 @@ const MANAGER: &str = "windlass-deploy";
 /// Marks what a deploy made, with the name of the project; what was there before has none.
 const MARK: &str = "windlass.dev/deployed";
 /// How long an object may take to be served, or to go.
-const LIMIT: Duration = Duration::from_mins(2);
+pub(super) const LIMIT: Duration = Duration::from_mins(2);
 
 /// The kinds of which the manifests of an operator are, in the order in which they are removed:
 /// its own kinds while the operator still runs, so that it can clean up after their objects; then
@@ -245,7 +245,7 @@ fn comes_with(kind: &str, object: &PartialObjectMeta<DynamicObject>, name: &str)
         }
 }
 
-async fn wait<T>(
+pub(super) async fn wait<T>(
     what: &str,
     condition: impl Future<Output = std::result::Result<T, kube::runtime::wait::Error>>,
 ) -> Result<()> {
