@@ -10,7 +10,7 @@ use windlass_tests::machine::{self, Traces};
 use windlass_tests::{Folder, program, signal};
 
 /// At how many moments a command is interrupted, from its beginning to long after its end.
-const MOMENTS: u32 = 40;
+const MOMENTS: u32 = 25;
 
 /// Starts `windlass`, presses Ctrl-C after a while, and tells how it ended.
 fn interrupted(folder: &Path, arguments: &[&str], after: Duration) -> ExitStatus {
@@ -63,7 +63,11 @@ fn all_or_nothing(folder: &Path, arguments: &[&str]) -> (u32, u32) {
     let after = tree(folder);
     assert_ne!(before, after);
     let (mut nothing, mut everything) = (0, 0);
-    for step in 0..MOMENTS {
+    // A busy machine may have been quicker when it was measured.
+    for step in 0..4 * MOMENTS {
+        if step >= MOMENTS && everything > 0 {
+            break;
+        }
         copy(&keep, folder);
         let moment = whole * step * 2 / MOMENTS;
         let status = interrupted(folder, arguments, moment);

@@ -91,7 +91,7 @@ fn odd_names_and_clashes() {
             ("init --domain example.com --name 9lives ../new", "letter"),
             (
                 "init --domain example.com --name serde ../new",
-                "name of a crate",
+                "that of a crate",
             ),
             ("init --domain example.com ../123", "--name"),
         ],
