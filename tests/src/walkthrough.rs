@@ -226,7 +226,7 @@ impl Terminal {
             // What the workspace is built from is all there is: tests reach no network.
             .env("CARGO_NET_OFFLINE", "true")
             // An image in a test need not be fast.
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("WINDLASS_IMAGE_PROFILE", "dev")
             .env("KUBECACHEDIR", self.folder.path().join("cache"))
             .env_remove("KUBECONFIG");
         command

@@ -178,11 +178,11 @@ fn an_image_runs_as_a_pod_with_its_webhooks_and_undeploy_takes_back_what_deploy_
 
     let built = json(
         &terminal,
-        "windlass image build --profile dev --tag my-operator:1.0.0 --output json",
+        "windlass image build --tag my-operator:1.0.0 --output json",
     );
     let again = json(
         &terminal,
-        "windlass image build --profile dev --tag my-operator:1.0.0 --output json",
+        "windlass image build --tag my-operator:1.0.0 --output json",
     );
     assert_eq!(built, again, "the same program gives the same image");
     terminal.run("windlass image load dist/my-operator.tar");

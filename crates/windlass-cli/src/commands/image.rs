@@ -43,7 +43,7 @@ pub(crate) struct Build {
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The Cargo profile to build with; `dev` is quick to build
-    #[arg(long, default_value = "release")]
+    #[arg(long, default_value = "release", env = "WINDLASS_IMAGE_PROFILE")]
     profile: String,
     /// Print facts as JSON, for programs
     #[arg(long = "output", value_enum, value_name = "FORMAT")]
