@@ -65,9 +65,10 @@ bench-memcacheds: ## print what the memcached operator needs: 2,000 of size 3 si
 	KUBECTL=$$(scripts/kubectl) cargo test --release --locked -p windlass-tests --test bench_memcacheds -- --ignored --nocapture
 
 .PHONY: scaffold
-scaffold: ## play the walk-throughs and build a scaffolded project after every step
-	cargo build --locked --workspace --bins
-	KUBECTL=$$(scripts/kubectl) cargo test --locked -p windlass-tests --test scaffold --test walkthroughs -- --ignored --nocapture --test-threads 1
+scaffold: ## play the walk-throughs, build a scaffolded project after every step, and use it
+	@$(REAL) build
+	cargo build --locked -p windlass-cli
+	KUBECTL=$$(scripts/kubectl) cargo test --locked -p windlass-tests --test scaffold --test walkthroughs --test project --test real_cluster -- --ignored --nocapture --test-threads 1
 
 .PHONY: check
 check: ## formatting, lints, licences

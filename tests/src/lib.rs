@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub mod inventory;
 pub mod machine;
 pub mod script;
 pub mod walkthrough;

@@ -6,9 +6,13 @@
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::Folder;
+
+/// How long anything but a build may take.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A block of a page.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,7 +85,7 @@ impl Terminal {
 
     /// What a command prints in the terminal of the page.
     pub fn ask(&self, command: &str) -> String {
-        let output = self.shell(command).output().expect("bash runs");
+        let output = self.output(command);
         assert!(
             output.status.success(),
             "{command} failed: {}",
@@ -120,7 +124,7 @@ impl Terminal {
 
     /// What a command that has to fail says about it.
     pub fn refused(&self, command: &str) -> String {
-        let output = self.shell(command).output().expect("bash runs");
+        let output = self.output(command);
         assert!(!output.status.success(), "{command} succeeded");
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
@@ -157,13 +161,45 @@ impl Terminal {
         assert!(status.success(), "one of these failed:\n{commands}");
     }
 
-    fn start(&mut self, commands: &str) {
+    /// Types commands in another terminal, where the last one goes on.
+    pub fn start(&mut self, commands: &str) {
         let child = self
             .shell(commands)
             .process_group(0)
             .spawn()
             .expect("bash runs");
         self.background.push(child);
+    }
+
+    /// Ends what goes on in the other terminals, as Ctrl-C does there, and waits for it.
+    pub fn interrupt(&mut self) {
+        for mut child in self.background.drain(..) {
+            let group = format!("-{}", child.id());
+            let _ = Command::new("kill").args(["-INT", "--", &group]).status();
+            let _ = child.wait();
+        }
+    }
+
+    /// Types a command again and again until it succeeds, and gives what it printed then.
+    pub fn until(&self, command: &str) -> String {
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            let output = self.output(command);
+            if output.status.success() {
+                return String::from_utf8_lossy(&output.stdout).into_owned();
+            }
+            assert!(
+                Instant::now() < limit,
+                "{command} did not succeed within {PATIENCE:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// How a command ended, and what it printed.
+    pub fn output(&self, command: &str) -> Output {
+        self.shell(command).output().expect("bash runs")
     }
 
     /// A shell that goes on where the last one stopped.
@@ -190,7 +226,7 @@ impl Terminal {
             // What the workspace is built from is all there is: tests reach no network.
             .env("CARGO_NET_OFFLINE", "true")
             // An image in a test need not be fast.
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("WINDLASS_IMAGE_PROFILE", "dev")
             .env("KUBECACHEDIR", self.folder.path().join("cache"))
             .env_remove("KUBECONFIG");
         command
@@ -214,7 +250,8 @@ impl Drop for Terminal {
     }
 }
 
-fn root() -> PathBuf {
+/// The repository.
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the tests are in the repository")

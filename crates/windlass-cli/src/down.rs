@@ -1,14 +1,17 @@
 //! `windlass down`.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use rustix::process::Signal;
+use serde_json::json;
 use windlass_cluster::FolderLock;
 
 use crate::error::{Error, Result, at};
+use crate::output::Output;
 use crate::progress::Step;
 use crate::state::State;
 
@@ -25,10 +28,14 @@ pub(crate) struct Down {
     /// Remove the data folder too: objects, certificates, logs, everything
     #[arg(long)]
     purge: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Down {
     pub(crate) async fn run(self) -> Result<()> {
+        let mut facts = json!({"stopped": null, "removed": null});
+        let mut text = String::new();
         match State::running(&self.data_dir) {
             Ok(state) => {
                 let step = Step::start("stopping the cluster and its pods");
@@ -38,14 +45,16 @@ impl Down {
                     state.gone_within(STOP_LIMIT).await;
                 }
                 drop(step);
-                println!(
+                let _ = writeln!(
+                    text,
                     "stopped the cluster at {} and everything that ran in it",
                     state.address
                 );
+                facts["stopped"] = state.address.into();
             }
             // Nothing to stop is what was asked for.
             Err(Error::NotRunning(_)) => {
-                println!("no cluster runs from {}", self.data_dir.display());
+                let _ = writeln!(text, "no cluster runs from {}", self.data_dir.display());
             }
             Err(error) => return Err(error),
         }
@@ -57,8 +66,10 @@ impl Down {
             // One that is just starting has not said yet that it runs.
             let _lock = FolderLock::take(&self.data_dir)?;
             fs::remove_dir_all(&self.data_dir).map_err(at(&self.data_dir))?;
-            println!("removed {}", self.data_dir.display());
+            let _ = writeln!(text, "removed {}", self.data_dir.display());
+            facts["removed"] = json!(self.data_dir);
         }
+        self.output.print(&facts, || text);
         Ok(())
     }
 }

@@ -33,6 +33,13 @@ pub(crate) enum Error {
     Conflict(String),
     #[error("cargo is not installed; install Rust from https://rustup.rs")]
     NoToolchain,
+    #[error(
+        "cannot reach the cluster at {url}: {why}; start one with `windlass up`, or choose another with KUBECONFIG"
+    )]
+    Unreachable { url: String, why: String },
+    /// A person ended the command; the text says what is left.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
     /// Whoever failed has said why.
     #[error("")]
     Told,
@@ -55,5 +62,15 @@ pub(crate) fn doing(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Erro
     move |source| Error::Api {
         what,
         source: Box::new(source),
+    }
+}
+
+impl Error {
+    /// How the command ends: 130 is what shells say of a program that Ctrl-C ended.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Interrupted(_) => 130,
+            _ => 1,
+        }
     }
 }

@@ -102,8 +102,12 @@ impl Image {
             }
             archive.into_inner()?.sync_all()
         };
-        write().map_err(at(&unfinished))?;
-        fs::rename(&unfinished, path).map_err(at(path))
+        let written = write().map_err(at(&unfinished));
+        let placed = written.and_then(|()| fs::rename(&unfinished, path).map_err(at(path)));
+        if placed.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        placed
     }
 }
 

@@ -1,11 +1,14 @@
 //! The `windlass` command: parses, calls, prints.
 
 mod bundled;
+mod cluster;
 mod commands;
 mod down;
 mod error;
 mod image;
 mod images;
+mod interrupt;
+mod output;
 #[cfg(test)]
 mod pages;
 mod program;
@@ -14,16 +17,18 @@ mod project;
 mod samples;
 mod scaffold;
 mod shim;
+mod spelling;
 mod state;
 mod status;
 mod table;
 mod up;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{alpha, completion, create, deploy, image as oci, init, operator, run};
+use commands::{alpha, completion, create, deploy, image as oci, init, operator, run, version};
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
 #[derive(Parser)]
@@ -59,8 +64,7 @@ enum Command {
     #[command(subcommand)]
     Alpha(alpha::Alpha),
     Completion(completion::Completion),
-    /// Print the version
-    Version,
+    Version(version::Version),
 }
 
 fn main() -> ExitCode {
@@ -72,15 +76,15 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn run() -> ExitCode {
-    let result = match Cli::parse().command {
+    let result = match Cli::parse_from(spelling::corrected(std::env::args_os())).command {
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,
         Command::Status(status) => status.run().await,
         Command::Init(init) => init.run(),
         Command::Create(create) => create.run(),
         Command::Manifests(manifests) => manifests.run(),
-        Command::Install(install) => install.run(),
-        Command::Uninstall(uninstall) => uninstall.run(),
+        Command::Install(install) => install.run().await,
+        Command::Uninstall(uninstall) => uninstall.run().await,
         Command::Run(run) => run.run().await,
         Command::Image(image) => image.run(),
         Command::Deploy(deploy) => deploy.run().await,
@@ -91,8 +95,8 @@ async fn run() -> ExitCode {
             completion.run(Cli::command());
             Ok(())
         }
-        Command::Version => {
-            println!("windlass {}", env!("CARGO_PKG_VERSION"));
+        Command::Version(version) => {
+            version.run();
             Ok(())
         }
     };
@@ -100,8 +104,18 @@ async fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error::Error::Told) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+            tell(&error);
+            ExitCode::from(error.exit_code())
         }
+    }
+}
+
+/// One sentence on standard error, coloured where a person reads it.
+fn tell(error: &error::Error) {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if std::io::stderr().is_terminal() && !plain {
+        eprintln!("\x1b[1;31merror:\x1b[0m {error}");
+    } else {
+        eprintln!("error: {error}");
     }
 }

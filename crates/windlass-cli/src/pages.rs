@@ -39,7 +39,7 @@ fn index(cli: &Command) -> String {
             .unwrap_or_default();
         let _ = writeln!(text, "| [`windlass {name}`]({name}.md) | {about} |");
     }
-    text.push_str("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n| 0 | done |\n| 1 | it failed; one sentence on standard error says why, and what to do |\n| 2 | the command line was not understood |\n");
+    text.push_str("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n| 0 | done |\n| 1 | it failed; one sentence on standard error says why, and what to do |\n| 2 | the command line was not understood |\n| 130 | it was ended by Ctrl-C or a signal; what it had begun is taken back |\n");
     text
 }
 
@@ -155,8 +155,7 @@ fn every_command_has_an_example_and_every_flag_a_help() {
             command.get_about().is_some(),
             "{path} does not say what it does"
         );
-        let plain = ["windlass version"].contains(&path);
-        if own.is_empty() && !plain {
+        if own.is_empty() {
             let help = command
                 .get_after_help()
                 .map(ToString::to_string)

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -21,8 +22,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Builds the program of the project that a folder belongs to. Cargo tells how it goes on.
-    pub(crate) fn build(folder: &Path, release: bool) -> Result<Self> {
+    /// Builds the program of the project that a folder belongs to, as one of Cargo's profiles (`dev`
+    /// unless told). Cargo tells how it goes on.
+    pub(crate) fn build(folder: &Path, profile: Option<&str>) -> Result<Self> {
         let (root, project) = Project::find(folder)?;
         let mut cargo = Command::new("cargo");
         cargo
@@ -30,8 +32,8 @@ impl Program {
             .arg(&project.project_name)
             .current_dir(&root)
             .stdout(Stdio::piped());
-        if release {
-            cargo.arg("--release");
+        if let Some(profile) = profile {
+            cargo.args(["--profile", profile]);
         }
         let mut child = cargo.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::NoToolchain,
@@ -49,6 +51,10 @@ impl Program {
         let status = child
             .wait()
             .map_err(|error| Error::Other(format!("cannot wait for cargo: {error}")))?;
+        // A terminal tells Cargo of Ctrl-C too, and it ends first.
+        if status.signal() == Some(2) || status.code() == Some(130) {
+            return Err(Error::Interrupted("the build was not finished".to_owned()));
+        }
         match path {
             Some(path) if status.success() => Ok(Self {
                 root,

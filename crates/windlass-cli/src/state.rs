@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result, at};
 
@@ -39,6 +40,17 @@ impl State {
             operators,
             node,
         }
+    }
+
+    /// What programs want to know of it.
+    pub(crate) fn facts(&self) -> Value {
+        json!({
+            "address": self.address,
+            "kubeconfig": self.kubeconfig,
+            "node": self.node,
+            "operators": self.operators,
+            "pid": self.pid,
+        })
     }
 
     fn path(data_dir: &Path) -> PathBuf {

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{Error, Result, doing};
 use crate::state::State;
@@ -115,13 +115,7 @@ impl Status {
 }
 
 async fn facts(state: &State, client: &Client) -> Result<Value> {
-    let mut facts = json!({
-        "address": state.address,
-        "kubeconfig": state.kubeconfig,
-        "node": state.node,
-        "operators": state.operators,
-        "pid": state.pid,
-    });
+    let mut facts = state.facts();
     let mut custom = Vec::new();
     for (_, path) in custom_resources(client).await? {
         custom.extend(items(client, &path).await?);

@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use windlass_cluster::{Cluster, ClusterConfig, NodeSettings, Runtime};
 
 use crate::bundled::{Bundled, With};
 use crate::error::{Error, Result, at};
 use crate::images;
+use crate::interrupt::{self, Signals};
+use crate::output::Output;
 use crate::progress::Step;
 use crate::samples;
 use crate::state::State;
@@ -25,6 +26,8 @@ use crate::status;
 
 /// How long a detached cluster may take to start.
 const START_LIMIT: Duration = Duration::from_mins(1);
+/// How long one that is not wanted after all may take to end.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// Start the embedded cluster: an API server, controllers and a node on this machine.
 ///
@@ -63,6 +66,8 @@ pub(crate) struct Up {
     /// Return once the cluster runs, and leave it running
     #[arg(long)]
     detach: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What runs pods, as the command line names it.
@@ -91,11 +96,13 @@ impl Up {
         if let Ok(state) = State::running(&self.data_dir)
             && (status::answers(&state).await || state.is_running())
         {
-            println!(
-                "a cluster runs already from {}, at {}",
-                self.data_dir.display(),
-                state.address
-            );
+            if !self.output.is_json() {
+                println!(
+                    "a cluster runs already from {}, at {}",
+                    self.data_dir.display(),
+                    state.address
+                );
+            }
             self.check_operators(&state)?;
             return self.show(&state).await;
         }
@@ -136,8 +143,7 @@ impl Up {
     /// Runs the cluster in this process until it is told to stop.
     async fn foreground(&self) -> Result<()> {
         // Asked for before anything runs: a signal that comes early must not be lost.
-        let mut terminate =
-            signal(SignalKind::terminate()).map_err(|error| Error::Other(error.to_string()))?;
+        let mut signals = Signals::listen()?;
         start_log();
         raise_file_limit();
         let step = Step::start("starting the cluster");
@@ -172,19 +178,17 @@ impl Up {
             node_line(&cluster),
         );
         state.write(&self.data_dir)?;
-        let shown = self.show(&state).await;
-        if shown.is_ok() {
-            println!("running; Ctrl-C stops it");
-            tokio::select! {
-                biased;
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
+        let shown = signals.unless(self.show(&state)).await;
+        if matches!(shown, Some(Ok(()))) {
+            if !self.output.is_json() {
+                println!("running; Ctrl-C stops it");
             }
+            signals.asked().await;
         }
         let step = Step::start("stopping the cluster and its pods");
         cluster.stop().await;
         drop(step);
-        shown
+        shown.unwrap_or(Ok(()))
     }
 
     /// Starts the cluster as a process of its own, and waits until it serves.
@@ -197,9 +201,9 @@ impl Up {
             .mode(0o600)
             .open(&log)
             .map_err(at(&log))?;
+        let mut signals = Signals::listen()?;
         let step = Step::start("starting the cluster");
-        let mut child = self
-            .command(output)?
+        let mut child = tokio::process::Command::from(self.command(output)?)
             .spawn()
             .map_err(|error| Error::Other(format!("cannot start the cluster: {error}")))?;
         let ready = async {
@@ -214,15 +218,24 @@ impl Up {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let state = tokio::time::timeout(START_LIMIT, ready)
-            .await
-            .ok()
-            .flatten();
+        let started = signals
+            .unless(tokio::time::timeout(START_LIMIT, ready))
+            .await;
         drop(step);
-        if let Some(state) = state {
-            self.show(&state).await
+        let Some(state) = started else {
+            let _step = Step::start("ending the cluster that was to start");
+            interrupt::pass_on(&child);
+            let _ = tokio::time::timeout(STOP_LIMIT, child.wait()).await;
+            return Err(Error::Interrupted("no cluster was started".to_owned()));
+        };
+        if let Some(state) = state.ok().flatten() {
+            signals.unless(self.show(&state)).await.unwrap_or_else(|| {
+                Err(Error::Interrupted(
+                    "the cluster runs; stop it with `windlass down`".to_owned(),
+                ))
+            })
         } else {
-            let _ = child.kill();
+            let _ = child.start_kill();
             let text = fs::read_to_string(&log).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             let tail = lines[lines.len().saturating_sub(10)..].join("\n");
@@ -301,6 +314,10 @@ impl Up {
                 ));
                 samples::run(&client, bundled).await?;
             }
+        }
+        if self.output.is_json() {
+            println!("{:#}", state.facts());
+            return Ok(());
         }
         let operators = if state.operators.is_empty() {
             "none".to_owned()

@@ -65,7 +65,7 @@ impl Runtime {
     }
 
     /// The runtime that the objects in a data folder were made for.
-    pub(crate) fn kept(folder: &Path) -> Option<Self> {
+    pub fn kept(folder: &Path) -> Option<Self> {
         Self::of(&std::fs::read_to_string(folder.join(FILE)).ok()?)
     }
 

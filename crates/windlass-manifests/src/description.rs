@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::Webhook;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::Serialize;
 
 use crate::structural;
 
@@ -51,7 +52,7 @@ impl Description {
 }
 
 /// A controller or a background task.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Part {
     /// Its name.
     pub name: String,
@@ -64,7 +65,7 @@ pub struct Part {
 }
 
 /// A kind that a controller watches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Watched {
     /// The resource with its group, as `deployments.apps`.
     pub resource: String,
@@ -75,7 +76,7 @@ pub struct Watched {
 }
 
 /// Verbs on a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// API group; empty for the core group, `*` for all.
     pub group: String,

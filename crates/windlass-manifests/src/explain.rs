@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
 use crate::{Description, Part, Rule};
 
 /// A page that says what the operator is.
@@ -31,6 +33,22 @@ pub fn explain(description: &Description) -> String {
         part(&mut page, "webhooks", serving);
     }
     page
+}
+
+/// The same as facts, for programs.
+pub fn facts(description: &Description) -> Value {
+    let kinds = description.crds.iter().map(|crd| {
+        let versions = crd.spec.versions.iter().map(|version| &version.name);
+        json!({"name": crd.metadata.name, "versions": versions.collect::<Vec<_>>()})
+    });
+    json!({
+        "name": description.name,
+        "version": description.version,
+        "defines": kinds.collect::<Vec<_>>(),
+        "controllers": description.controllers,
+        "tasks": description.tasks,
+        "webhooks": description.serving,
+    })
 }
 
 fn part(page: &mut String, what: &str, part: &Part) {

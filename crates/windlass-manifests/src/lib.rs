@@ -25,7 +25,7 @@ mod yaml;
 
 pub use self::{
     description::{Description, Part, Rule, Watched},
-    explain::explain,
+    explain::{explain, facts},
     install::{Installation, manifests},
     tree::{File, MARK, tree},
     types::types,

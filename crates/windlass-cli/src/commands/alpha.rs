@@ -4,6 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::create;
 use crate::error::{Error, Result};
+use crate::output::Output;
 use crate::scaffold::NewWebhook;
 
 /// Older spellings of commands, as kubebuilder 1 had them
@@ -37,6 +38,8 @@ pub(crate) struct Webhook {
         default_value = "create,update"
     )]
     operations: Vec<Operation>,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,7 +69,7 @@ impl Alpha {
             Operation::Create => "Create".to_owned(),
             Operation::Update => "Update".to_owned(),
         });
-        create::webhook(&NewWebhook {
+        let new = NewWebhook {
             group: webhook.group,
             version: webhook.version,
             kind: webhook.kind,
@@ -74,6 +77,7 @@ impl Alpha {
             validation: webhook.sort == Sort::Validating,
             conversion: false,
             operations: Some(names.collect()),
-        })
+        };
+        create::webhook(&new, webhook.output)
     }
 }

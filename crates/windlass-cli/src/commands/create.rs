@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use clap::{ArgAction, Args, Subcommand};
+use serde_json::json;
 
 use crate::error::{Error, Result};
-use crate::scaffold::{self, NewApi, NewWebhook, Written, describe};
+use crate::output::Output;
+use crate::project::Resource;
+use crate::scaffold::{self, NewApi, NewWebhook, Written, describe, facts};
 
 /// Add a kind or a webhook to the project
 #[derive(Subcommand)]
@@ -48,6 +51,8 @@ pub(crate) struct CreateApi {
     /// A short name for kubectl; may be given several times
     #[arg(long = "shortname", value_name = "NAME")]
     short_names: Vec<String>,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl CreateApi {
@@ -61,11 +66,8 @@ impl CreateApi {
             namespaced: self.namespaced,
         };
         let (resource, written) = scaffold::create_api(Path::new("."), &new)?;
-        report(&resource.shown(), &written);
-        println!(
-            "Next: say in src/ what a {} is and does, then `make test` and `windlass manifests`.",
-            resource.kind
-        );
+        let next = format!("say in src/ what a {} is and does", resource.kind);
+        report(self.output, &resource.shown(), &resource, &written, &next);
         Ok(())
     }
 }
@@ -94,6 +96,8 @@ pub(crate) struct CreateWebhook {
     /// Convert between the versions of the kind
     #[arg(long)]
     conversion: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl CreateWebhook {
@@ -113,25 +117,33 @@ impl CreateWebhook {
             conversion: self.conversion,
             operations: None,
         };
-        webhook(&new)
+        webhook(&new, self.output)
     }
 }
 
 /// Adds a webhook and says so.
-pub(super) fn webhook(new: &NewWebhook) -> Result<()> {
+pub(super) fn webhook(new: &NewWebhook, output: Output) -> Result<()> {
     let (resource, written) = scaffold::create_webhook(Path::new("."), new)?;
-    report(&format!("the webhook of {}", resource.shown()), &written);
-    println!(
-        "Next: say in src/ what it fills in and checks, then `make test` and `windlass manifests`."
-    );
+    let what = format!("the webhook of {}", resource.shown());
+    let next = "say in src/ what it fills in and checks";
+    report(output, &what, &resource, &written, next);
     Ok(())
 }
 
-fn report(what: &str, written: &[Written]) {
-    if written.is_empty() {
-        println!("The project has {what} already.");
-    } else {
-        print!("{}", describe(written));
-        println!("Added {what}.");
-    }
+fn report(output: Output, what: &str, resource: &Resource, written: &[Written], next: &str) {
+    let facts = json!({
+        "group": resource.full_group(),
+        "version": resource.version,
+        "kind": resource.kind,
+        "plural": resource.plural,
+        "files": facts(written),
+    });
+    output.print(&facts, || {
+        let done = if written.is_empty() {
+            format!("The project has {what} already.\n")
+        } else {
+            format!("{}Added {what}.\n", describe(written))
+        };
+        format!("{done}Next: {next}, then `make test` and `windlass manifests`.\n")
+    });
 }

@@ -1,27 +1,32 @@
 //! `windlass deploy` and `undeploy`: the whole operator, into the cluster and out of it.
+//!
+//! What deploy makes bears a label with the project's name. Undeploy removes what bears it, found
+//! in the cluster and not in today's code, and so neither forgets what an older version made nor
+//! takes what was there before.
 
+mod instances;
+mod objects;
+mod rollout;
+
+use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Args;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
-use kube::discovery::{ApiResource, Scope};
-use kube::runtime::wait::{await_condition, conditions};
+use kube::api::DynamicObject;
 use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use windlass_manifests::upgrade::changes;
 
+use self::instances::remove_instances;
+use self::objects::{Made, Removal, apply, kind_of, made, others_in, remove, shown};
+use crate::cluster;
 use crate::error::{Error, Result, doing};
+use crate::interrupt::Signals;
+use crate::output::Output;
 use crate::program::Program;
 use crate::progress::Step;
-
-/// Who applies, in managed fields.
-const MANAGER: &str = "windlass-deploy";
-/// Marks what a deploy made, so that undeploy leaves alone what was there before.
-const MARK: &str = "windlass.dev/deployed";
-/// How long the operator may take until it runs.
-const LIMIT: Duration = Duration::from_mins(2);
+use crate::project::Project;
 
 /// Install the operator with everything it needs into the cluster of the current kubeconfig
 #[derive(Args)]
@@ -29,216 +34,195 @@ const LIMIT: Duration = Duration::from_mins(2);
   windlass deploy
   windlass deploy --image registry.example.com/my-operator:1.0.0")]
 pub(crate) struct Deploy {
-    /// The image of the operator's program
+    /// The image of the operator's program; `<operator>:latest` unless given
     #[arg(long)]
     image: Option<String>,
     /// Do not wait until it runs
     #[arg(long)]
     no_wait: bool,
+    /// Deploy also what breaks objects or clients that are there
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Deploy {
     pub(crate) async fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), false)?;
+        let mut signals = Signals::listen()?;
+        let client = cluster::reached().await?;
+        let program = Program::build(Path::new("."), None)?;
         let image = self.image.iter().flat_map(|image| ["--image", image]);
         let objects = read(&program.ask(["manifests"].into_iter().chain(image))?)?;
-        let client = client().await?;
-        let step = Step::start(format!("applying {} objects", objects.len()));
-        for object in &objects {
-            apply(&client, object).await?;
+        let name = &program.project.project_name;
+        if !self.force {
+            breaks_nothing(&client, &objects).await?;
         }
+        let step = Step::start(format!("applying {} objects", objects.len()));
+        let mut new = Vec::new();
+        let applied = signals
+            .unless(apply_all(&client, name, &objects, &mut new))
+            .await;
         drop(step);
-        if !self.no_wait {
-            for object in objects
-                .iter()
-                .filter(|object| kind_of(object) == "Deployment")
-            {
-                available(&client, object).await?;
+        match applied {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                take_back(&client, name, &new).await;
+                return Err(error);
+            }
+            None => {
+                take_back(&client, name, &new).await;
+                return Err(Error::Interrupted(
+                    "what was new in the cluster is removed again".to_owned(),
+                ));
             }
         }
-        println!(
-            "{} is deployed ({} objects). Remove it with `windlass undeploy`.",
-            program.project.project_name,
-            objects.len()
-        );
+        if !self.no_wait {
+            let running = signals.unless(rollout::all_run(&client, &objects)).await;
+            running.ok_or_else(|| {
+                Error::Interrupted(format!(
+                    "{name} is deployed, but was not seen to run; remove it with `windlass undeploy`"
+                ))
+            })??;
+        }
+        let facts = json!({
+            "operator": name,
+            "objects": objects.iter().map(shown).collect::<Vec<_>>(),
+            "new": new.iter().map(shown).collect::<Vec<_>>(),
+            "runs": !self.no_wait,
+        });
+        self.output.print(&facts, || {
+            let runs = if self.no_wait { "" } else { " and runs" };
+            format!(
+                "{name} is deployed{runs} ({} objects, {} of them new). Remove it with `windlass undeploy`.\n",
+                objects.len(),
+                new.len()
+            )
+        });
         Ok(())
     }
+}
+
+/// Applies everything, and notes what was not there before.
+async fn apply_all(
+    client: &Client,
+    name: &str,
+    objects: &[DynamicObject],
+    new: &mut Vec<DynamicObject>,
+) -> Result<()> {
+    for object in objects {
+        if apply(client, name, object).await? == Made::New {
+            new.push(object.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a deploy that came to nothing has made.
+async fn take_back(client: &Client, name: &str, new: &[DynamicObject]) {
+    let _step = Step::start("taking back what was made");
+    for object in new.iter().rev() {
+        if let Err(error) = remove(client, name, object).await {
+            eprintln!("warning: {error}");
+        }
+    }
+}
+
+/// Refuses definitions that would break objects or clients that are there.
+async fn breaks_nothing(client: &Client, objects: &[DynamicObject]) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut breaking = Vec::new();
+    for object in objects
+        .iter()
+        .filter(|object| kind_of(object) == "CustomResourceDefinition")
+    {
+        let name = object.name_any();
+        let found = crds.get_opt(&name).await;
+        let Some(found) = found.map_err(doing(format!("look at {}", shown(object))))? else {
+            continue;
+        };
+        let wanted: CustomResourceDefinition = object
+            .clone()
+            .try_parse()
+            .map_err(|error| Error::Other(format!("{}: {error}", shown(object))))?;
+        let broken = changes(&found, &wanted).into_iter();
+        breaking.extend(
+            broken
+                .filter(|change| change.breaking)
+                .map(|change| format!("{name} {change}")),
+        );
+    }
+    if breaking.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Other(format!(
+        "deploying would break objects or clients that are there; nothing was changed (--force does it all the same):\n{}",
+        breaking.join("\n")
+    )))
 }
 
 /// Remove everything that deploy made, and nothing else
+///
+/// With the operator's kinds go their objects, and what the operator made for them: while it still
+/// runs, so that it can clean up. A kind that was installed before deploy stays, and so do its
+/// objects.
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass undeploy")]
-pub(crate) struct Undeploy {}
+pub(crate) struct Undeploy {
+    #[command(flatten)]
+    output: Output,
+}
 
 impl Undeploy {
     pub(crate) async fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), false)?;
-        let objects = read(&program.ask(["manifests"])?)?;
-        let client = client().await?;
-        let (mut removed, mut kept) = (0, Vec::new());
+        let (_, project) = Project::find(Path::new("."))?;
+        let name = &project.project_name;
+        let client = cluster::reached().await?;
         let step = Step::start("removing what deploy made");
-        // The operator goes before its role and its kinds, so that it can still clean up.
-        for object in objects.iter().rev() {
-            match remove(&client, object).await? {
-                Removal::Done => removed += 1,
-                Removal::Absent => {}
-                Removal::NotOurs => kept.push(shown(object)),
+        let (mut removed, mut kept, mut instances) = (Vec::new(), Vec::new(), 0);
+        for object in made(&client, name).await? {
+            if kind_of(&object) == "CustomResourceDefinition" {
+                instances += remove_instances(&client, &object).await?;
+            }
+            if kind_of(&object) == "Namespace" {
+                let others = others_in(&client, name, &object.name_any()).await?;
+                if !others.is_empty() {
+                    kept.push((shown(&object), format!("it holds {}", others.join(", "))));
+                    continue;
+                }
+            }
+            if remove(&client, name, &object).await? == Removal::Done {
+                removed.push(shown(&object));
             }
         }
         drop(step);
-        println!(
-            "removed {removed} objects of {}",
-            program.project.project_name
-        );
-        for object in kept {
-            println!("left {object}: it was there before deploy");
-        }
+        let left: Vec<_> = kept
+            .iter()
+            .map(|(object, why)| json!({"object": object, "why": why}))
+            .collect();
+        let facts =
+            json!({"operator": name, "removed": removed, "instances": instances, "left": left});
+        self.output.print(&facts, || {
+            let mut text = if removed.is_empty() {
+                format!("nothing that deploy made of {name} is in the cluster\n")
+            } else {
+                let with = match instances {
+                    0 => String::new(),
+                    number => format!(", and with its kinds {number} of their own objects"),
+                };
+                format!("removed {} objects of {name}{with}\n", removed.len())
+            };
+            for (object, why) in &kept {
+                let _ = writeln!(text, "left {object}: {why}, which deploy did not make");
+            }
+            text
+        });
         Ok(())
     }
-}
-
-async fn client() -> Result<Client> {
-    Client::try_default().await.map_err(|error| {
-        Error::Other(format!(
-            "cannot reach a cluster: {error}; start one with `windlass up` and set KUBECONFIG, or choose a context of yours"
-        ))
-    })
 }
 
 fn read(yaml: &str) -> Result<Vec<DynamicObject>> {
     serde_saphyr::from_multiple(yaml)
         .map_err(|error| Error::Other(format!("cannot read the operator's manifests: {error}")))
-}
-
-fn kind_of(object: &DynamicObject) -> &str {
-    object
-        .types
-        .as_ref()
-        .map_or("", |types| types.kind.as_str())
-}
-
-fn shown(object: &DynamicObject) -> String {
-    format!("{} {}", kind_of(object).to_lowercase(), object.name_any())
-}
-
-async fn resource(client: &Client, object: &DynamicObject) -> Result<Option<(ApiResource, Scope)>> {
-    let types = object.types.clone().unwrap_or_default();
-    let gvk = GroupVersionKind::try_from(&types)
-        .map_err(|error| Error::Other(format!("{}: {error}", shown(object))))?;
-    match kube::discovery::pinned_kind(client, &gvk).await {
-        Ok((resource, capabilities)) => Ok(Some((resource, capabilities.scope))),
-        Err(kube::Error::Discovery(_)) => Ok(None),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(doing(format!("find the kind of {}", shown(object)))(error)),
-    }
-}
-
-fn api(
-    client: &Client,
-    object: &DynamicObject,
-    resource: &ApiResource,
-    scope: &Scope,
-) -> Api<DynamicObject> {
-    match (scope, object.namespace()) {
-        (Scope::Namespaced, Some(namespace)) => {
-            Api::namespaced_with(client.clone(), &namespace, resource)
-        }
-        (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), resource),
-        (Scope::Cluster, _) => Api::all_with(client.clone(), resource),
-    }
-}
-
-async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
-    let Some((resource, scope)) = resource(client, object).await? else {
-        return Err(Error::Other(format!(
-            "the cluster does not know the kind of {}",
-            shown(object)
-        )));
-    };
-    let api = api(client, object, &resource, &scope);
-    let name = object.name_any();
-    let found = api
-        .get_opt(&name)
-        .await
-        .map_err(doing(format!("look at {}", shown(object))))?;
-    let mut object = object.clone();
-    if found.is_none_or(|found| found.annotations().contains_key(MARK)) {
-        object
-            .annotations_mut()
-            .insert(MARK.to_owned(), "true".to_owned());
-    }
-    let params = PatchParams::apply(MANAGER).force();
-    api.patch(&name, &params, &Patch::Apply(&object))
-        .await
-        .map_err(doing(format!("apply {}", shown(&object))))?;
-    if kind_of(&object) == "CustomResourceDefinition" {
-        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        wait(
-            &format!("{} to be served", shown(&object)),
-            await_condition(crds, &name, conditions::is_crd_established()),
-        )
-        .await?;
-    }
-    Ok(())
-}
-
-async fn available(client: &Client, object: &DynamicObject) -> Result<()> {
-    let namespace = object.namespace().unwrap_or_default();
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
-    let what = format!("{} to run", shown(object));
-    let _step = Step::start(format!("waiting for {what}"));
-    let name = object.name_any();
-    let running = await_condition(deployments, &name, conditions::is_deployment_completed());
-    wait(&what, running).await
-}
-
-async fn wait<T>(
-    what: &str,
-    condition: impl Future<Output = std::result::Result<T, kube::runtime::wait::Error>>,
-) -> Result<()> {
-    match tokio::time::timeout(LIMIT, condition).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(Error::Other(format!("cannot wait for {what}: {error}"))),
-        Err(_) => Err(Error::Other(format!(
-            "waited {} s in vain for {what}; look at it with `kubectl describe`",
-            LIMIT.as_secs()
-        ))),
-    }
-}
-
-enum Removal {
-    Done,
-    Absent,
-    NotOurs,
-}
-
-async fn remove(client: &Client, object: &DynamicObject) -> Result<Removal> {
-    let Some((resource, scope)) = resource(client, object).await? else {
-        return Ok(Removal::Absent);
-    };
-    let api = api(client, object, &resource, &scope);
-    let name = object.name_any();
-    let found = api
-        .get_opt(&name)
-        .await
-        .map_err(doing(format!("look at {}", shown(object))))?;
-    let Some(found) = found else {
-        return Ok(Removal::Absent);
-    };
-    if !found.annotations().contains_key(MARK) {
-        return Ok(Removal::NotOurs);
-    }
-    match api.delete(&name, &DeleteParams::background()).await {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Removal::Absent),
-        Err(error) => return Err(doing(format!("delete {}", shown(object)))(error)),
-    }
-    let uid = found.uid().unwrap_or_default();
-    wait(
-        &format!("{} to be gone", shown(object)),
-        await_condition(api, &name, conditions::is_deleted(&uid)),
-    )
-    .await?;
-    Ok(Removal::Done)
 }

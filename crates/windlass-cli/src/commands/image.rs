@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use serde_json::json;
+use windlass_cluster::Runtime;
 
 use crate::error::{Error, Result, at};
 use crate::image::{self, Image};
+use crate::interrupt;
+use crate::output::{Format, Output};
 use crate::program::Program;
 use crate::progress::Step;
 
@@ -38,30 +42,36 @@ pub(crate) struct Build {
     /// The archive to write; `dist/<operator>.tar` unless given
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// The Cargo profile to build with; `dev` is quick to build
+    #[arg(long, default_value = "release", env = "WINDLASS_IMAGE_PROFILE")]
+    profile: String,
+    /// Print facts as JSON, for programs
+    #[arg(long = "output", value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
 }
 
 impl Build {
     fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), true)?;
+        let program = Program::build(Path::new("."), Some(&self.profile))?;
         let name = &program.project.project_name;
         let tag = image::full_name(&self.tag.unwrap_or_else(|| name.clone()))?;
         let out = self
             .out
             .unwrap_or_else(|| program.root.join("dist").join(format!("{name}.tar")));
         let step = Step::start(format!("writing {}", out.display()));
+        let _held = interrupt::hold();
         let image = Image::of_program(&program.path, name, &tag)?;
         image.write(&out)?;
         drop(step);
-        println!(
-            "{tag} is in {} ({} MB, sha256:{}).",
-            out.display(),
-            image.megabytes(),
-            &image.digest()[..12]
-        );
-        println!(
-            "Next: windlass image load {}, or copy it to a registry",
-            out.display()
-        );
+        let digest = format!("sha256:{}", image.digest());
+        let facts = json!({"image": tag, "digest": digest, "file": out});
+        Output::from(self.format).print(&facts, || {
+            format!(
+                "{tag} is in {0} ({1} MB, {digest:.19}).\nNext: windlass image load {0}, or copy it to a registry\n",
+                out.display(),
+                image.megabytes()
+            )
+        });
         Ok(())
     }
 }
@@ -77,6 +87,8 @@ pub(crate) struct Load {
     /// The cluster's data folder
     #[arg(long, default_value = ".windlass")]
     data_dir: PathBuf,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Load {
@@ -84,14 +96,25 @@ impl Load {
         if !self.data_dir.is_dir() {
             return Err(Error::NotRunning(self.data_dir));
         }
+        if Runtime::kept(&self.data_dir) == Some(Runtime::Process) {
+            return Err(Error::Other(format!(
+                "the cluster of {} runs pods as plain processes, which have no images; name the program in {} instead (docs/node.md), or use a cluster with `--runtime sandbox`",
+                self.data_dir.display(),
+                self.data_dir.join("images.yaml").display()
+            )));
+        }
         let tag = image::tag_of(&self.archive)?;
+        let _step = Step::start(format!("loading {tag}"));
+        let _held = interrupt::hold();
         let folder = self.data_dir.join("images");
         std::fs::create_dir_all(&folder).map_err(at(&folder))?;
         let to = folder.join(image::file_name(&tag));
         let unfinished = to.with_extension("new");
         std::fs::copy(&self.archive, &unfinished).map_err(at(&self.archive))?;
         std::fs::rename(&unfinished, &to).map_err(at(&to))?;
-        println!("{tag} is loaded; pods that name it run it.");
+        self.output.print(&json!({"image": tag, "file": to}), || {
+            format!("{tag} is loaded; pods that name it run it.\n")
+        });
         Ok(())
     }
 }

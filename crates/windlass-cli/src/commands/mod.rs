@@ -8,3 +8,5 @@ pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod operator;
 pub(crate) mod run;
+mod throw_away;
+pub(crate) mod version;

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use clap::Args;
 
+use crate::cluster;
 use crate::error::Result;
+use crate::output::Output;
 use crate::program::Program;
 
 /// Write config/ and dist/install.yaml from the code
@@ -22,11 +24,13 @@ pub(crate) struct Manifests {
     /// The namespace the operator shall run in
     #[arg(long)]
     namespace: Option<String>,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Manifests {
     pub(crate) fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), false)?;
+        let program = Program::build(Path::new("."), None)?;
         let mut arguments = vec!["manifests".to_owned(), "--out".to_owned(), ".".to_owned()];
         if self.check {
             arguments.push("--check".to_owned());
@@ -34,7 +38,11 @@ impl Manifests {
         for (flag, value) in [("--image", self.image), ("--namespace", self.namespace)] {
             arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
         }
+        arguments.extend(json(self.output));
         program.obey(arguments)?;
+        if self.output.is_json() {
+            return Ok(());
+        }
         if self.check {
             println!("The manifests are current.");
         } else {
@@ -56,13 +64,18 @@ pub(crate) struct Install {
     /// Install also what breaks objects or clients that are there
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Install {
-    pub(crate) fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), false)?;
-        let force = self.force.then_some("--force");
-        program.obey(["install"].into_iter().chain(force))
+    pub(crate) async fn run(self) -> Result<()> {
+        // Nobody wants to wait for a build to hear that there is no cluster.
+        cluster::reached().await?;
+        let program = Program::build(Path::new("."), None)?;
+        let force = self.force.then(|| "--force".to_owned());
+        let arguments = ["install".to_owned()].into_iter().chain(force);
+        program.obey(arguments.chain(json(self.output)))
     }
 }
 
@@ -70,11 +83,17 @@ impl Install {
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass uninstall")]
-pub(crate) struct Uninstall {}
+pub(crate) struct Uninstall {
+    #[command(flatten)]
+    output: Output,
+}
 
 impl Uninstall {
-    pub(crate) fn run(self) -> Result<()> {
-        Program::build(Path::new("."), false)?.obey(["uninstall"])
+    pub(crate) async fn run(self) -> Result<()> {
+        cluster::reached().await?;
+        let program = Program::build(Path::new("."), None)?;
+        let arguments = ["uninstall".to_owned()].into_iter();
+        program.obey(arguments.chain(json(self.output)))
     }
 }
 
@@ -82,10 +101,23 @@ impl Uninstall {
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass explain")]
-pub(crate) struct Explain {}
+pub(crate) struct Explain {
+    #[command(flatten)]
+    output: Output,
+}
 
 impl Explain {
     pub(crate) fn run(self) -> Result<()> {
-        Program::build(Path::new("."), false)?.obey(["explain"])
+        let program = Program::build(Path::new("."), None)?;
+        let arguments = ["explain".to_owned()].into_iter();
+        program.obey(arguments.chain(json(self.output)))
     }
+}
+
+/// The program prints its facts itself.
+fn json(output: Output) -> Vec<String> {
+    if output.is_json() {
+        return vec!["--output".to_owned(), "json".to_owned()];
+    }
+    Vec::new()
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use builtin::builtin;
+#[cfg(test)]
+pub(crate) use resource::is_taken;
 pub(crate) use resource::{Api, Resource, check_label, module_of, snake};
 
 use crate::error::{Error, Result, at};

@@ -144,6 +144,7 @@ const KEYWORDS: &[&str] = &[
 const TAKEN: &[&str] = &[
     "AnyController",
     "AnyWebhook",
+    "Api",
     "BTreeMap",
     "Box",
     "Clone",
@@ -151,44 +152,76 @@ const TAKEN: &[&str] = &[
     "ConfigMap",
     "Context",
     "Controller",
+    "Copy",
     "CustomResource",
     "Debug",
     "Declare",
     "Default",
+    "DeleteParams",
     "Deserialize",
+    "Drop",
+    "Eq",
     "Err",
     "ExitCode",
     "From",
     "Into",
+    "Iterator",
     "JsonSchema",
+    "LabelSelector",
     "Next",
     "None",
     "ObjectMeta",
     "Ok",
+    "Operation",
     "Operator",
     "Option",
     "Owned",
     "PartialEq",
+    "Patch",
+    "PatchParams",
+    "PostParams",
     "Reconciler",
     "ResourceExt",
     "Result",
     "Self",
+    "Send",
     "Serialize",
     "Some",
     "String",
+    "Sync",
     "TestCluster",
+    "ToOwned",
+    "ToString",
     "Vec",
     "Verdict",
     "Versions",
-    "Webhook",
     "Watched",
+    "Webhook",
 ];
+
+/// Whether generated code needs a name for itself.
+pub(crate) fn is_taken(name: &str) -> bool {
+    TAKEN.contains(&name)
+}
 
 /// A module's name for a kind: a word of Rust gets a tail.
 pub(crate) fn module_of(kind: &str) -> String {
     let snake = snake(kind);
     let taken = [
-        "api", "main", "lib", "core", "std", "alloc", "kube", "serde", "windlass",
+        "alloc",
+        "api",
+        "core",
+        "k8s_openapi",
+        "kube",
+        "lib",
+        "main",
+        "operator",
+        "schemars",
+        "serde",
+        "serde_json",
+        "std",
+        "windlass",
+        "windlass_cluster",
     ];
     if KEYWORDS.contains(&snake.as_str()) || taken.contains(&snake.as_str()) {
         return snake + "_kind";
@@ -212,7 +245,7 @@ fn check_kind(kind: &str) -> Result<()> {
             kind.len()
         )));
     }
-    if TAKEN.contains(&kind) || TAKEN.iter().any(|taken| kind == format!("{taken}Spec")) {
+    if is_taken(kind) {
         return Err(Error::Other(format!(
             "the kind {kind} would clash with a name that the generated code uses; choose another, such as My{kind}"
         )));

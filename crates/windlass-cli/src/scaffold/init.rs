@@ -16,7 +16,8 @@ pub(crate) struct NewProject {
     pub(crate) domain: String,
     pub(crate) name: Option<String>,
     pub(crate) repo: Option<String>,
-    /// A checkout to take the crates from, until they are published.
+    /// A checkout to take the crates from, until they are published; its lock file comes with
+    /// them, so that a project begins with the versions that they were tested with.
     pub(crate) windlass: Option<PathBuf>,
 }
 
@@ -34,6 +35,12 @@ pub(crate) fn init(new: &NewProject) -> Result<(PathBuf, Project, Vec<Written>)>
         repo: new.repo.clone(),
         resources: Vec::new(),
     };
+    if root.exists() && !root.is_dir() {
+        return Err(Error::Other(format!(
+            "{} is a file; give a folder for the project",
+            root.display()
+        )));
+    }
     if root.join(FILE).is_file() {
         let (_, found) = Project::find(&root)?;
         if (&found.domain, &found.project_name, &found.repo)
@@ -71,9 +78,13 @@ pub(crate) fn init(new: &NewProject) -> Result<(PathBuf, Project, Vec<Written>)>
     ] {
         plan.create(path, render(template, values.clone())?)?;
     }
+    if let Some(checkout) = new.windlass.as_deref().filter(|_| !is_member(&root)) {
+        let path = checkout.join("Cargo.lock");
+        let lock = fs::read_to_string(&path).map_err(at(&path))?;
+        plan.create("Cargo.lock", lock)?;
+    }
     plan.format();
     plan.create(FILE, project.text()?)?;
-    fs::create_dir_all(&root).map_err(at(&root))?;
     let written = plan.write()?;
     Ok((root, project, written))
 }

@@ -13,8 +13,9 @@ mod rustfmt;
 mod tests;
 mod version;
 mod webhook;
+mod writing;
 
 pub(crate) use self::api::{NewApi, create_api};
 pub(crate) use self::init::{NewProject, init};
-pub(crate) use self::plan::{Written, describe};
+pub(crate) use self::plan::{Written, describe, facts};
 pub(crate) use self::webhook::{NewWebhook, create_webhook};

@@ -8,10 +8,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::edit::Refusal;
+use super::writing::Writing;
 use crate::error::{Error, Result, at};
+use crate::interrupt;
 
 /// What is going to be written below a folder.
 pub(crate) struct Plan {
@@ -20,9 +23,9 @@ pub(crate) struct Plan {
     conflicts: Vec<String>,
 }
 
-struct Change {
-    before: Option<String>,
-    after: String,
+pub(super) struct Change {
+    pub(super) before: Option<String>,
+    pub(super) after: String,
 }
 
 /// What became of a file.
@@ -133,27 +136,17 @@ impl Plan {
             .retain(|_, change| change.before.as_ref() != Some(&change.after));
     }
 
-    /// Writes everything, or nothing.
+    /// Writes everything, or nothing: whatever fails, and whenever a person presses Ctrl-C.
     pub(crate) fn write(self) -> Result<Vec<Written>> {
         if !self.conflicts.is_empty() {
             return Err(Error::Conflict(self.conflicts.join("\n")));
         }
-        let mut staged = Vec::new();
-        for (path, change) in &self.files {
-            match self.stage(path, &change.after) {
-                Ok(one) => staged.push(one),
-                Err(error) => {
-                    // What was staged lies beside what is there; nothing of it counts yet.
-                    for (from, _) in staged {
-                        let _ = fs::remove_file(from);
-                    }
-                    return Err(error);
-                }
-            }
+        let _held = interrupt::hold();
+        let mut writing = Writing::new(&self.root);
+        for (path, change) in self.in_order() {
+            writing.stage(path, change)?;
         }
-        for (from, to) in &staged {
-            fs::rename(from, to).map_err(at(to))?;
-        }
+        writing.finish()?;
         let written = self
             .files
             .into_iter()
@@ -164,14 +157,12 @@ impl Plan {
         Ok(written.collect())
     }
 
-    fn stage(&self, path: &str, text: &str) -> Result<(PathBuf, PathBuf)> {
-        let to = self.root.join(path);
-        let folder = to.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder).map_err(at(folder))?;
-        let name = to.file_name().unwrap_or_default().to_string_lossy();
-        let from = folder.join(format!(".{name}.new"));
-        fs::write(&from, text).map_err(at(&from))?;
-        Ok((from, to))
+    /// What the project is said to have is written last: a command that was killed in between can
+    /// be given again.
+    fn in_order(&self) -> impl Iterator<Item = (&String, &Change)> {
+        let is_last = |path: &String| path == crate::project::FILE;
+        let others = self.files.iter().filter(move |(path, _)| !is_last(path));
+        others.chain(self.files.iter().filter(move |(path, _)| is_last(path)))
     }
 
     fn read(&self, path: &str) -> Result<Option<String>> {
@@ -182,6 +173,15 @@ impl Plan {
             Err(error) => Err(at(&path)(error)),
         }
     }
+}
+
+/// What was written, for programs.
+pub(crate) fn facts(written: &[Written]) -> Value {
+    let fact = |one: &Written| match one {
+        Written::New(path) => json!({"path": path, "change": "new"}),
+        Written::Changed(path) => json!({"path": path, "change": "changed"}),
+    };
+    written.iter().map(fact).collect()
 }
 
 /// What was written, a line a file.

@@ -64,4 +64,28 @@ mod tests {
     fn every_template_is_there() {
         assert!(TEMPLATES.iter().all(|(_, text)| !text.is_empty()));
     }
+
+    #[test]
+    fn no_kind_can_have_a_name_that_the_templates_import() {
+        let mut checked = 0;
+        for (path, text) in TEMPLATES
+            .iter()
+            .filter(|(path, _)| path.starts_with("kind/"))
+        {
+            for line in text.lines().filter(|line| line.starts_with("use ")) {
+                // What is filled in is the kind itself.
+                let line = line.replace("{%", "\n{%").replace("%}", "%}\n");
+                let names = line
+                    .lines()
+                    .filter(|part| !part.starts_with("{%"))
+                    .flat_map(|part| part.split([' ', ',', ':', '{', '}', ';']))
+                    .filter(|name| name.starts_with(|first: char| first.is_ascii_uppercase()));
+                for name in names {
+                    assert!(crate::project::is_taken(name), "{path} imports {name}");
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked > 30, "{checked}");
+    }
 }

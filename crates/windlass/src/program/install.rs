@@ -3,8 +3,9 @@
 use clap::Args;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, ResourceExt, api::DeleteParams};
+use serde_json::json;
 
-use super::print;
+use super::output::Output;
 use crate::{Error, Operator, Result};
 
 #[derive(Debug, Args)]
@@ -12,30 +13,35 @@ pub(super) struct Install {
     /// Install also what breaks objects or clients that are there.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(super) async fn install(operator: &Operator, options: &Install) -> Result<()> {
     let client = Client::try_default().await?;
-    for line in operator.install(&client, options.force).await? {
-        print(&format!("{line}\n"))?;
-    }
-    Ok(())
+    let lines = operator.install(&client, options.force).await?;
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    options.output.print(&json!({"done": lines}), &text)
 }
 
-pub(super) async fn uninstall(operator: &Operator) -> Result<()> {
+pub(super) async fn uninstall(operator: &Operator, output: Output) -> Result<()> {
+    let (mut removed, mut absent) = (Vec::new(), Vec::new());
     let crds: Api<CustomResourceDefinition> = Api::all(Client::try_default().await?);
     for crd in operator.crds() {
         let name = crd.name_any();
         match crds.delete(&name, &DeleteParams::default()).await {
-            Ok(_) => print(&format!("removed {name}\n"))?,
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                print(&format!("{name} was not installed\n"))?;
-            }
+            Ok(_) => removed.push(name),
+            Err(kube::Error::Api(status)) if status.code == 404 => absent.push(name),
             Err(error) => {
                 let object = format!("customresourcedefinitions.apiextensions.k8s.io {name}");
                 return Err(Error::api("delete", object, error));
             }
         }
     }
-    Ok(())
+    let gone = removed.iter().map(|name| format!("removed {name}\n"));
+    let never = absent
+        .iter()
+        .map(|name| format!("{name} was not installed\n"));
+    let text: String = gone.chain(never).collect();
+    output.print(&json!({"removed": removed, "absent": absent}), &text)
 }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use clap::Args;
+use serde_json::{Value, json};
 use windlass_manifests::{File, Installation, MARK, manifests, to_yaml, tree};
 
-use super::print;
+use super::{output::Output, print};
 use crate::{Error, Operator, Result};
 
 #[derive(Debug, Args)]
@@ -26,6 +27,8 @@ pub(super) struct Manifests {
     /// another) are not what would be written.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(super) fn obey(operator: &Operator, options: Manifests) -> Result<()> {
@@ -49,7 +52,7 @@ pub(super) fn obey(operator: &Operator, options: Manifests) -> Result<()> {
     let stale = stale(&folder, &files)?;
     if options.check {
         if stale.is_empty() {
-            return Ok(());
+            return options.output.print(&json!({"files": []}), "");
         }
         let names: Vec<String> = stale.iter().map(Stale::describe).collect();
         return Err(Error::other(format!(
@@ -61,11 +64,15 @@ pub(super) fn obey(operator: &Operator, options: Manifests) -> Result<()> {
             names.join("\n")
         )));
     }
-    for one in stale {
+    for one in &stale {
         one.mend(&folder)?;
-        print(&format!("{}\n", one.describe()))?;
     }
-    Ok(())
+    let text: String = stale
+        .iter()
+        .map(|one| format!("{}\n", one.describe()))
+        .collect();
+    let facts: Value = stale.iter().map(Stale::fact).collect();
+    options.output.print(&json!({"files": facts}), &text)
 }
 
 /// A file that is not as it should be.
@@ -85,6 +92,14 @@ impl Stale<'_> {
         }
     }
 
+    fn fact(&self) -> Value {
+        match self {
+            Self::Missing(file) => json!({"path": file.path, "change": "new"}),
+            Self::Differs(file) => json!({"path": file.path, "change": "changed"}),
+            Self::Surplus(path) => json!({"path": path, "change": "removed"}),
+        }
+    }
+
     fn mend(&self, folder: &Path) -> Result<()> {
         let told = |path: &str, verb: &str, result: io::Result<()>| {
             result.map_err(|error| {
@@ -99,7 +114,14 @@ impl Stale<'_> {
                 let path = folder.join(&file.path);
                 let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
                 told(&file.path, "write", parent)?;
-                told(&file.path, "write", fs::write(&path, &file.text))
+                // Whole or not at all: nobody applies half a file.
+                let draft = path.with_extension("new");
+                let written =
+                    fs::write(&draft, &file.text).and_then(|()| fs::rename(&draft, &path));
+                if written.is_err() {
+                    let _ = fs::remove_file(&draft);
+                }
+                told(&file.path, "write", written)
             }
             Self::Surplus(path) => told(path, "remove", fs::remove_file(folder.join(path))),
         }
@@ -175,6 +197,7 @@ mod tests {
             image: None,
             out: Some(out.to_owned()),
             check,
+            output: Output::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod install;
 mod manifests;
+mod output;
 mod run;
 mod webhooks;
 
@@ -14,9 +15,12 @@ use std::{
 };
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
-use windlass_manifests::{Manifest, explain, role, to_yaml};
+use windlass_manifests::{Manifest, explain, facts, role, to_yaml};
 
+use self::output::Output;
 use crate::{Operator, Result};
 
 /// The command line of an operator.
@@ -37,13 +41,13 @@ enum Command {
     /// break what is there.
     Install(install::Install),
     /// Remove the operator's CRDs, and with them every object of these kinds.
-    Uninstall,
+    Uninstall(Output),
     /// Print the operator's role: exactly what it may do.
     Rbac,
     /// Say what the operator watches and may do, and why.
-    Explain,
+    Explain(Output),
     /// Print the operator's version.
-    Version,
+    Version(Output),
 }
 
 /// Runs an operator binary: parses the command line and does what it says (`run`, `manifests`,
@@ -90,15 +94,23 @@ fn obey(operator: &Operator, command: Command) -> Result<()> {
             block_on(run::run(operator, &options))
         }
         Command::Install(options) => block_on(install::install(operator, &options)),
-        Command::Uninstall => block_on(install::uninstall(operator)),
-        Command::Manifests(options) => manifests::obey(operator, options),
+        Command::Uninstall(output) => block_on(install::uninstall(operator, output)),
+        Command::Manifests(options) => block_on(async {
+            // Files are written whole, all of them: Ctrl-C waits for that moment.
+            let _held = signal(SignalKind::interrupt());
+            manifests::obey(operator, options)
+        }),
         Command::Rbac => {
             let role =
                 Manifest::of(&role::cluster_role(&description)).map_err(crate::Error::other)?;
             print(&to_yaml(&[role]).map_err(crate::Error::other)?)
         }
-        Command::Explain => print(&explain(&description)),
-        Command::Version => print(&format!("{} {}\n", description.name, description.version)),
+        Command::Explain(output) => output.print(&facts(&description), &explain(&description)),
+        Command::Version(output) => {
+            let (name, version) = (&description.name, &description.version);
+            let facts = json!({"name": name, "version": version});
+            output.print(&facts, &format!("{name} {version}\n"))
+        }
     }
 }
 
