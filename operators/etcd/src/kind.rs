@@ -169,6 +169,11 @@ pub struct EtcdClusterStatus {
     /// The members as etcd told of them last, in the order in which they came.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roster: Vec<MemberRecord>,
+    /// How many members the cluster has ever had: no name is used twice.
+    pub serial: i64,
+    /// How long etcd's log was at least when this was written: a leader with less is another
+    /// cluster's.
+    pub raft_index: i64,
     /// What the operator is about to do: written before it is done, so that whoever comes after a
     /// crash goes on with the same member.
     #[serde(skip_serializing_if = "Option::is_none")]
