@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The image's name unless told.
-pub const REPOSITORY: &str = "quay.io/coreos/etcd";
+pub(crate) const REPOSITORY: &str = "quay.io/coreos/etcd";
 
 /// The version that runs unless told: what the distribution has.
-pub const VERSION: &str = "3.4.23";
+pub(crate) const VERSION: &str = "3.4.23";
 
 /// After how many seconds without an answer a member is given up, unless told.
-pub const GRACE: i64 = 300;
+pub(crate) const GRACE: i64 = 300;
 
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ const OLDEST: (u32, u32) = (3, 4);
 const NEWEST: (u32, u32) = (3, 7);
 
 /// What is refused, if something is.
-pub fn of(view: &View<'_>) -> Option<Decision> {
+pub(crate) fn of(view: &View<'_>) -> Option<Decision> {
     let running = &view.recorded.current_version;
     let asked = view.spec.version();
     let not_yet = [

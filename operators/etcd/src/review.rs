@@ -5,7 +5,7 @@ use windlass::Verdict;
 use crate::kind::EtcdCluster;
 
 /// Warns of what works but helps nobody.
-pub fn judge(cluster: &EtcdCluster, _: Option<&EtcdCluster>) -> Verdict {
+pub(crate) fn judge(cluster: &EtcdCluster, _: Option<&EtcdCluster>) -> Verdict {
     let mut verdict = Verdict::allow();
     let size = cluster.spec.size;
     if size % 2 == 0 {

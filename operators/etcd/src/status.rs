@@ -22,7 +22,7 @@ const TROUBLE: [&str; 6] = [
 ];
 
 /// The status as it is written before a step is taken: with what the step sets out to do.
-pub fn status_of(cluster: &EtcdCluster, view: &View<'_>, decision: &Decision) -> EtcdClusterStatus {
+pub(crate) fn status_of(cluster: &EtcdCluster, view: &View<'_>, decision: &Decision) -> EtcdClusterStatus {
     let before = view.recorded;
     let mut status = before.clone();
     remember(view, decision, &mut status);
@@ -218,7 +218,7 @@ fn alike(one: &EtcdClusterStatus, other: &EtcdClusterStatus) -> bool {
 }
 
 /// The reason that the status gives for being degraded, or none.
-pub fn known_trouble(status: &EtcdClusterStatus) -> Option<&str> {
+pub(crate) fn known_trouble(status: &EtcdClusterStatus) -> Option<&str> {
     let degraded = status.conditions.iter().find(|one| one.type_ == "Degraded")?;
     (degraded.status == "True").then_some(degraded.reason.as_str())
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The event about a decision, if it is news.
-pub fn event(decision: &Decision, before: &EtcdClusterStatus, now: &EtcdClusterStatus) -> Option<Event> {
+pub(crate) fn event(decision: &Decision, before: &EtcdClusterStatus, now: &EtcdClusterStatus) -> Option<Event> {
     let message = &decision.message;
     let trouble = known_trouble(now);
     let news = trouble != known_trouble(before);

@@ -10,7 +10,7 @@ use crate::decision::quorum;
 
 /// A majority of the members stays. A number, because pods of a kind without a scale subresource
 /// can have no other budget.
-pub fn budget(cluster: &str, members: usize) -> PodDisruptionBudget {
+pub(crate) fn budget(cluster: &str, members: usize) -> PodDisruptionBudget {
     let majority = i32::try_from(quorum(members)).unwrap_or(i32::MAX);
     PodDisruptionBudget {
         metadata: metadata(cluster, cluster),

@@ -8,7 +8,7 @@ use super::{labels_of_member, metadata};
 use crate::kind::Storage;
 
 /// The claim of a member; it has the member's name.
-pub fn claim(cluster: &str, member: &str, storage: &Storage) -> PersistentVolumeClaim {
+pub(crate) fn claim(cluster: &str, member: &str, storage: &Storage) -> PersistentVolumeClaim {
     let mut metadata = metadata(cluster, member);
     metadata.generate_name = Some(format!("{cluster}-"));
     metadata.labels = Some(labels_of_member(cluster, member));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub use self::{
+pub(crate) use self::{
     budget::budget,
     claim::claim,
     pod::pod,
@@ -24,7 +24,7 @@ pub const CLUSTER: &str = "etcd_cluster";
 pub const MEMBER: &str = "etcd_node";
 
 /// The labels of everything that belongs to a cluster, and of nothing else.
-pub fn labels(cluster: &str) -> BTreeMap<String, String> {
+pub(crate) fn labels(cluster: &str) -> BTreeMap<String, String> {
     [("app", "etcd"), (CLUSTER, cluster)]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()

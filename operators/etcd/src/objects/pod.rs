@@ -26,7 +26,7 @@ const FOLDER: &str = "/var/etcd";
 const VOLUME: &str = "etcd-data";
 
 /// The pod of a member.
-pub fn pod(
+pub(crate) fn pod(
     names: Names<'_>,
     spec: &EtcdClusterSpec,
     version: &str,

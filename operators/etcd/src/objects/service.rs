@@ -9,12 +9,12 @@ use super::{labels, metadata};
 use crate::member::{CLIENT_PORT, PEER_PORT};
 
 /// The name of the Service for clients.
-pub fn client_name(cluster: &str) -> String {
+pub(crate) fn client_name(cluster: &str) -> String {
     format!("{cluster}-client")
 }
 
 /// Gives every member a DNS name, also before it is ready: members need each other to become so.
-pub fn peers(cluster: &str) -> Service {
+pub(crate) fn peers(cluster: &str) -> Service {
     Service {
         metadata: metadata(cluster, cluster),
         spec: Some(ServiceSpec {
@@ -29,7 +29,7 @@ pub fn peers(cluster: &str) -> Service {
 }
 
 /// Where clients find the members that are ready.
-pub fn clients(cluster: &str) -> Service {
+pub(crate) fn clients(cluster: &str) -> Service {
     Service {
         metadata: metadata(cluster, &client_name(cluster)),
         spec: Some(ServiceSpec {
