@@ -104,7 +104,10 @@ impl PodView {
     pub fn of(pod: &Pod, uid: &str) -> Self {
         let status = pod.status.as_ref();
         let conditions = status.and_then(|status| status.conditions.as_ref());
-        let ready = conditions.into_iter().flatten().find(|one| one.type_ == "Ready");
+        let ready = conditions
+            .into_iter()
+            .flatten()
+            .find(|one| one.type_ == "Ready");
         let since = ready.and_then(|ready| ready.last_transition_time.as_ref());
         let since = since.or(pod.metadata.creation_timestamp.as_ref());
         let phase = status.and_then(|status| status.phase.as_deref());

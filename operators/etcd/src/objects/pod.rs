@@ -43,14 +43,14 @@ pub(crate) fn pod(
     metadata.annotations = (!policy.annotations.is_empty()).then(|| policy.annotations.clone());
     let volume = Volume {
         name: VOLUME.to_owned(),
-        persistent_volume_claim: spec.storage.as_ref().map(|_| PersistentVolumeClaimVolumeSource {
-            claim_name: member.to_owned(),
-            ..PersistentVolumeClaimVolumeSource::default()
-        }),
-        empty_dir: spec
+        persistent_volume_claim: spec
             .storage
-            .is_none()
-            .then(EmptyDirVolumeSource::default),
+            .as_ref()
+            .map(|_| PersistentVolumeClaimVolumeSource {
+                claim_name: member.to_owned(),
+                ..PersistentVolumeClaimVolumeSource::default()
+            }),
+        empty_dir: spec.storage.is_none().then(EmptyDirVolumeSource::default),
         ..Volume::default()
     };
     Pod {
@@ -60,7 +60,9 @@ pub(crate) fn pod(
             subdomain: Some(names.cluster.to_owned()),
             restart_policy: Some("Always".to_owned()),
             automount_service_account_token: Some(false),
-            containers: vec![container(names, spec, version, &policy, member, start, peers)],
+            containers: vec![container(
+                names, spec, version, &policy, member, start, peers,
+            )],
             volumes: Some(vec![volume]),
             node_selector: (!policy.node_selector.is_empty()).then_some(policy.node_selector),
             affinity: Some(policy.affinity.unwrap_or_else(|| apart(names.cluster))),
@@ -135,7 +137,10 @@ fn command(names: Names<'_>, member: &str, start: Start, peers: &[String]) -> Ve
         ("name", member.to_owned()),
         ("initial-advertise-peer-urls", names.peer_url(member)),
         ("listen-peer-urls", format!("http://0.0.0.0:{PEER_PORT}")),
-        ("listen-client-urls", format!("http://0.0.0.0:{CLIENT_PORT}")),
+        (
+            "listen-client-urls",
+            format!("http://0.0.0.0:{CLIENT_PORT}"),
+        ),
         ("advertise-client-urls", names.client_url(member)),
         ("initial-cluster", cluster.join(",")),
         ("initial-cluster-state", state.to_owned()),
@@ -174,8 +179,15 @@ mod tests {
 
     #[test]
     fn the_flags_are_those_of_the_tutorial() {
-        let names = Names { cluster: "example", namespace: "default", uid: "4b5215fa" };
-        let spec = EtcdClusterSpec { size: 3, ..EtcdClusterSpec::default() };
+        let names = Names {
+            cluster: "example",
+            namespace: "default",
+            uid: "4b5215fa",
+        };
+        let spec = EtcdClusterSpec {
+            size: 3,
+            ..EtcdClusterSpec::default()
+        };
         let peers = ["example-a".to_owned(), "example-b".to_owned()];
         let pod = pod(names, &spec, "3.4.23", "example-b", Start::Existing, &peers);
         let container = pod.spec.unwrap().containers.remove(0);
