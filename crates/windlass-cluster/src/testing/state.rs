@@ -77,7 +77,7 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
         }
         if let (Some(name), Some(base)) = (
             object["metadata"]["name"].as_str(),
-            object["metadata"]["generateName"].as_str(),
+            generate_name(kind, object).as_deref(),
         ) {
             generated.insert(name.to_owned(), format!("{base}*"));
         }
@@ -106,6 +106,20 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     Ok(lines)
 }
 
+/// How a name begins whose end is fleeting: the API server gave it one, or an operator names the pods
+/// and volumes of its object itself, one after the other.
+fn generate_name(kind: &str, object: &Value) -> Option<String> {
+    if let Some(base) = object["metadata"]["generateName"].as_str() {
+        return Some(base.to_owned());
+    }
+    let owner = &object["metadata"]["ownerReferences"][0];
+    let is_custom = owner["apiVersion"].as_str()?.contains('.');
+    let base = format!("{}-", owner["name"].as_str()?);
+    let name = object["metadata"]["name"].as_str()?;
+    let applies = matches!(kind, "Pod" | "PersistentVolumeClaim") && is_custom;
+    (applies && name.starts_with(&base)).then_some(base)
+}
+
 /// A set of a roll-out that is over: how many there were depends on who was quicker.
 fn is_history(kind: &str, object: &Value) -> bool {
     let owner = &object["metadata"]["ownerReferences"][0]["kind"];
@@ -126,11 +140,19 @@ fn forget(value: &mut Value) {
             map.values_mut().for_each(forget);
         }
         Value::Array(items) => items.iter_mut().for_each(forget),
+        // An id that an outside system gave.
+        Value::String(text) if (12..=16).contains(&text.len()) && is_hex(text) => {
+            "an id".clone_into(text);
+        }
         Value::String(text) if text.starts_with(ENCODED_PEM) => {
             "a certificate or a key".clone_into(text);
         }
         _ => {}
     }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn is_time(key: &str) -> bool {

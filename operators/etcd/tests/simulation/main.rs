@@ -1,0 +1,6 @@
+//! The operator against a simulated etcd, and the simulated etcd against the real one.
+
+mod client;
+mod real;
+// mod replay;
+mod world;
