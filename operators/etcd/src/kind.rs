@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The image's name unless told.
-pub const REPOSITORY: &str = "quay.io/coreos/etcd";
+pub(crate) const REPOSITORY: &str = "quay.io/coreos/etcd";
 
 /// The version that runs unless told: what the distribution has.
-pub const VERSION: &str = "3.4.23";
+pub(crate) const VERSION: &str = "3.4.23";
 
 /// After how many seconds without an answer a member is given up, unless told.
-pub const GRACE: i64 = 300;
+pub(crate) const GRACE: i64 = 300;
 
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -169,6 +169,11 @@ pub struct EtcdClusterStatus {
     /// The members as etcd told of them last, in the order in which they came.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roster: Vec<MemberRecord>,
+    /// How many members the cluster has ever had: no name is used twice.
+    pub serial: i64,
+    /// How long etcd's log was at least when this was written: a leader with less is another
+    /// cluster's.
+    pub raft_index: i64,
     /// What the operator is about to do: written before it is done, so that whoever comes after a
     /// crash goes on with the same member.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -109,8 +109,9 @@ impl Etcd for EtcdClient {
             is_learner: learner,
         };
         let call = Call::AddMember;
-        let added = first(endpoints, call, async |endpoint: &str| {
-            ask(endpoint, call, add.clone(), true).await
+        let added = first(endpoints, call, |endpoint: String| {
+            let question = add.clone();
+            async move { ask(&endpoint, call, question, true).await }
         });
         let member = added.await?.member.unwrap_or_default();
         Ok(member.into())
@@ -118,16 +119,18 @@ impl Etcd for EtcdClient {
 
     async fn promote_member(&self, endpoints: &[String], id: u64) -> Result<(), EtcdError> {
         let (call, promote) = (Call::PromoteMember, wire::MemberPromoteRequest { id });
-        let promoted = first(endpoints, call, async |endpoint: &str| {
-            ask(endpoint, call, promote.clone(), true).await
+        let promoted = first(endpoints, call, |endpoint: String| {
+            let question = promote.clone();
+            async move { ask(&endpoint, call, question, true).await }
         });
         promoted.await.map(drop)
     }
 
     async fn remove_member(&self, endpoints: &[String], id: u64) -> Result<(), EtcdError> {
         let (call, remove) = (Call::RemoveMember, wire::MemberRemoveRequest { id });
-        let removed = first(endpoints, call, async |endpoint: &str| {
-            ask(endpoint, call, remove.clone(), true).await
+        let removed = first(endpoints, call, |endpoint: String| {
+            let question = remove.clone();
+            async move { ask(&endpoint, call, question, true).await }
         });
         removed.await.map(drop)
     }
@@ -143,14 +146,14 @@ impl Etcd for EtcdClient {
 ///
 /// Etcd 3.4 answers from its own memory whatever is asked for. A read that a majority agrees to
 /// goes before, at the same member: what was acknowledged until then is in its memory afterwards.
-async fn members_of(endpoint: &str) -> Result<Membership, Failed> {
+async fn members_of(endpoint: String) -> Result<Membership, Failed> {
     let read = wire::RangeRequest {
         key: NO_KEY.to_vec(),
         count_only: true,
     };
-    ask(endpoint, Call::Members, read, true).await?;
+    ask(&endpoint, Call::Members, read, true).await?;
     let list = wire::MemberListRequest { linearizable: true };
-    let list = ask(endpoint, Call::Members, list, true).await?;
+    let list = ask(&endpoint, Call::Members, list, true).await?;
     let mut members: Vec<Member> = list.members.into_iter().map(Member::from).collect();
     members.sort_by_key(|member| member.id);
     Ok(Membership {
@@ -161,15 +164,15 @@ async fn members_of(endpoint: &str) -> Result<Membership, Failed> {
 
 /// The answer of the first member that can give one. What may have been carried out is not asked a
 /// second time.
-async fn first<T>(
+async fn first<T, F: Future<Output = Result<T, Failed>> + Send>(
     endpoints: &[String],
     call: Call,
-    ask: impl AsyncFn(&str) -> Result<T, Failed>,
+    ask: impl Fn(String) -> F,
 ) -> Result<T, EtcdError> {
     let mut unreachable = Vec::new();
     let mut worse: Option<EtcdError> = None;
     for endpoint in endpoints {
-        match ask(endpoint).await {
+        match ask(endpoint.clone()).await {
             Ok(answer) => return Ok(answer),
             Err(Failed::Unreachable(reason)) => unreachable.push(reason),
             Err(Failed::Learner) => unreachable.push(format!("{endpoint} is a learner")),
