@@ -75,6 +75,8 @@ struct Inner {
     controllers: Started,
     operators: Mutex<Vec<Started>>,
     beside: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    /// Fields that replays do not compare.
+    fleeting: Mutex<Vec<String>>,
     /// The node lives as long as the cluster.
     _node: Running,
 }
@@ -134,6 +136,7 @@ impl TestCluster {
             controllers,
             operators: Mutex::default(),
             beside: Mutex::default(),
+            fleeting: Mutex::default(),
             _node: node_running,
         }));
         cluster.settle().await;
@@ -210,6 +213,18 @@ impl TestCluster {
     /// Every call to an outside system so far, in order.
     pub fn outside_calls(&self) -> Vec<OutsideCall> {
         self.0.faults.outside_calls()
+    }
+
+    /// Replays do not compare fields of these names: they count what differs from run to run.
+    pub fn do_not_compare(&self, fields: &[&str]) {
+        let fleeting = self.0.fleeting.lock();
+        let mut fleeting = fleeting.unwrap_or_else(PoisonError::into_inner);
+        fleeting.extend(fields.iter().map(ToString::to_string));
+    }
+
+    pub(super) fn fleeting(&self) -> Vec<String> {
+        let fleeting = self.0.fleeting.lock();
+        fleeting.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What everybody in the cluster tells of its work: a simulation does so too, or the cluster

@@ -222,7 +222,7 @@ impl TestCluster {
 
     async fn state(&self) -> Vec<String> {
         self.settle().await;
-        state::of(&self.client())
+        state::of(&self.client(), &self.fleeting())
             .await
             .unwrap_or_else(|error| panic!("cannot read the cluster's state: {error}"))
     }

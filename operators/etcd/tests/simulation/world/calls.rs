@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use etcd_operator::etcd::{Call, Etcd, EtcdError, Member, MemberStatus, Membership};
 use tokio::time::sleep;
+use windlass_cluster::Fate;
 
-use super::fate::Fate;
 use super::log::Change;
 use super::{State, Version, World};
 
@@ -80,6 +80,7 @@ impl World {
                             let mut state = self.present();
                             let done = carry_out(&mut state, &at);
                             state.catch_up();
+                            self.changed.notify_one();
                             done
                         };
                         if fate == Fate::CallerKilled {
@@ -111,7 +112,8 @@ impl State {
         }
         let endpoint = endpoint.trim_end_matches('/');
         let found = self.processes.iter().find(|(_, process)| {
-            process.is_reachable() && process.arguments.client_url.trim_end_matches('/') == endpoint
+            let is_it = process.arguments.client_url == endpoint || process.address == endpoint;
+            process.is_reachable() && is_it
         });
         found.map_or(Door::Closed, |(key, _)| Door::Open(key.clone()))
     }

@@ -1,22 +1,10 @@
-//! [`Fate`]: what becomes of a call.
+//! [`Fates`]: who decides what becomes of a call.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use etcd_operator::etcd::Call;
-
-/// What becomes of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It is carried out and answered.
-    Answered,
-    /// It is carried out, and the answer gets lost.
-    AnswerLost,
-    /// It gets lost before it arrives; the caller cannot tell.
-    CallLost,
-    /// It is carried out, and the caller is killed before it hears of it.
-    CallerKilled,
-}
+use windlass_cluster::{Fate, Outside};
 
 /// Decides what becomes of calls.
 pub(crate) trait Fates: Send + Sync {
@@ -37,5 +25,21 @@ impl Fates for Fair {
 
     fn kill(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
+    }
+}
+
+/// The replays of a scenario decide.
+pub(crate) struct OfReplay(pub(crate) Outside);
+
+/// Who calls.
+const OPERATOR: &str = "etcd-operator";
+
+impl Fates for OfReplay {
+    fn of(&self, call: Call) -> Fate {
+        self.0.call(OPERATOR, call.to_string(), call.changes())
+    }
+
+    fn kill(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.0.kill(OPERATOR))
     }
 }

@@ -17,14 +17,15 @@ mod log;
 mod membership;
 mod process;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub(crate) use arguments::Arguments;
-pub(crate) use fate::{Fate, Fates};
+pub(crate) use fate::{Fair, Fates, OfReplay};
 pub(crate) use process::{Exit, Health};
 
 use cluster::Leadership;
@@ -66,6 +67,8 @@ impl Default for Pace {
 pub(crate) struct World {
     state: Arc<Mutex<State>>,
     fates: Arc<dyn Fates>,
+    /// Told when something may have changed.
+    changed: Arc<Notify>,
 }
 
 struct State {
@@ -77,6 +80,8 @@ struct State {
     clusters: BTreeMap<u64, Leadership>,
     /// Every `new` cluster that was ever begun, by the token it was given.
     begun: Vec<String>,
+    /// Processes that have ended by themselves.
+    ended: BTreeSet<String>,
     /// Members whose calls hang, by a part of their endpoints.
     hanging: Vec<String>,
 }
@@ -101,12 +106,19 @@ impl World {
             processes: BTreeMap::new(),
             clusters: BTreeMap::new(),
             begun: Vec::new(),
+            ended: BTreeSet::new(),
             hanging: Vec::new(),
         };
         Self {
             state: Arc::new(Mutex::new(state)),
             fates,
+            changed: Arc::default(),
         }
+    }
+
+    /// Waits until something may have changed.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -120,15 +132,17 @@ impl World {
         state
     }
 
-    /// Starts a process with these arguments and this folder; the error is how it ended at once.
+    /// Starts a process with these arguments and this folder, which clients find at this URL too; the
+    /// error is how it ended at once.
     pub(crate) fn start(
         &self,
         process: &str,
         folder: &str,
         arguments: Arguments,
+        address: &str,
     ) -> Result<(), Exit> {
         let mut state = self.present();
-        let started = state.start(process, folder, arguments);
+        let started = state.start(process, folder, arguments, address);
         state.catch_up();
         started
     }
@@ -138,6 +152,7 @@ impl World {
         let mut state = self.present();
         state.processes.remove(process);
         state.catch_up();
+        self.changed.notify_one();
     }
 
     /// Loses a folder, and whatever still runs on it.
@@ -162,6 +177,7 @@ impl World {
             process.connected = Instant::now();
         }
         state.catch_up();
+        self.changed.notify_one();
     }
 
     /// Calls to endpoints that contain this text hang until their deadline.
@@ -184,8 +200,19 @@ impl World {
             .collect();
         for (key, _) in &ended {
             state.processes.remove(key);
+            state.ended.insert(key.clone());
         }
         ended
+    }
+
+    /// Whether a process has ended by itself.
+    pub(crate) fn has_ended(&self, process: &str) -> bool {
+        self.lock().ended.contains(process)
+    }
+
+    /// A process has ended before it was one.
+    pub(crate) fn note_end(&self, process: &str) {
+        self.lock().ended.insert(process.to_owned());
     }
 
     /// How a process is.

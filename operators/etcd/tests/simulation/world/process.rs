@@ -30,6 +30,8 @@ pub(crate) enum Health {
 pub(super) struct Process {
     pub(super) folder: String,
     pub(super) arguments: Arguments,
+    /// Where clients find it, beside the URL that it tells.
+    pub(super) address: String,
     /// Since when others are connected with it.
     pub(super) connected: Instant,
     /// From when on it has what the others have.
@@ -58,6 +60,7 @@ impl State {
         process: &str,
         folder: &str,
         arguments: Arguments,
+        address: &str,
     ) -> Result<(), Exit> {
         let now = Instant::now();
         let mut joined = now;
@@ -81,6 +84,7 @@ impl State {
         let started = Process {
             folder: folder.to_owned(),
             arguments,
+            address: address.to_owned(),
             connected: now,
             joined,
             cut: false,
