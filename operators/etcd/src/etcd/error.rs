@@ -90,8 +90,8 @@ impl EtcdError {
         }
     }
 
-    /// What an answer of etcd that is an error means.
-    pub(crate) fn answered(call: Call, code: i32, message: &str) -> Self {
+    /// What an answer of etcd that is an error means, by its code of gRPC and its words.
+    pub fn answered(call: Call, code: i32, message: &str) -> Self {
         let text = message.strip_prefix("etcdserver: ").unwrap_or(message);
         let message = message.to_owned();
         match text {
