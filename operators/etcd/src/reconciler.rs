@@ -247,9 +247,8 @@ impl Caretaker {
         self.budgets
             .apply(ctx, objects::budget(&name, size.max(voters)))
             .await?;
-        if begun {
-            self.services.apply(ctx, objects::clients(&name)).await?;
-        }
+        let clients = objects::clients(&name, begun);
+        self.services.apply(ctx, clients).await?;
         Ok(())
     }
 }

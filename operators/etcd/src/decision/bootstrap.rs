@@ -1,7 +1,7 @@
 //! A cluster that has not begun: one member starts it, as `new`.
 //!
 //! The member is recorded first. Until etcd has told the cluster's id, clients are not let in (the
-//! client Service comes after that), so a first member that is lost before holds nothing of anybody.
+//! client Service selects nothing before that), so a first member that is lost before holds nothing of anybody.
 
 use super::{Decision, LATER, SOON, Start, Step, record, step, stop, wait};
 use crate::{kind::Action, view::View};
