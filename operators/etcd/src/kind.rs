@@ -245,6 +245,16 @@ impl EtcdClusterSpec {
             &self.version
         }
     }
+
+    /// The image of a version.
+    pub fn image(&self, version: &str) -> String {
+        let repository = match self.repository.as_str() {
+            "" => REPOSITORY,
+            repository => repository,
+        };
+        let version = version.strip_prefix('v').unwrap_or(version);
+        format!("{repository}:v{version}")
+    }
 }
 
 fn anything(_: &mut SchemaGenerator) -> Schema {

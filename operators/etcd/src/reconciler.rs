@@ -60,11 +60,8 @@ impl Caretaker {
                 start,
                 peers,
             } => {
-                let version = match view.recorded.current_version.as_str() {
-                    "" => view.spec.version(),
-                    version => version,
-                };
-                let pod = objects::pod(view.names, view.spec, version, member, *start, peers);
+                let image = view.image();
+                let pod = objects::pod(view.names, view.spec, &image, member, *start, peers);
                 self.pods.apply(ctx, pod).await?;
             }
             Step::DeletePod { member } => {

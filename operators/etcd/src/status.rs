@@ -72,9 +72,6 @@ fn remember(view: &View<'_>, decision: &Decision, status: &mut EtcdClusterStatus
                     status.serial = serial;
                 }
             }
-            if intent.action == Action::Bootstrap {
-                view.spec.version().clone_into(&mut status.current_version);
-            }
             status.intent = Some(intent.clone());
         }
         Step::Forget => status.intent = None,

@@ -82,7 +82,9 @@ async fn told(stage: &Stage, name: &str, kind: &str, reason: &str) -> String {
         told.find(|one| one.reason == reason)
     };
     let found = stage
-        .until(name, reason, |cluster: &EtcdCluster| find(cluster).is_some())
+        .until(name, reason, |cluster: &EtcdCluster| {
+            find(cluster).is_some()
+        })
         .await;
     find(&found).unwrap().message
 }
@@ -96,18 +98,37 @@ async fn first_member(stage: &Stage, name: &str) -> String {
 
 async fn services_budget_and_first_pod_are_made(stage: Stage) {
     stage.create(&cluster("c", json!({ "size": 3 }))).await;
-    let peers = stage.until("c", "there", |_: &Service| true).await.spec.unwrap();
+    let peers = stage
+        .until("c", "there", |_: &Service| true)
+        .await
+        .spec
+        .unwrap();
     assert_eq!(peers.cluster_ip.as_deref(), Some("None"));
     assert_eq!(peers.publish_not_ready_addresses, Some(true));
     let clients = stage.until("c-client", "there", |_: &Service| true).await;
     assert_eq!(clients.spec.unwrap().selector, None, "nobody is let in yet");
-    let budget = stage.until("c", "there", |_: &PodDisruptionBudget| true).await;
-    assert_eq!(budget.spec.unwrap().min_available, Some(IntOrString::Int(2)));
+    let budget = stage
+        .until("c", "there", |_: &PodDisruptionBudget| true)
+        .await;
+    assert_eq!(
+        budget.spec.unwrap().min_available,
+        Some(IntOrString::Int(2))
+    );
     let member = first_member(&stage, "c").await;
-    let pod = stage.until(&member, "there", |_: &Pod| true).await.spec.unwrap();
-    assert_eq!((pod.hostname, pod.subdomain), (Some(member.clone()), Some("c".to_owned())));
+    let pod = stage
+        .until(&member, "there", |_: &Pod| true)
+        .await
+        .spec
+        .unwrap();
+    assert_eq!(
+        (pod.hostname, pod.subdomain),
+        (Some(member.clone()), Some("c".to_owned()))
+    );
     let command = pod.containers[0].command.clone().unwrap();
-    assert!(command.contains(&"--initial-cluster-state=new".to_owned()), "{command:?}");
+    assert!(
+        command.contains(&"--initial-cluster-state=new".to_owned()),
+        "{command:?}"
+    );
     let alone = format!(
         "--initial-cluster={member}=http://{member}.c.{}.svc:2380",
         stage.namespace()
@@ -121,10 +142,16 @@ async fn a_volume_comes_before_its_pod(stage: Stage) {
     let spec = json!({ "size": 1, "storage": { "size": "1Gi" } });
     stage.create(&cluster("c", spec)).await;
     let member = first_member(&stage, "c").await;
-    let claim = stage.until(&member, "there", |_: &PersistentVolumeClaim| true).await;
+    let claim = stage
+        .until(&member, "there", |_: &PersistentVolumeClaim| true)
+        .await;
     let asked = claim.spec.unwrap().resources.unwrap().requests.unwrap();
     assert_eq!(asked["storage"].0, "1Gi");
-    let pod = stage.until(&member, "there", |_: &Pod| true).await.spec.unwrap();
+    let pod = stage
+        .until(&member, "there", |_: &Pod| true)
+        .await
+        .spec
+        .unwrap();
     let volume = pod.volumes.unwrap().remove(0).persistent_volume_claim;
     assert_eq!(volume.unwrap().claim_name, member);
     stage.rest().await;
@@ -135,7 +162,10 @@ async fn the_yaml_of_the_seed_ends_in_what_to_do(stage: Stage) {
     stage.apply::<EtcdCluster>(&yaml).await;
     let name = "example-etcd-cluster";
     let message = told(&stage, name, "Degraded", "UnsupportedVersion").await;
-    assert!(message.contains("set spec.version to one of these"), "{message}");
+    assert!(
+        message.contains("set spec.version to one of these"),
+        "{message}"
+    );
     stage.rest().await;
     assert!(stage.list::<Pod>().await.is_empty());
     stage
@@ -153,7 +183,11 @@ async fn sizes_and_names_are_judged_by_the_schema(stage: Stage) {
     let long = "c".repeat(53);
     for name in [long.as_str(), "1c", "a.b"] {
         let refused = stage.refused(&cluster(name, json!({ "size": 1 }))).await;
-        assert!(refused.message.contains("at most 52"), "{}", refused.message);
+        assert!(
+            refused.message.contains("at most 52"),
+            "{}",
+            refused.message
+        );
     }
     // An operator that writes nothing has nothing to be killed after.
     stage.create(&cluster("fits", json!({ "size": 7 }))).await;
@@ -171,7 +205,10 @@ async fn storage_cannot_be_changed(stage: Stage) {
         let refused = windlass_cluster::answered(async || api.patch("c", &params, &patch).await)
             .await
             .unwrap_err();
-        assert!(refused.to_string().contains("storage cannot be changed"), "{refused}");
+        assert!(
+            refused.to_string().contains("storage cannot be changed"),
+            "{refused}"
+        );
     }
     first_member(&stage, "c").await;
     stage.rest().await;
@@ -231,8 +268,5 @@ async fn deleted_takes_its_children_with_it(stage: Stage) {
 
 #[test]
 fn manifests_are_current() {
-    windlass_cluster::manifests_are_current(
-        &etcd_operator::operator(),
-        env!("CARGO_MANIFEST_DIR"),
-    );
+    windlass_cluster::manifests_are_current(&etcd_operator::operator(), env!("CARGO_MANIFEST_DIR"));
 }

@@ -4,8 +4,11 @@
 //! recorded get their pods back where their volumes are. Where the data of a majority is gone for
 //! good there is nothing left to heal: a person decides.
 
-use super::{Decision, LATER, SOON, Start, Step, quorum, step, stop, wait};
-use crate::{kind::MemberRecord, view::View};
+use super::{Decision, LATER, SOON, Start, Step, grace, quorum, step, stop, wait};
+use crate::{
+    kind::MemberRecord,
+    view::{PodView, View},
+};
 
 pub(super) fn next(view: &View<'_>) -> Decision {
     let roster = &view.recorded.roster;
@@ -26,6 +29,16 @@ pub(super) fn next(view: &View<'_>) -> Decision {
                     "RecoveringMember",
                     message,
                 );
+            }
+            Some(pod) if kept && hangs(view, name, pod) => {
+                let message = format!(
+                    "member {name} has not answered for {} s; its pod is made again on its volume",
+                    grace(view)
+                );
+                let delete = Step::DeletePod {
+                    member: name.clone(),
+                };
+                return step(delete, "RecoveringMember", message);
             }
             _ => {}
         }
@@ -68,6 +81,12 @@ pub(super) fn next(view: &View<'_>) -> Decision {
         return step(Step::Await(SOON), "NoQuorum", message);
     }
     wait("NoQuorum", message)
+}
+
+/// Whether a pod is there in vain. One that answers only misses the others.
+fn hangs(view: &View<'_>, name: &str, pod: &PodView) -> bool {
+    let silent = view.now.duration_since(pod.since).as_secs() >= grace(view);
+    pod.ours && !pod.ready && !pod.terminating && silent && !view.answers.contains_key(name)
 }
 
 /// Whether the data of a member may still be there: on its volume, or in a pod that has not ended.

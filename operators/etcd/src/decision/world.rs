@@ -168,7 +168,7 @@ impl World {
             let lives = self
                 .pods
                 .get(*name)
-                .is_some_and(|pod| !pod.ended && !pod.terminating);
+                .is_some_and(|pod| !pod.ended && !pod.terminating && !pod.hangs);
             self.data(name) == Data::Good && (self.claims.contains_key(*name) || lives)
         };
         voters.iter().filter(kept).count() >= quorum(voters.len())
@@ -180,7 +180,8 @@ impl World {
         let names: Vec<String> = self.pods.keys().cloned().collect();
         for name in names {
             let pod = &self.pods[&name];
-            if pod.ended || pod.hangs || self.data(&name) != Data::None {
+            let unbound = self.cluster.spec.storage.is_some() && !self.claims.contains_key(&name);
+            if pod.ended || pod.hangs || unbound || self.data(&name) != Data::None {
                 continue;
             }
             match pod.start {
@@ -259,6 +260,7 @@ impl World {
                 since: pod.since,
                 terminating: pod.terminating,
                 ended: pod.ended,
+                image: self.cluster.spec.image(self.cluster.spec.version()),
                 address: Some(name.clone()),
                 restarts: if self.data(name) == Data::Spoilt {
                     5
@@ -350,21 +352,23 @@ impl World {
             Step::DeletePod { member } => {
                 let pod = self.pods.get_mut(member).expect("a pod");
                 pod.terminating = true;
-                let ended = pod.ended;
+                let ended = pod.ended || pod.hangs || self.status().cluster_id.is_none();
                 assert!(
                     ended || self.listed(member).is_none(),
                     "the pod of member {member} is deleted"
                 );
             }
             Step::DeleteClaim { member } => {
-                assert!(
-                    self.listed(member).is_none(),
-                    "the volume of member {member} is deleted"
-                );
-                assert!(
-                    !self.pods.contains_key(member),
-                    "the volume of {member} is in use"
-                );
+                if self.status().cluster_id.is_some() {
+                    assert!(
+                        self.listed(member).is_none(),
+                        "the volume of member {member} is deleted"
+                    );
+                    assert!(
+                        !self.pods.contains_key(member),
+                        "the volume of {member} is in use"
+                    );
+                }
                 self.claims.remove(member);
             }
             Step::Await(time) => self.now += SignedDuration::try_from(*time).unwrap(),

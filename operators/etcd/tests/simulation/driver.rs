@@ -138,7 +138,9 @@ impl Follower {
             let ready = self.world.health(process) == Health::Serving;
             if running.ready != Some(ready) {
                 let (namespace, name) = &running.pod;
-                let set = self.node.set_ready(namespace, name, &running.container, ready);
+                let set = self
+                    .node
+                    .set_ready(namespace, name, &running.container, ready);
                 running.ready = set.is_ok().then_some(ready);
             }
         }
@@ -244,17 +246,23 @@ fn containers(pod: &Pod) -> Vec<String> {
         let state = status.state.as_ref();
         state.is_some_and(|state| state.running.is_some())
     });
-    runs.filter_map(|status| status.container_id.clone()).collect()
+    runs.filter_map(|status| status.container_id.clone())
+        .collect()
 }
 
 /// The container of that id and its command line, if it is a member.
 fn member_of<'a>(pod: &'a Pod, id: &str) -> Option<(&'a Container, Vec<String>)> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    let name = &statuses.iter().find(|one| one.container_id.as_deref() == Some(id))?.name;
+    let name = &statuses
+        .iter()
+        .find(|one| one.container_id.as_deref() == Some(id))?
+        .name;
     let mut containers = pod.spec.as_ref()?.containers.iter();
     let container = containers.find(|container| container.name == *name)?;
     let words = container.command.iter().chain(&container.args).flatten();
     let line: Vec<String> = words.cloned().collect();
-    let is_member = line.iter().any(|word| word.starts_with("--initial-cluster="));
+    let is_member = line
+        .iter()
+        .any(|word| word.starts_with("--initial-cluster="));
     is_member.then_some((container, line))
 }

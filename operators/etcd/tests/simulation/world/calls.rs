@@ -28,10 +28,15 @@ impl World {
     /// Writes a key at one member; returns when a majority has it.
     pub(crate) async fn put(&self, at: &str, key: &str, value: &str) -> Result<(), EtcdError> {
         let (key, value) = (key.to_owned(), value.to_owned());
-        self.quorum(Call::Put, Fate::Answered, &[at.to_owned()], move |state, at| {
-            state.commit(at, Change::Put { key, value });
-            Ok(())
-        })
+        self.quorum(
+            Call::Put,
+            Fate::Answered,
+            &[at.to_owned()],
+            move |state, at| {
+                state.commit(at, Change::Put { key, value });
+                Ok(())
+            },
+        )
         .await
     }
 

@@ -124,7 +124,11 @@ impl State {
             let id = folder.member;
             let known = self.folder_of(&leader).log.clone();
             if known.has_removed(id) {
-                self.end(key, 1, "the member has been permanently removed from the cluster");
+                self.end(
+                    key,
+                    1,
+                    "the member has been permanently removed from the cluster",
+                );
                 continue;
             }
             let Some(member) = known.member(id) else {
@@ -166,7 +170,9 @@ impl State {
         let now = Instant::now();
         let cluster = self.folder_of(at).cluster;
         let leadership = self.clusters[&cluster].clone();
-        let leader = leadership.leader.and_then(|id| self.process_of(cluster, id));
+        let leader = leadership
+            .leader
+            .and_then(|id| self.process_of(cluster, id));
         let leader = leader.unwrap_or(at).to_owned();
         let folder = self.processes[&leader].folder.clone();
         if let Some(folder) = self.folders.get_mut(&folder) {

@@ -159,7 +159,9 @@ impl World {
     pub(crate) fn lose_folder(&self, folder: &str) {
         let mut state = self.present();
         state.folders.remove(folder);
-        state.processes.retain(|_, process| process.folder != folder);
+        state
+            .processes
+            .retain(|_, process| process.folder != folder);
     }
 
     /// Spoils a folder: nothing can be started on it any more.

@@ -170,9 +170,10 @@ impl State {
         let mut urls = arguments.initial_cluster.values();
         let mut peers = Vec::new();
         for url in urls.by_ref().filter(|url| **url != arguments.peer_url) {
-            let process = self.processes.values().find(|process| {
-                process.is_reachable() && process.arguments.peer_url == *url
-            });
+            let process = self
+                .processes
+                .values()
+                .find(|process| process.is_reachable() && process.arguments.peer_url == *url);
             let folder = process.and_then(|process| self.folders.get(&process.folder));
             // One that has not joined yet knows nothing.
             peers.extend(folder.filter(|folder| folder.log.members().next().is_some()));
