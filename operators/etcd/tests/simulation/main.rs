@@ -4,4 +4,5 @@ mod client;
 mod driver;
 mod real;
 // mod replay;
+mod scenarios;
 mod world;

@@ -162,11 +162,51 @@ impl World {
         state.processes.retain(|_, process| process.folder != folder);
     }
 
-    /// Spoils a folder: nothing can be started on it any more.
-    pub(crate) fn corrupt_folder(&self, folder: &str) {
-        if let Some(folder) = self.present().folders.get_mut(folder) {
+    /// Spoils the folder of a process: nothing can be started on it any more.
+    pub(crate) fn corrupt_folder_of(&self, process: &str) {
+        let mut state = self.present();
+        let folder = state.processes.get(process).map(|one| one.folder.clone());
+        if let Some(folder) = folder.and_then(|folder| state.folders.get_mut(&folder)) {
             folder.corrupt = true;
         }
+    }
+
+    /// Makes the member of this name the leader.
+    pub(crate) fn lead(&self, member: &str) {
+        let mut state = self.present();
+        let found = state.processes.values().find(|one| one.arguments.name == member);
+        let folder = found.and_then(|one| state.folders.get(&one.folder));
+        if let Some((cluster, id)) = folder.map(|folder| (folder.cluster, folder.member)) {
+            state.elect(cluster, id);
+        }
+    }
+
+    /// Where the members are found whose URLs contain this text, as they tell it themselves.
+    pub(crate) fn endpoints(&self, part: &str) -> Vec<String> {
+        let state = self.lock();
+        let urls = state.processes.values().map(|one| &one.arguments.client_url);
+        urls.filter(|url| url.contains(part)).cloned().collect()
+    }
+
+    /// What the leader among those members knows.
+    fn known<T>(&self, part: &str, of: impl Fn(&Log) -> T) -> Option<T> {
+        let state = self.present();
+        let leader = state.processes.values().find(|one| {
+            let leader = state.leader_seen_by(one);
+            let own = state.folders.get(&one.folder).map(|folder| folder.member);
+            one.arguments.client_url.contains(part) && leader.is_some() && leader == own
+        });
+        leader.map(|leader| of(&state.folders[&leader.folder].log))
+    }
+
+    /// How many of those members have a vote.
+    pub(crate) fn voters(&self, part: &str) -> usize {
+        self.known(part, |log| log.voters().count()).unwrap_or_default()
+    }
+
+    /// What was written to those members, in order.
+    pub(crate) fn writes(&self, part: &str) -> Vec<String> {
+        self.known(part, Log::writes).unwrap_or_default()
     }
 
     /// Cuts a process off from everybody, or lets it back.
