@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use etcd_operator::etcd::Member;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -243,6 +244,20 @@ impl World {
             state.ended.insert(key.clone());
         }
         ended
+    }
+
+    /// Whether a process runs.
+    pub(crate) fn runs(&self, process: &str) -> bool {
+        let state = self.present();
+        let found = state.processes.get(process);
+        found.is_some_and(|process| process.exit.is_none())
+    }
+
+    /// The members, as the folder knows them that knows most.
+    pub(crate) fn members_known(&self) -> Vec<Member> {
+        let state = self.present();
+        let eldest = state.folders.values().max_by_key(|folder| folder.log.age());
+        eldest.map_or_else(Vec::new, |folder| folder.log.members().cloned().collect())
     }
 
     /// Whether a process has ended by itself.
