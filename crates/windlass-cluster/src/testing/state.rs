@@ -78,7 +78,7 @@ pub(super) async fn of(client: &Client, fleeting: &[String]) -> kube::Result<Vec
         }
         if let (Some(name), Some(base)) = (
             object["metadata"]["name"].as_str(),
-            object["metadata"]["generateName"].as_str(),
+            generate_name(kind, object).as_deref(),
         ) {
             generated.insert(name.to_owned(), format!("{base}*"));
         }
@@ -105,6 +105,20 @@ pub(super) async fn of(client: &Client, fleeting: &[String]) -> kube::Result<Vec
         .collect();
     lines.sort();
     Ok(lines)
+}
+
+/// How a name begins whose end is fleeting: the API server gave it one, or an operator names the pods
+/// and volumes of its object itself, one after the other.
+fn generate_name(kind: &str, object: &Value) -> Option<String> {
+    if let Some(base) = object["metadata"]["generateName"].as_str() {
+        return Some(base.to_owned());
+    }
+    let owner = &object["metadata"]["ownerReferences"][0];
+    let is_custom = owner["apiVersion"].as_str()?.contains('.');
+    let base = format!("{}-", owner["name"].as_str()?);
+    let name = object["metadata"]["name"].as_str()?;
+    let applies = matches!(kind, "Pod" | "PersistentVolumeClaim") && is_custom;
+    (applies && name.starts_with(&base)).then_some(base)
 }
 
 /// A set of a roll-out that is over: how many there were depends on who was quicker.

@@ -134,8 +134,8 @@ fn a_member_that_hangs_is_given_up_and_a_change_is_not_sent_to_a_second() {
             // A question goes on to the next; a change may have been carried out.
             let found = client.members(&urls).await.expect("the second answers");
             assert_eq!(found.members.len(), 1);
-            let added = client.add_member(&urls, &["http://127.0.0.1:1".to_owned()], true);
-            let error = added.await.unwrap_err();
+            let peer = ["http://127.0.0.1:1".to_owned()];
+            let error = client.add_member(&urls, &peer, true).await.unwrap_err();
             assert!(error.may_have_been_applied(), "{error:?}");
             let found = client
                 .members(&urls[1..])

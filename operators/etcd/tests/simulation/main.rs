@@ -3,5 +3,6 @@
 mod client;
 mod driver;
 mod real;
-// mod replay;
+mod replay;
+mod scenarios;
 mod world;

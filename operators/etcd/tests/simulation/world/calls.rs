@@ -79,7 +79,9 @@ impl World {
                         break;
                     }
                 }
-                Door::Open(at) => match self.present().serves(call, &at) {
+                Door::Open(at) => {
+                    let serves = self.present().serves(call, &at);
+                    match serves {
                     Ok(true) => {
                         let done = {
                             let mut state = self.present();
@@ -99,7 +101,7 @@ impl World {
                     }
                     Ok(false) => closed.push(format!("{endpoint} is a learner")),
                     Err(error) => worse = Some(error),
-                },
+                }},
             }
         }
         if fate == Fate::CallerKilled {

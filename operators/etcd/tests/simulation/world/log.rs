@@ -113,6 +113,15 @@ impl Log {
         self.removed.contains(&id)
     }
 
+    /// The values that were written, in order.
+    pub(super) fn writes(&self) -> Vec<String> {
+        let puts = self.entries.iter().filter_map(|entry| match &entry.change {
+            Change::Put { value, .. } => Some(value.clone()),
+            _ => None,
+        });
+        puts.collect()
+    }
+
     pub(super) fn key(&self, key: &str) -> Option<&String> {
         self.keys.get(key)
     }

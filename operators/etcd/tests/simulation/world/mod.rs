@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use etcd_operator::etcd::Member;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -164,11 +165,51 @@ impl World {
             .retain(|_, process| process.folder != folder);
     }
 
-    /// Spoils a folder: nothing can be started on it any more.
-    pub(crate) fn corrupt_folder(&self, folder: &str) {
-        if let Some(folder) = self.present().folders.get_mut(folder) {
+    /// Spoils the folder of a process: nothing can be started on it any more.
+    pub(crate) fn corrupt_folder_of(&self, process: &str) {
+        let mut state = self.present();
+        let folder = state.processes.get(process).map(|one| one.folder.clone());
+        if let Some(folder) = folder.and_then(|folder| state.folders.get_mut(&folder)) {
             folder.corrupt = true;
         }
+    }
+
+    /// Makes the member of this name the leader.
+    pub(crate) fn lead(&self, member: &str) {
+        let mut state = self.present();
+        let found = state.processes.values().find(|one| one.arguments.name == member);
+        let folder = found.and_then(|one| state.folders.get(&one.folder));
+        if let Some((cluster, id)) = folder.map(|folder| (folder.cluster, folder.member)) {
+            state.elect(cluster, id);
+        }
+    }
+
+    /// Where the members are found whose URLs contain this text, as they tell it themselves.
+    pub(crate) fn endpoints(&self, part: &str) -> Vec<String> {
+        let state = self.lock();
+        let urls = state.processes.values().map(|one| &one.arguments.client_url);
+        urls.filter(|url| url.contains(part)).cloned().collect()
+    }
+
+    /// What the leader among those members knows.
+    fn known<T>(&self, part: &str, of: impl Fn(&Log) -> T) -> Option<T> {
+        let state = self.present();
+        let leader = state.processes.values().find(|one| {
+            let leader = state.leader_seen_by(one);
+            let own = state.folders.get(&one.folder).map(|folder| folder.member);
+            one.arguments.client_url.contains(part) && leader.is_some() && leader == own
+        });
+        leader.map(|leader| of(&state.folders[&leader.folder].log))
+    }
+
+    /// How many of those members have a vote.
+    pub(crate) fn voters(&self, part: &str) -> usize {
+        self.known(part, |log| log.voters().count()).unwrap_or_default()
+    }
+
+    /// What was written to those members, in order.
+    pub(crate) fn writes(&self, part: &str) -> Vec<String> {
+        self.known(part, Log::writes).unwrap_or_default()
     }
 
     /// Cuts a process off from everybody, or lets it back.
@@ -205,6 +246,20 @@ impl World {
             state.ended.insert(key.clone());
         }
         ended
+    }
+
+    /// Whether a process runs.
+    pub(crate) fn runs(&self, process: &str) -> bool {
+        let state = self.present();
+        let found = state.processes.get(process);
+        found.is_some_and(|process| process.exit.is_none())
+    }
+
+    /// The members, as the folder knows them that knows most.
+    pub(crate) fn members_known(&self) -> Vec<Member> {
+        let state = self.present();
+        let eldest = state.folders.values().max_by_key(|folder| folder.log.age());
+        eldest.map_or_else(Vec::new, |folder| folder.log.members().cloned().collect())
     }
 
     /// Whether a process has ended by itself.
