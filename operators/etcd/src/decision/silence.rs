@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) fn next(view: &View<'_>) -> Decision {
     let roster = &view.recorded.roster;
-    for MemberRecord { name, .. } in roster {
+    for MemberRecord { name, learner, .. } in roster {
         let kept = view.data(name).is_some();
         match view.pods.get(name) {
             None if kept => {
@@ -30,7 +30,7 @@ pub(super) fn next(view: &View<'_>) -> Decision {
                     message,
                 );
             }
-            Some(pod) if kept && hangs(view, name, pod) => {
+            Some(pod) if kept && !learner && hangs(view, name, pod) => {
                 let message = format!(
                     "member {name} has not answered for {} s; its pod is made again on its volume",
                     grace(view)
@@ -83,10 +83,12 @@ pub(super) fn next(view: &View<'_>) -> Decision {
     wait("NoQuorum", message)
 }
 
-/// Whether a pod is there in vain. One that answers only misses the others.
+/// Whether a pod is there in vain. One that answers only misses the others; one that crashes is
+/// started again anyway.
 fn hangs(view: &View<'_>, name: &str, pod: &PodView) -> bool {
     let silent = view.now.duration_since(pod.since).as_secs() >= grace(view);
-    pod.ours && !pod.ready && !pod.terminating && silent && !view.answers.contains_key(name)
+    let idle = pod.ours && !pod.ready && !pod.terminating && !pod.crashes();
+    idle && silent && !view.answers.contains_key(name)
 }
 
 /// Whether the data of a member may still be there: on its volume, or in a pod that has not ended.

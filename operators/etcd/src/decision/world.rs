@@ -353,6 +353,7 @@ impl World {
                 let pod = self.pods.get_mut(member).expect("a pod");
                 pod.terminating = true;
                 let ended = pod.ended || pod.hangs || self.status().cluster_id.is_none();
+                let ended = ended || self.data(member) != Data::Good;
                 assert!(
                     ended || self.listed(member).is_none(),
                     "the pod of member {member} is deleted"
@@ -462,12 +463,15 @@ impl World {
         for _ in 0..2000 {
             let decision = self.step();
             self.settle();
+            // Trying again what hangs, without a majority, may go on for ever.
+            let in_vain = ["NoQuorum", "RecoveringMember"].contains(&decision.reason);
             waits = match decision.step {
                 Step::Rest | Step::Stop => return decision,
                 Step::Wait => waits + 1,
+                _ if in_vain && !self.has_quorum() => waits + 1,
                 _ => 0,
             };
-            if waits > 60 {
+            if waits > 200 {
                 return decision;
             }
             last = Some(decision);
