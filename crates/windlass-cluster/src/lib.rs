@@ -59,7 +59,7 @@ pub use cluster::{Cluster, ClusterConfig, ClusterError, NodeSettings, clean_up};
 pub use folder::{FolderError, FolderLock};
 pub use runtime::{Choice, Runtime, RuntimeError};
 pub use testing::{
-    Failure, Replica, Request, Stage, TestCluster, answered, hours, manifests_are_current, minutes,
+    Failure, Fate, Outside, OutsideCall, Replica, Request, Stage, TestCluster, answered, hours, manifests_are_current, minutes,
     seconds,
 };
 pub use windlass_apiserver::http::Verb;

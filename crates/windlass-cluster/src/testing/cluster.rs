@@ -1,5 +1,6 @@
 //! The test cluster and what a test does with it.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +21,8 @@ use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
 use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use super::faults::{Failure, Faults, Request, user_of};
-use super::started::Started;
+use super::outside::{Outside, OutsideCall};
+use super::started::{Maker, Started};
 use crate::operators::{self, Account};
 use crate::webhooks;
 
@@ -72,6 +74,9 @@ struct Inner {
     /// The controllers every cluster has.
     controllers: Started,
     operators: Mutex<Vec<Started>>,
+    beside: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    /// Fields that replays do not compare.
+    fleeting: Mutex<Vec<String>>,
     /// The node lives as long as the cluster.
     _node: Running,
 }
@@ -130,6 +135,8 @@ impl TestCluster {
             node,
             controllers,
             operators: Mutex::default(),
+            beside: Mutex::default(),
+            fleeting: Mutex::default(),
             _node: node_running,
         }));
         cluster.settle().await;
@@ -141,12 +148,35 @@ impl TestCluster {
         self.start_shared(Arc::new(operator)).await;
     }
 
+    /// As `start`, for an operator that calls a simulated system outside of the cluster: `make` makes
+    /// both, for this cluster and for each in which a scenario is replayed.
+    pub async fn start_made(
+        &self,
+        make: impl Fn(&TestCluster) -> Operator + Send + Sync + 'static,
+    ) {
+        self.start_maker(Arc::new(make)).await;
+    }
+
+    pub(super) async fn start_maker(&self, maker: Maker) {
+        let operator = Arc::new(maker(self));
+        self.start_as(operator, None, Some(maker)).await;
+    }
+
     pub(super) async fn start_shared(&self, operator: Arc<Operator>) {
         self.start_with(operator, None).await;
     }
 
     /// As `start`, with other rules than its own.
     pub(super) async fn start_with(&self, operator: Arc<Operator>, rules: Option<&Description>) {
+        self.start_as(operator, rules, None).await;
+    }
+
+    async fn start_as(
+        &self,
+        operator: Arc<Operator>,
+        rules: Option<&Description>,
+        maker: Option<Maker>,
+    ) {
         if let Err(error) = operator.check() {
             panic!("cannot start {}: {error}", operator.name());
         }
@@ -160,7 +190,7 @@ impl TestCluster {
             let given = operators::give_rules(&self.client(), rules).await;
             answer(given, "give a role to", operator.name());
         }
-        let started = Started::new(
+        let mut started = Started::new(
             operator,
             account.user(),
             self.client_of(identity_of(&account)),
@@ -170,8 +200,52 @@ impl TestCluster {
             },
             self.0.faults.clone(),
         );
+        started.maker = maker;
         self.lock_operators().push(started);
         self.settle().await;
+    }
+
+    /// Where the simulation of an outside system asks what becomes of an operator's calls to it.
+    pub fn outside(&self) -> Outside {
+        Outside::new(self.0.faults.clone())
+    }
+
+    /// Every call to an outside system so far, in order.
+    pub fn outside_calls(&self) -> Vec<OutsideCall> {
+        self.0.faults.outside_calls()
+    }
+
+    /// Replays do not compare fields of these names: they count what differs from run to run.
+    pub fn do_not_compare(&self, fields: &[&str]) {
+        let fleeting = self.0.fleeting.lock();
+        let mut fleeting = fleeting.unwrap_or_else(PoisonError::into_inner);
+        fleeting.extend(fields.iter().map(ToString::to_string));
+    }
+
+    pub(super) fn fleeting(&self) -> Vec<String> {
+        let fleeting = self.0.fleeting.lock();
+        fleeting.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What everybody in the cluster tells of its work: a simulation does so too, or the cluster
+    /// would be settled before it is done.
+    pub fn activity(&self) -> Activity {
+        self.0.environment.activity.clone()
+    }
+
+    /// Keeps something beside the cluster, for as long as the cluster lives: it must not keep the
+    /// cluster alive itself.
+    pub fn keep<T: Any + Send + Sync>(&self, thing: Arc<T>) {
+        let beside = self.0.beside.lock();
+        beside.unwrap_or_else(PoisonError::into_inner).push(thing);
+    }
+
+    /// What was kept beside the cluster, by its type; panics when there is nothing of it.
+    pub fn kept<T: Any + Send + Sync>(&self) -> Arc<T> {
+        let beside = self.0.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = beside.iter().filter_map(|one| one.clone().downcast().ok());
+        let found = found.next();
+        found.unwrap_or_else(|| panic!("no {} beside the cluster", std::any::type_name::<T>()))
     }
 
     /// Kills every operator, between two steps of whatever it is doing, and starts it again.
@@ -201,6 +275,13 @@ impl TestCluster {
             .iter()
             .map(super::started::Started::operator)
             .collect()
+    }
+
+    /// How each operator that was started is started in another cluster, in that order.
+    pub(super) fn origins(&self) -> Vec<Result<Maker, Arc<Operator>>> {
+        let started = self.lock_operators();
+        let origin = |one: &Started| one.maker.clone().ok_or_else(|| one.operator());
+        started.iter().map(origin).collect()
     }
 
     /// Who the controllers are that every cluster has.

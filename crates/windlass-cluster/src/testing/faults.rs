@@ -1,6 +1,7 @@
 //! The edge of the API server, where a test watches and disturbs: every request is noted, requests
 //! fail, watches are late or break, and an operator can be killed just after any of its writes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,6 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use windlass_apiserver::http::{ResourceRequest, Verb};
 use windlass_apiserver::{Hooks, Identity, Outcome, Verdict};
+
+use super::outside::{Fate, OutsideCall};
 
 /// A request that reached the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,6 +168,14 @@ fn resource_of(request: &ResourceRequest) -> String {
     resource
 }
 
+/// What becomes of one call to an outside system.
+#[derive(Clone, Copy)]
+struct Planned {
+    /// How many calls are still to pass.
+    calls_left: usize,
+    fate: Fate,
+}
+
 /// Kills an operator after one of its writes.
 #[derive(Clone)]
 struct Crash {
@@ -190,6 +201,11 @@ struct Inner {
     /// How late watches are, by user and resource.
     delays: Vec<(String, String, Duration)>,
     crash: Option<Crash>,
+    /// Calls to outside systems, and what becomes of one of them.
+    outside: Vec<OutsideCall>,
+    planned: Option<Planned>,
+    /// What kills whoever acts as a user.
+    crashes: BTreeMap<String, Arc<Notify>>,
     /// Who was killed and has not been started again: none of its requests gets any further.
     dead: Option<String>,
 }
@@ -247,6 +263,49 @@ impl Faults {
     /// Whether a crash that was asked for has not happened.
     pub(crate) fn crash_is_pending(&self) -> bool {
         self.lock().crash.is_some()
+    }
+
+    /// Whoever acts as `user` is killed by telling this.
+    pub(crate) fn register(&self, user: &str, crash: Arc<Notify>) {
+        self.lock().crashes.insert(user.to_owned(), crash);
+    }
+
+    /// Kills `user` now.
+    pub(crate) fn kill(&self, user: &str) {
+        let mut inner = self.lock();
+        if let Some(crash) = inner.crashes.get(user).cloned() {
+            inner.dead = Some(user.to_owned());
+            crash.notify_one();
+        }
+    }
+
+    /// Notes a call to an outside system; answers what becomes of it.
+    pub(crate) fn outside_call(&self, call: OutsideCall) -> Fate {
+        let mut inner = self.lock();
+        inner.outside.push(call);
+        let Some(planned) = inner.planned.as_mut() else {
+            return Fate::Answered;
+        };
+        planned.calls_left = planned.calls_left.saturating_sub(1);
+        if planned.calls_left > 0 {
+            return Fate::Answered;
+        }
+        inner.planned.take().map_or(Fate::Answered, |one| one.fate)
+    }
+
+    pub(crate) fn outside_calls(&self) -> Vec<OutsideCall> {
+        self.lock().outside.clone()
+    }
+
+    /// Disturbs the `nth` call to an outside system from now (counted from one).
+    pub(crate) fn plan(&self, nth: usize, fate: Fate) {
+        let calls_left = nth;
+        self.lock().planned = Some(Planned { calls_left, fate });
+    }
+
+    /// Whether a call that was to be disturbed has not been made.
+    pub(crate) fn plan_is_pending(&self) -> bool {
+        self.lock().planned.is_some()
     }
 
     /// `user` has been started again.

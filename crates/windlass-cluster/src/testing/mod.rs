@@ -3,6 +3,7 @@
 mod cluster;
 mod dry_run;
 mod faults;
+mod outside;
 mod replay;
 mod replica;
 mod rights;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 pub use cluster::TestCluster;
 pub use faults::{Failure, Request};
+pub use outside::{Fate, Outside, OutsideCall};
 pub use replica::Replica;
 pub use stage::{Stage, answered, disturb, manifests_are_current, play};
 

@@ -13,6 +13,7 @@ use windlass::Operator;
 
 use super::cluster::TestCluster;
 use super::faults::{Failure, Request};
+use super::outside::Fate;
 use super::state;
 use crate::operators::Account;
 
@@ -86,7 +87,7 @@ impl TestCluster {
                 difference(&expected, &found)
             );
         }
-        let mut runs = 2;
+        let mut runs = 2 + self.disturb_outside_calls(&scenario).await;
         let writes = undisturbed.requests().split_off(before);
         let operators = self.operators();
         let users = operators
@@ -104,6 +105,52 @@ impl TestCluster {
         }
         println!("{runs} disturbed runs, all ended alike");
         runs
+    }
+
+    /// Replays `scenario` once per call that its operators make to outside systems and that changes
+    /// something there, killed just after it; and twice more for each, with the answer lost and with
+    /// the call lost. Panics on a different end.
+    ///
+    /// A call that changes nothing is not worth a replay: an operator killed after it has done what
+    /// it had done before it.
+    ///
+    /// Answers how many replays there were.
+    pub async fn disturb_outside_calls<F, Fut>(&self, scenario: F) -> usize
+    where
+        F: Fn(TestCluster) -> Fut,
+        Fut: Future<Output = ()>,
+    {
+        let undisturbed = self.fresh().await;
+        let before = undisturbed.outside_calls().len();
+        scenario(undisturbed.clone()).await;
+        let expected = undisturbed.rested_state().await;
+        let calls = undisturbed.outside_calls().split_off(before);
+        drop(undisturbed);
+        let mut replays = 0;
+        for (index, call) in calls.iter().enumerate().filter(|(_, call)| call.changes) {
+            for fate in [Fate::CallerKilled, Fate::AnswerLost, Fate::CallLost] {
+                let cluster = self.fresh().await;
+                cluster.faults().plan(index + 1, fate);
+                scenario(cluster.clone()).await;
+                let found = cluster.rested_state().await;
+                let nth = format!("call {} of {} ({})", index + 1, calls.len(), call.what);
+                assert!(
+                    !cluster.faults().plan_is_pending(),
+                    "there was no {nth} in a replay of the scenario: it is not deterministic",
+                );
+                assert!(
+                    found == expected,
+                    "{nth} {fate}, {} ends differently:\n{}",
+                    call.operator,
+                    difference(&expected, &found)
+                );
+                replays += 1;
+            }
+        }
+        if replays > 0 {
+            println!("{replays} replays, each with another outside call disturbed, all ended alike");
+        }
+        replays
     }
 
     /// Replays `scenario` once per write of each of these users.
@@ -152,8 +199,11 @@ impl TestCluster {
     /// A cluster of the same seed with the same operators, in which nothing has happened yet.
     async fn fresh(&self) -> Self {
         let cluster = Self::new(self.seed()).await;
-        for operator in self.operators() {
-            cluster.start_shared(operator).await;
+        for origin in self.origins() {
+            match origin {
+                Ok(maker) => cluster.start_maker(maker).await,
+                Err(operator) => cluster.start_shared(operator).await,
+            }
         }
         cluster
     }
@@ -172,7 +222,7 @@ impl TestCluster {
 
     async fn state(&self) -> Vec<String> {
         self.settle().await;
-        state::of(&self.client())
+        state::of(&self.client(), &self.fleeting())
             .await
             .unwrap_or_else(|error| panic!("cannot read the cluster's state: {error}"))
     }

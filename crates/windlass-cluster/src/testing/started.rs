@@ -7,11 +7,17 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use windlass::{Environment, Operator};
 
+use super::cluster::TestCluster;
 use super::faults::Faults;
+
+/// Makes an operator that belongs to one cluster.
+pub(super) type Maker = Arc<dyn Fn(&TestCluster) -> Operator + Send + Sync>;
 
 /// A supervised operator. Dropping it ends it for good.
 pub(super) struct Started {
     operator: Arc<Operator>,
+    /// How it is made for another cluster, if it belongs to this one.
+    pub(super) maker: Option<Maker>,
     user: String,
     crash: Arc<Notify>,
     supervisor: JoinHandle<()>,
@@ -27,6 +33,7 @@ impl Started {
         faults: Arc<Faults>,
     ) -> Self {
         let crash = Arc::new(Notify::new());
+        faults.register(&user, crash.clone());
         let (killed, runs, name) = (crash.clone(), operator.clone(), user.clone());
         let supervisor = tokio::spawn(async move {
             loop {
@@ -42,6 +49,7 @@ impl Started {
         });
         Self {
             operator,
+            maker: None,
             user,
             crash,
             supervisor,

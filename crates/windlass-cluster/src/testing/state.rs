@@ -33,8 +33,9 @@ const TOKEN_VOLUME: &str = "kube-api-access-";
 /// How a certificate or a key begins in base64: each is made anew, and no two are alike.
 const ENCODED_PEM: &str = "LS0tLS1CRUdJTi";
 
-/// Every object, as sorted lines: `kind namespace/name` and its content.
-pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
+/// Every object, as sorted lines: `kind namespace/name` and its content. Fields of these names are left
+/// out beside those that are different in every run.
+pub(super) async fn of(client: &Client, fleeting: &[String]) -> kube::Result<Vec<String>> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await?;
     let mut objects: Vec<(String, Value)> = Vec::new();
     for group in discovery.groups_alphabetical() {
@@ -77,7 +78,7 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
         }
         if let (Some(name), Some(base)) = (
             object["metadata"]["name"].as_str(),
-            object["metadata"]["generateName"].as_str(),
+            generate_name(kind, object).as_deref(),
         ) {
             generated.insert(name.to_owned(), format!("{base}*"));
         }
@@ -94,7 +95,7 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
                     object["status"]["observedGeneration"] = Value::Null;
                 }
             }
-            forget(&mut object);
+            forget(&mut object, fleeting);
             let mut line = format!("{kind} {object}");
             for (name, placeholder) in &generated {
                 line = line.replace(name, placeholder);
@@ -106,13 +107,27 @@ pub(super) async fn of(client: &Client) -> kube::Result<Vec<String>> {
     Ok(lines)
 }
 
+/// How a name begins whose end is fleeting: the API server gave it one, or an operator names the pods
+/// and volumes of its object itself, one after the other.
+fn generate_name(kind: &str, object: &Value) -> Option<String> {
+    if let Some(base) = object["metadata"]["generateName"].as_str() {
+        return Some(base.to_owned());
+    }
+    let owner = &object["metadata"]["ownerReferences"][0];
+    let is_custom = owner["apiVersion"].as_str()?.contains('.');
+    let base = format!("{}-", owner["name"].as_str()?);
+    let name = object["metadata"]["name"].as_str()?;
+    let applies = matches!(kind, "Pod" | "PersistentVolumeClaim") && is_custom;
+    (applies && name.starts_with(&base)).then_some(base)
+}
+
 /// A set of a roll-out that is over: how many there were depends on who was quicker.
 fn is_history(kind: &str, object: &Value) -> bool {
     let owner = &object["metadata"]["ownerReferences"][0]["kind"];
     kind == "ReplicaSet" && owner == "Deployment" && object["spec"]["replicas"] == 0
 }
 
-fn forget(value: &mut Value) {
+fn forget(value: &mut Value, fleeting: &[String]) {
     match value {
         Value::Object(map) => {
             // A set by their types, in the order in which they first came.
@@ -121,16 +136,25 @@ fn forget(value: &mut Value) {
             }
             map.retain(|key, value| {
                 let is_address = key == "addresses" && value[0].is_string();
-                !FLEETING.contains(&key.as_str()) && !is_time(key) && !is_address
+                let is_fleeting = FLEETING.contains(&key.as_str()) || fleeting.contains(key);
+                !is_fleeting && !is_time(key) && !is_address
             });
-            map.values_mut().for_each(forget);
+            map.values_mut().for_each(|value| forget(value, fleeting));
         }
-        Value::Array(items) => items.iter_mut().for_each(forget),
+        Value::Array(items) => items.iter_mut().for_each(|item| forget(item, fleeting)),
+        // An id that an outside system gave.
+        Value::String(text) if (12..=16).contains(&text.len()) && is_hex(text) => {
+            "an id".clone_into(text);
+        }
         Value::String(text) if text.starts_with(ENCODED_PEM) => {
             "a certificate or a key".clone_into(text);
         }
         _ => {}
     }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn is_time(key: &str) -> bool {

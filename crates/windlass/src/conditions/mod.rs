@@ -6,8 +6,10 @@
 //! | Progressing | something it owns is not there yet |
 //! | Degraded | the reconcile waits for something, or fails; its reason says why |
 //!
-//! The author adds only domain conditions, in the status's own list. A transition time changes
-//! only on a transition.
+//! The author adds domain conditions, in the status's own list. Who knows better than the owned
+//! objects do (whether a database answers, say) gives some of these three as well, and they stay as
+//! given; only a reconcile that fails is Degraded whatever was said. A transition time changes only
+//! on a transition.
 
 mod readiness;
 
@@ -20,8 +22,11 @@ use crate::{
     controller::{Next, Step},
 };
 
-/// The three derived conditions: (type, holds, reason, message).
-pub(crate) type Derived = [(&'static str, bool, String, String); 3];
+/// A condition: (type, holds, reason, message).
+pub(crate) type One = (&'static str, bool, String, String);
+
+/// The three derived conditions.
+pub(crate) type Derived = [One; 3];
 
 /// Derives the conditions from how a reconcile ended and what the owned objects look like.
 pub(crate) fn derive(result: Result<&Next, &Error>, owned: &[Readiness]) -> Derived {
@@ -90,12 +95,24 @@ fn reason_of(error: &Error) -> &'static str {
     }
 }
 
+/// The derived conditions without those that a status has already: how the reconcile ended has the
+/// last word only when it failed.
+pub(crate) fn beside(given: &Value, derived: Derived, failed: bool) -> Vec<One> {
+    let conditions = given.get("conditions").and_then(Value::as_array);
+    let given = |kind: &str| {
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|one| one["type"] == kind)
+    };
+    let stays = |one: &One| !given(one.0) || (failed && one.0 == "Degraded");
+    derived.into_iter().filter(stays).collect()
+}
+
 /// Puts the derived conditions beside those the author gave, keeping the transition times of
 /// conditions that were in the same state before.
 pub(crate) fn merge(
     status: &mut Value,
     before: &Value,
-    derived: Derived,
+    derived: impl IntoIterator<Item = One>,
     generation: i64,
     now: Timestamp,
 ) {
@@ -191,6 +208,21 @@ mod tests {
         let [available, progressing, degraded] = derive(Ok(&Next::settled()), &unready);
         assert!(!available.1 && progressing.1 && !degraded.1);
         assert_eq!(progressing.3, "deployment a has 1 of 3");
+    }
+
+    #[test]
+    fn what_the_author_knows_better_stays_unless_the_reconcile_failed() {
+        let given = json!({"conditions": [
+            {"type": "Available", "status": "True", "reason": "Serving", "message": ""},
+            {"type": "Degraded", "status": "False", "reason": "Healthy", "message": ""},
+        ]});
+        let kinds = |result, failed| -> Vec<&str> {
+            let left = beside(&given, derive(result, &[]), failed);
+            left.into_iter().map(|one| one.0).collect()
+        };
+        assert_eq!(kinds(Ok(&Next::settled()), false), ["Progressing"]);
+        let error = Error::terminal("no");
+        assert_eq!(kinds(Err(&error), true), ["Progressing", "Degraded"]);
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl<K: Kind> Engine<K> {
                 self.metrics.requeue.inc();
             }
             (Some(error), _) => self.metrics.failed(error),
-            (None, Outcome::After(_)) => {
+            (None, Outcome::After(_) | Outcome::UnderWay(_)) => {
                 self.metrics.requeue_after.inc();
             }
             (None, _) => {
@@ -229,6 +229,7 @@ impl<K: Kind> Engine<K> {
                 Outcome::Settled
             }
             Next(Step::After(delay)) => Outcome::After(delay),
+            Next(Step::UnderWay(delay)) => Outcome::UnderWay(delay),
             Next(Step::At(time)) => {
                 let now = self.shared.environment.clock.now();
                 let left = Duration::try_from(time.duration_since(now));

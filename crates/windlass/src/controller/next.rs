@@ -12,6 +12,7 @@ pub struct Next(pub(crate) Step);
 pub(crate) enum Step {
     Settled,
     After(Duration),
+    UnderWay(Duration),
     At(Timestamp),
     Waiting { reason: String, message: String },
 }
@@ -25,6 +26,14 @@ impl Next {
     /// Reconcile again after this time, or when something changes.
     pub fn after(delay: Duration) -> Self {
         Self(Step::After(delay))
+    }
+
+    /// Something outside the cluster is under way, and nothing that is watched tells when it is
+    /// done: look again after this time, or when something changes. Unlike [`after`](Self::after),
+    /// which may go on for ever, this comes to an end: a test that waits until the cluster has
+    /// settled waits for it.
+    pub fn under_way(look_again: Duration) -> Self {
+        Self(Step::UnderWay(look_again))
     }
 
     /// Reconcile again at this time, or when something changes; at once if it has passed.

@@ -268,6 +268,9 @@ impl Session {
                 Some(result) => conditions::derive(result, &owned),
                 None => conditions::as_before(before),
             };
+            let given = object.given.as_ref().unwrap_or(&Value::Null);
+            let failed = matches!(result, Some(Err(_)));
+            let derived = conditions::beside(given, derived, failed);
             let now = self.shared.environment.clock.now();
             conditions::merge(&mut status, before, derived, generation.unwrap_or(0), now);
         }

@@ -45,6 +45,8 @@ pub(crate) enum Outcome {
     Settled,
     /// To be run again after this time.
     After(Duration),
+    /// To be run again after a while, and not settled before.
+    UnderWay(Duration),
     /// Failed: to be run again with backoff.
     Failed,
 }
@@ -222,7 +224,7 @@ impl Core {
                 item.failures = 0;
                 None
             }
-            Outcome::After(delay) => {
+            Outcome::After(delay) | Outcome::UnderWay(delay) => {
                 item.failures = 0;
                 Some((now + delay, Cause::Timer))
             }
@@ -238,9 +240,14 @@ impl Core {
             }
         };
         if let Some((at, cause)) = wake {
-            let due = (outcome == Outcome::Failed).then(|| {
-                self.activity
-                    .due(at, format!("{} will try {key} again", self.name))
+            let what = match outcome {
+                Outcome::Failed => Some("will try"),
+                Outcome::UnderWay(_) => Some("will look at"),
+                Outcome::Settled | Outcome::After(_) => None,
+            };
+            let due = what.map(|what| {
+                let note = format!("{} {what} {key} again", self.name);
+                self.activity.due(at, note)
             });
             let planned = due.is_none().then(|| self.activity.planned(at));
             item.wake = Some(Wake {

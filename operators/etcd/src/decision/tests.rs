@@ -1,0 +1,198 @@
+//! What must hold whatever happens, and the decisions a person would ask about.
+
+use proptest::{collection::vec, prelude::*};
+use serde_json::json;
+
+use super::{
+    Step,
+    world::{Fate, World},
+};
+
+fn fates() -> impl Strategy<Value = Vec<Fate>> {
+    let fate = prop_oneof![
+        6 => (1_u8..12).prop_map(Fate::Steps),
+        1 => any::<usize>().prop_map(Fate::DeletePod),
+        1 => any::<usize>().prop_map(Fate::Evict),
+        1 => any::<usize>().prop_map(Fate::Corrupt),
+        1 => any::<usize>().prop_map(Fate::DeleteAll),
+        1 => any::<usize>().prop_map(Fate::Hang),
+        1 => any::<usize>().prop_map(Fate::RemoveByHand),
+        2 => (1..=7).prop_map(Fate::Resize),
+        2 => Just(Fate::LoseCall),
+    ];
+    vec(fate, 0..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Every step on the way is judged by the world: no second cluster, no member without its
+    /// data, no step that costs the majority.
+    #[test]
+    fn from_any_reachable_state_it_converges_and_does_no_harm(
+        size in 1..=7,
+        volumes: bool,
+        fates in fates(),
+    ) {
+        let mut world = World::new(size, volumes);
+        for fate in &fates {
+            world.meet(fate);
+            world.settle();
+        }
+        let begun = world.begun;
+        let known = world.status().cluster_id.is_some();
+        let lost = known && !world.can_come_back();
+        let end = world.converge();
+        match end.step {
+            Step::Rest => world.assert_well(),
+            _ => {
+                prop_assert!(lost, "it ends with {end:?}");
+                world.assert_nothing_new(begun);
+            }
+        }
+        if known {
+            world.assert_nothing_new(begun);
+        }
+    }
+}
+
+fn built(size: i32, volumes: bool) -> World {
+    let mut world = World::new(size, volumes);
+    let end = world.converge();
+    assert_eq!(end.step, Step::Rest, "{end:?}");
+    world.assert_well();
+    world
+}
+
+#[test]
+fn a_cluster_is_built_one_member_at_a_time() {
+    for (size, volumes) in [(1, false), (3, true), (5, false), (7, true)] {
+        assert_eq!(built(size, volumes).begun, 1);
+    }
+}
+
+#[test]
+fn majority_lost_without_volumes_stops_and_starts_nothing() {
+    let mut world = built(3, false);
+    world.meet(&Fate::DeletePod(0));
+    world.meet(&Fate::DeletePod(0));
+    let end = world.converge();
+    assert_eq!((end.step, end.reason), (Step::Stop, "QuorumLost"));
+    assert!(
+        end.message.contains("the data of 2 of 3 members is gone"),
+        "{}",
+        end.message
+    );
+    world.assert_nothing_new(1);
+}
+
+#[test]
+fn all_pods_lost_with_volumes_come_back_on_them() {
+    let mut world = built(3, true);
+    for _ in 0..3 {
+        world.meet(&Fate::DeletePod(0));
+    }
+    let before = world.status().roster;
+    assert_eq!(world.converge().step, Step::Rest);
+    world.assert_well();
+    assert_eq!(world.status().roster, before, "the same members");
+}
+
+#[test]
+fn a_paused_cluster_is_left_alone() {
+    let mut world = built(3, false);
+    world.spec().paused = true;
+    world.meet(&Fate::DeletePod(1));
+    let decision = world.step();
+    assert_eq!((decision.step, decision.reason), (Step::Wait, "Paused"));
+    assert_eq!(world.status().phase, "Paused");
+    world.spec().paused = false;
+    assert_eq!(world.converge().step, Step::Rest);
+    world.assert_well();
+}
+
+#[test]
+fn what_cannot_be_done_yet_is_refused_before_anything_is_started() {
+    let cases = [
+        (
+            json!({ "version": "3.2.13" }),
+            "UnsupportedVersion",
+            "\"3.4.23\"",
+        ),
+        (
+            json!({ "version": "latest" }),
+            "InvalidVersion",
+            "\"3.4.23\"",
+        ),
+        (
+            json!({ "TLS": { "static": {} } }),
+            "TLSNotSupported",
+            "remove spec.TLS",
+        ),
+        (
+            json!({ "backup": {} }),
+            "BackupNotSupported",
+            "remove spec.backup",
+        ),
+        (
+            json!({ "restore": {} }),
+            "RestoreNotSupported",
+            "remove spec.restore",
+        ),
+    ];
+    for (mut spec, reason, what_to_do) in cases {
+        spec["size"] = 3.into();
+        let mut world = World::new(3, false);
+        *world.spec() = serde_json::from_value(spec).unwrap();
+        let decision = world.step();
+        assert_eq!((decision.step, decision.reason), (Step::Stop, reason));
+        assert!(
+            decision.message.contains(what_to_do),
+            "{}",
+            decision.message
+        );
+        assert_eq!(world.status().phase, "Failed");
+    }
+}
+
+#[test]
+fn another_version_is_refused_and_the_cluster_cared_for_as_it_is() {
+    let mut world = built(3, false);
+    "3.5.0".clone_into(&mut world.spec().version);
+    world.meet(&Fate::DeletePod(2));
+    let end = world.converge();
+    assert_eq!((end.step, end.reason), (Step::Stop, "UpgradeNotSupported"));
+    world.assert_well();
+    assert_eq!(world.status().phase, "Running");
+}
+
+#[test]
+fn a_lost_status_is_read_from_etcd_again() {
+    let mut world = built(3, true);
+    world.forget_status();
+    assert_eq!(world.converge().step, Step::Rest);
+    world.assert_well();
+    assert_eq!(world.begun, 1);
+    assert!(world.status().cluster_id.is_some());
+}
+
+#[test]
+fn a_lost_status_begins_no_cluster_over_volumes() {
+    let mut world = built(3, true);
+    for _ in 0..3 {
+        world.meet(&Fate::DeletePod(0));
+    }
+    world.forget_status();
+    let end = world.converge();
+    assert_eq!((end.step, end.reason), (Step::Stop, "DataExists"));
+    assert_eq!(world.begun, 1);
+}
+
+#[test]
+fn the_newest_member_is_the_one_that_goes() {
+    let mut world = built(5, true);
+    let roster = world.status().roster;
+    world.meet(&Fate::Resize(3));
+    assert_eq!(world.converge().step, Step::Rest);
+    assert_eq!(world.status().roster, roster[..3]);
+}

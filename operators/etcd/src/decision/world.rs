@@ -1,0 +1,512 @@
+//! A world to try decisions in: pods, volumes and an etcd of which only membership and quorum matter.
+//!
+//! Every step that is taken in it is judged: what must never be done panics.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Decision, Start, Step, decide, quorum};
+use crate::{
+    etcd::{Member, MemberStatus, Membership},
+    kind::{EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, Storage},
+    member::Names,
+    status::status_of,
+    view::{ClaimView, PodView, View},
+};
+
+const NAMES: Names<'static> = Names {
+    cluster: "c",
+    namespace: "n",
+    uid: "u",
+};
+
+/// What happens to a cluster besides what its operator does.
+#[derive(Clone, Debug)]
+pub(super) enum Fate {
+    /// The operator takes this many steps.
+    Steps(u8),
+    /// Somebody deletes a pod.
+    DeletePod(usize),
+    /// A pod is evicted: it ends and stays.
+    Evict(usize),
+    /// A data folder is spoilt.
+    Corrupt(usize),
+    /// Somebody deletes a pod and its volume.
+    DeleteAll(usize),
+    /// A member hangs for longer than it may.
+    Hang(usize),
+    /// The size is changed.
+    Resize(i32),
+    /// The next call of etcd is lost before it is made.
+    LoseCall,
+    /// Somebody removes a member behind the operator's back.
+    RemoveByHand(usize),
+}
+
+#[derive(Clone, Debug)]
+struct Pod {
+    start: Start,
+    peers: Vec<String>,
+    terminating: bool,
+    ended: bool,
+    hangs: bool,
+    /// Since it was made.
+    since: Timestamp,
+    /// The data in its own folder, where it has no volume.
+    data: Data,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Data {
+    None,
+    Good,
+    Spoilt,
+}
+
+pub(super) struct World {
+    cluster: EtcdCluster,
+    pods: BTreeMap<String, Pod>,
+    claims: BTreeMap<String, Data>,
+    members: BTreeMap<u64, Member>,
+    /// How many clusters have begun.
+    pub(super) begun: u32,
+    ids: u64,
+    log: u64,
+    now: Timestamp,
+    lose_call: bool,
+}
+
+impl World {
+    pub(super) fn new(size: i32, volumes: bool) -> Self {
+        let storage = volumes.then(|| Storage {
+            size: k8s_openapi::apimachinery::pkg::api::resource::Quantity("1Gi".to_owned()),
+            storage_class_name: None,
+        });
+        let spec = EtcdClusterSpec {
+            size,
+            storage,
+            ..EtcdClusterSpec::default()
+        };
+        Self {
+            cluster: EtcdCluster::new("c", spec),
+            pods: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            members: BTreeMap::new(),
+            begun: 0,
+            ids: 0,
+            log: 5,
+            now: Timestamp::UNIX_EPOCH,
+            lose_call: false,
+        }
+    }
+
+    pub(super) fn spec(&mut self) -> &mut EtcdClusterSpec {
+        &mut self.cluster.spec
+    }
+
+    pub(super) fn status(&self) -> EtcdClusterStatus {
+        self.cluster.status.clone().unwrap_or_default()
+    }
+
+    pub(super) fn forget_status(&mut self) {
+        self.cluster.status = None;
+    }
+
+    fn data(&self, name: &str) -> Data {
+        match self.claims.get(name) {
+            Some(data) => *data,
+            None => self.pods.get(name).map_or(Data::None, |pod| pod.data),
+        }
+    }
+
+    fn set_data(&mut self, name: &str, data: Data) {
+        match self.claims.get_mut(name) {
+            Some(claim) => *claim = data,
+            None => {
+                if let Some(pod) = self.pods.get_mut(name) {
+                    pod.data = data;
+                }
+            }
+        }
+    }
+
+    fn named(member: &Member) -> String {
+        NAMES.of(member).expect("a member of ours")
+    }
+
+    fn listed(&self, name: &str) -> Option<&Member> {
+        self.members
+            .values()
+            .find(|member| Self::named(member) == name)
+    }
+
+    /// Whether a member's process works.
+    fn works(&self, name: &str) -> bool {
+        let pod = self.pods.get(name);
+        pod.is_some_and(|pod| !pod.ended && !pod.hangs) && self.data(name) == Data::Good
+    }
+
+    fn voters(&self) -> Vec<String> {
+        let voters = self.members.values().filter(|member| !member.learner);
+        voters.map(Self::named).collect()
+    }
+
+    fn working(&self) -> usize {
+        self.voters().iter().filter(|name| self.works(name)).count()
+    }
+
+    fn has_quorum(&self) -> bool {
+        let voters = self.voters();
+        !voters.is_empty() && self.working() >= quorum(voters.len())
+    }
+
+    /// Whether the data of a majority is still somewhere.
+    pub(super) fn can_come_back(&self) -> bool {
+        let voters = self.voters();
+        let kept = |name: &&String| {
+            let lives = self
+                .pods
+                .get(*name)
+                .is_some_and(|pod| !pod.ended && !pod.terminating && !pod.hangs);
+            self.data(name) == Data::Good && (self.claims.contains_key(*name) || lives)
+        };
+        voters.iter().filter(kept).count() >= quorum(voters.len())
+    }
+
+    /// What kubelets and etcd do by themselves until nothing moves.
+    pub(super) fn settle(&mut self) {
+        self.pods.retain(|_, pod| !pod.terminating);
+        let names: Vec<String> = self.pods.keys().cloned().collect();
+        for name in names {
+            let pod = &self.pods[&name];
+            let unbound = self.cluster.spec.storage.is_some() && !self.claims.contains_key(&name);
+            if pod.ended || pod.hangs || unbound || self.data(&name) != Data::None {
+                continue;
+            }
+            match pod.start {
+                Start::New => self.begin(&name),
+                Start::Existing => self.join(&name),
+            }
+        }
+        self.log += 1;
+    }
+
+    fn begin(&mut self, name: &str) {
+        assert!(
+            self.status().cluster_id.is_none(),
+            "{name} begins a second cluster"
+        );
+        self.begun += 1;
+        self.ids += 1;
+        self.members.clear();
+        self.members
+            .insert(self.ids, member(self.ids, name, name, false));
+        self.set_data(name, Data::Good);
+    }
+
+    fn join(&mut self, name: &str) {
+        let Some(listed) = self.listed(name) else {
+            return;
+        };
+        let mut expected: Vec<String> = self.members.values().map(Self::named).collect();
+        expected.sort();
+        if !self.has_quorum() || self.pods[name].peers != expected {
+            return;
+        }
+        assert!(
+            !listed.has_started(),
+            "{name} starts again without its data"
+        );
+        let id = listed.id;
+        self.members.insert(id, member(id, name, name, true));
+        self.set_data(name, Data::Good);
+    }
+
+    fn with_view<R>(&self, use_it: impl FnOnce(&View<'_>) -> R) -> R {
+        let status = self.status();
+        let leader = self.has_quorum().then(|| {
+            let leader = self.voters().into_iter().find(|name| self.works(name));
+            leader
+                .and_then(|name| self.listed(&name))
+                .map(|member| member.id)
+        });
+        let leader = leader.flatten();
+        let answers = self
+            .pods
+            .keys()
+            .filter(|name| self.works(name))
+            .filter_map(|name| {
+                let listed = self.listed(name)?;
+                let status = MemberStatus {
+                    cluster_id: u64::from(self.begun),
+                    member_id: listed.id,
+                    leader,
+                    raft_term: 2,
+                    raft_index: self.log,
+                    applied_index: self.log,
+                    db_size: 0,
+                    version: String::new(),
+                    learner: listed.learner,
+                    errors: Vec::new(),
+                };
+                Some((name.clone(), status))
+            });
+        let pods = self.pods.iter().map(|(name, pod)| {
+            let works = self.works(name) && self.listed(name).is_some_and(|one| !one.learner);
+            let view = PodView {
+                ours: true,
+                ready: works && leader.is_some(),
+                since: pod.since,
+                terminating: pod.terminating,
+                ended: pod.ended,
+                image: self.cluster.spec.image(self.cluster.spec.version()),
+                address: Some(name.clone()),
+                restarts: if self.data(name) == Data::Spoilt {
+                    5
+                } else {
+                    0
+                },
+                trouble: None,
+            };
+            (name.clone(), view)
+        });
+        let claims = self.claims.keys().map(|name| {
+            (
+                name.clone(),
+                ClaimView {
+                    ours: true,
+                    terminating: false,
+                },
+            )
+        });
+        let membership = leader.map(|_| Membership {
+            cluster_id: u64::from(self.begun),
+            members: self.members.values().cloned().collect(),
+        });
+        use_it(&View {
+            names: NAMES,
+            spec: &self.cluster.spec,
+            recorded: &status,
+            membership,
+            silence: String::new(),
+            answers: answers.collect(),
+            pods: pods.collect(),
+            claims: claims.collect(),
+            now: self.now,
+        })
+    }
+
+    /// The operator decides, writes its status and takes its step.
+    pub(super) fn step(&mut self) -> Decision {
+        let (decision, status) = self.with_view(|view| {
+            let decision = decide(view);
+            let status = status_of(&self.cluster, view, &decision);
+            (decision, status)
+        });
+        self.cluster.status = Some(status);
+        let call = matches!(
+            decision.step,
+            Step::AddMember { .. } | Step::PromoteMember { .. } | Step::RemoveMember { .. }
+        );
+        if !(call && std::mem::take(&mut self.lose_call)) {
+            self.apply(&decision.step);
+        }
+        self.now += SignedDuration::from_secs(1);
+        decision
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::CreateClaim { member } => {
+                let new = self.claims.insert(member.clone(), Data::None);
+                assert!(new.is_none(), "{member} has a volume");
+            }
+            Step::CreatePod {
+                member,
+                start,
+                peers,
+            } => self.create(member, *start, peers),
+            Step::AddMember { member: name } => {
+                assert!(self.listed(name).is_none(), "{name} is added twice");
+                assert!(
+                    self.members.values().all(|one| !one.learner),
+                    "two learners"
+                );
+                assert!(i32::try_from(self.members.len()).unwrap() < self.cluster.spec.size);
+                self.ids += 1;
+                self.members
+                    .insert(self.ids, member(self.ids, name, "", true));
+            }
+            Step::PromoteMember { id, .. } => {
+                let member = self.members.get_mut(id).expect("a member");
+                assert!(member.has_started());
+                member.learner = false;
+            }
+            Step::RemoveMember { id, member } => {
+                assert!(self.has_quorum());
+                assert_eq!(Self::named(&self.members[id]), *member);
+                self.members.remove(id);
+                assert!(self.has_quorum(), "removing {member} costs the majority");
+            }
+            Step::DeletePod { member } => {
+                let pod = self.pods.get_mut(member).expect("a pod");
+                pod.terminating = true;
+                let ended = pod.ended || pod.hangs || self.status().cluster_id.is_none();
+                let ended = ended || self.data(member) != Data::Good;
+                assert!(
+                    ended || self.listed(member).is_none(),
+                    "the pod of member {member} is deleted"
+                );
+            }
+            Step::DeleteClaim { member } => {
+                if self.status().cluster_id.is_some() {
+                    assert!(
+                        self.listed(member).is_none(),
+                        "the volume of member {member} is deleted"
+                    );
+                    assert!(
+                        !self.pods.contains_key(member),
+                        "the volume of {member} is in use"
+                    );
+                }
+                self.claims.remove(member);
+            }
+            Step::Await(time) => self.now += SignedDuration::try_from(*time).unwrap(),
+            Step::Wait | Step::Stop | Step::Rest => self.now += SignedDuration::from_secs(15),
+            Step::MoveLeader { .. } | Step::Record(_) | Step::Forget => {}
+        }
+    }
+
+    fn create(&mut self, name: &str, start: Start, peers: &[String]) {
+        assert!(!self.pods.contains_key(name), "{name} has a pod");
+        if start == Start::New {
+            assert!(
+                self.status().cluster_id.is_none(),
+                "{name} begins a second cluster"
+            );
+            assert!(
+                self.pods.is_empty(),
+                "{name} begins a cluster beside another"
+            );
+        } else if self.listed(name).is_some_and(Member::has_started) {
+            assert!(
+                self.claims.contains_key(name),
+                "{name} gets a pod without its data"
+            );
+        }
+        let pod = Pod {
+            start,
+            peers: peers.to_vec(),
+            terminating: false,
+            ended: false,
+            hangs: false,
+            since: self.now,
+            data: Data::None,
+        };
+        self.pods.insert(name.to_owned(), pod);
+    }
+
+    pub(super) fn meet(&mut self, fate: &Fate) {
+        let nth = |names: Vec<String>, at: &usize| {
+            (!names.is_empty()).then(|| names[at % names.len()].clone())
+        };
+        let pods: Vec<String> = self.pods.keys().cloned().collect();
+        match fate {
+            Fate::Steps(count) => {
+                for _ in 0..*count {
+                    self.step();
+                    self.settle();
+                }
+            }
+            Fate::LoseCall => self.lose_call = true,
+            Fate::Resize(size) => self.cluster.spec.size = *size,
+            Fate::RemoveByHand(at) => {
+                let Some(name) = nth(self.voters(), at) else {
+                    return;
+                };
+                let Some(id) = self.listed(&name).map(|one| one.id) else {
+                    return;
+                };
+                if self.has_quorum() && self.voters().len() > 2 {
+                    self.members.remove(&id);
+                }
+            }
+            Fate::DeletePod(at)
+            | Fate::Evict(at)
+            | Fate::Corrupt(at)
+            | Fate::Hang(at)
+            | Fate::DeleteAll(at) => {
+                let Some(name) = nth(pods, at) else { return };
+                match fate {
+                    Fate::Evict(_) => self.pods.get_mut(&name).expect("it").ended = true,
+                    Fate::Corrupt(_) if self.data(&name) == Data::Good => {
+                        self.set_data(&name, Data::Spoilt)
+                    }
+                    Fate::Corrupt(_) => {}
+                    Fate::Hang(_) => self.pods.get_mut(&name).expect("it").hangs = true,
+                    _ => {
+                        self.pods.remove(&name);
+                        if matches!(fate, Fate::DeleteAll(_)) {
+                            self.claims.remove(&name);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets the operator work until it rests, stops, or waits for what does not come.
+    pub(super) fn converge(&mut self) -> Decision {
+        let mut last = None;
+        let mut waits = 0;
+        for _ in 0..2000 {
+            let decision = self.step();
+            self.settle();
+            // Trying again what hangs, without a majority, may go on for ever.
+            let in_vain = ["NoQuorum", "RecoveringMember"].contains(&decision.reason);
+            waits = match decision.step {
+                Step::Rest | Step::Stop => return decision,
+                Step::Wait => waits + 1,
+                _ if in_vain && !self.has_quorum() => waits + 1,
+                _ => 0,
+            };
+            if waits > 200 {
+                return decision;
+            }
+            last = Some(decision);
+        }
+        panic!("it does not converge; last: {last:?}\n{:#?}", self.status());
+    }
+
+    /// As many members as asked for, all of them working, and nothing left over.
+    pub(super) fn assert_well(&self) {
+        let size = usize::try_from(self.cluster.spec.size).unwrap();
+        assert_eq!(self.voters().len(), size);
+        assert_eq!(self.members.len(), size);
+        assert_eq!(self.working(), size);
+        assert_eq!(self.pods.len(), size, "{:#?}", self.pods);
+        let claims = if self.cluster.spec.storage.is_some() {
+            size
+        } else {
+            0
+        };
+        assert_eq!(self.claims.len(), claims);
+        assert_eq!(self.status().intent, None);
+    }
+
+    /// Nothing was started where a cluster was lost.
+    pub(super) fn assert_nothing_new(&self, begun: u32) {
+        assert_eq!(self.begun, begun);
+    }
+}
+
+fn member(id: u64, known_as: &str, name: &str, learner: bool) -> Member {
+    Member {
+        id,
+        name: name.to_owned(),
+        peer_urls: vec![NAMES.peer_url(known_as)],
+        client_urls: Vec::new(),
+        learner,
+    }
+}

@@ -1,0 +1,126 @@
+//! Real etcd processes on loopback ports, for as long as a test needs them.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::world::Arguments;
+
+/// The programs there are: the distribution's, and the one the real control plane uses.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let places = [PathBuf::from("/usr/bin/etcd"), root.join(".real/bin/etcd")];
+    let found: Vec<PathBuf> = places.into_iter().filter(|path| path.exists()).collect();
+    if found.is_empty() {
+        println!(
+            "NOT RUN: no etcd is installed (apt-get install etcd-server): nothing was compared"
+        );
+    }
+    found
+}
+
+/// The version of a program, as in `3.4`.
+pub(crate) fn minor(program: &Path) -> String {
+    let said = Command::new(program).arg("--version").output();
+    let said = said.unwrap_or_else(|error| panic!("cannot run {}: {error}", program.display()));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let version = said.lines().next().and_then(|line| line.rsplit(' ').next());
+    let version = version.unwrap_or_default();
+    version
+        .rsplit_once('.')
+        .map_or(version, |(minor, _)| minor)
+        .to_owned()
+}
+
+/// Ports that nobody uses now.
+pub(crate) fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> = (0..count)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"))
+        .collect();
+    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
+    listeners.iter().map(port).collect()
+}
+
+/// One process. Dropped, it is killed.
+pub(crate) struct RealProcess(Child);
+
+impl RealProcess {
+    pub(crate) fn start(program: &Path, folder: &Path, arguments: &Arguments) -> Self {
+        let members: Vec<String> = arguments
+            .initial_cluster
+            .iter()
+            .map(|(name, url)| format!("{name}={url}"))
+            .collect();
+        let state = if arguments.existing {
+            "existing"
+        } else {
+            "new"
+        };
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(folder.with_extension("log"))
+            .expect("a log file");
+        let child = Command::new(program)
+            .env_clear()
+            .arg(format!("--name={}", arguments.name))
+            .arg(format!("--data-dir={}", folder.display()))
+            .arg(format!("--listen-peer-urls={}", arguments.peer_url))
+            .arg(format!(
+                "--initial-advertise-peer-urls={}",
+                arguments.peer_url
+            ))
+            .arg(format!("--listen-client-urls={}", arguments.client_url))
+            .arg(format!("--advertise-client-urls={}", arguments.client_url))
+            .arg(format!("--initial-cluster={}", members.join(",")))
+            .arg(format!("--initial-cluster-state={state}"))
+            .arg(format!("--initial-cluster-token={}", arguments.token))
+            .args(["--heartbeat-interval=50", "--election-timeout=500"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a log file"))
+            .stderr(log)
+            .spawn();
+        Self(child.unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display())))
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> i32 {
+        i32::try_from(self.0.id()).expect("a process id")
+    }
+
+    /// The exit code, if it has ended.
+    pub(crate) fn exited(&mut self) -> Option<i32> {
+        let status = self.0.try_wait().expect("the state of a child");
+        status.map(|status| status.code().unwrap_or(-1))
+    }
+}
+
+impl Drop for RealProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A place for data folders.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// Waits until something is so; false when it is not in time.
+pub(crate) async fn until(limit: Duration, mut is: impl AsyncFnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        if is().await {
+            return true;
+        }
+        if Instant::now() > end {
+            return false;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
