@@ -16,7 +16,7 @@ use windlass_apiserver::{ApiServer, Config, Hooks, Identity};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server, until it is dropped.
-pub struct Served {
+pub(crate) struct Served {
     server: ApiServer,
     address: SocketAddr,
     authority: Authority,
@@ -31,7 +31,7 @@ impl Drop for Served {
 }
 
 impl Served {
-    pub async fn start(hooks: Option<Arc<dyn Hooks>>) -> Self {
+    pub(crate) async fn start(hooks: Option<Arc<dyn Hooks>>) -> Self {
         let server = ApiServer::new(Config {
             hooks,
             ..Config::default()
@@ -56,12 +56,12 @@ impl Served {
     }
 
     /// An admin's client, without a socket.
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(self.server.in_process(Identity::admin()), "default")
     }
 
     /// The file with which another process is this user, who may do everything.
-    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+    pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
         let identity = self.authority.client(user, "system:masters").unwrap();
         let file = |what: &str, text: &str| {
             let path = self.folder.join(format!("{user}.{what}"));
@@ -85,7 +85,7 @@ impl Served {
 }
 
 /// A child that does not outlive the test.
-pub struct Process(pub Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -96,26 +96,26 @@ impl Drop for Process {
 
 impl Process {
     /// This test's own program, started once more.
-    pub fn this_program(kubeconfig: &Path, set_up: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn this_program(kubeconfig: &Path, set_up: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env("KUBECONFIG", kubeconfig);
         set_up(&mut command);
         Self(command.spawn().unwrap())
     }
 
-    pub fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let pid = self.0.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
-    pub fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         self.0.try_wait().unwrap().is_some()
     }
 }
 
 /// Waits until something holds.
-pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let begun = Instant::now();
     while !holds().await {
         assert!(begun.elapsed() < PATIENCE, "{what} did not happen");
