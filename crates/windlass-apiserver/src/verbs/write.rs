@@ -67,6 +67,9 @@ impl Call<'_> {
             decode::whole_numbers(object);
         }
         self.fill_defaults(object);
+        if self.resource.is("", "services") {
+            defaults::load_balancer_mode(object);
+        }
         Ok(unknown
             .iter()
             .map(|path| format!("unknown field \"{path}\""))
