@@ -87,7 +87,8 @@ fn played(writes: &[(String, Value, bool)]) -> (Value, Managers) {
 }
 
 fn owned(managers: &Managers) -> FieldSet {
-    managers.sets().fold(FieldSet::default(), FieldSet::union)
+    let sets = managers.sets().cloned();
+    sets.fold(FieldSet::default(), FieldSet::union)
 }
 
 /// Who claimed a map or list that was emptied since keeps its claim to it, as in Kubernetes.

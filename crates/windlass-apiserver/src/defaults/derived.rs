@@ -405,11 +405,24 @@ pub(super) fn policy_types(spec: &mut Fields) {
     }
 }
 
-/// An address that a load balancer has is its own unless it says otherwise.
-pub(super) fn ip_mode(point: &mut Fields) {
-    let addressed = point.get("ip").and_then(Value::as_str);
-    if addressed.is_some_and(|address| !address.is_empty()) {
-        set(point, "ipMode", "VIP");
+/// An address that a load balancer has is its own unless it says otherwise. Filled in when a body is
+/// read, and not again: one that does not say that the Service has a balancer must say it itself.
+pub(crate) fn load_balancer_mode(service: &mut Value) {
+    if service["spec"]["type"] != "LoadBalancer" {
+        return;
+    }
+    let points = service
+        .pointer_mut("/status/loadBalancer/ingress")
+        .and_then(Value::as_array_mut);
+    for point in points
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        let address = point.get("ip").and_then(Value::as_str);
+        if address.is_some_and(|address| !address.is_empty()) {
+            set(point, "ipMode", "VIP");
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-pub(crate) use derived::{TEMPLATE_GENERATION, drop_template_generation};
+pub(crate) use derived::{TEMPLATE_GENERATION, drop_template_generation, load_balancer_mode};
 pub(crate) use omitted::{drop_zeros, table as omitted_table};
 
 use crate::facts::Definition;
@@ -228,7 +228,6 @@ fn fill_type(map: &mut Map<String, Value>, ty: &str, known: &Definition) {
         "core.v1.PodSpec" => derived::service_account(map),
         "core.v1.ReplicationController" => derived::selector_from_template(map),
         "core.v1.Secret" => derived::string_data(map),
-        "core.v1.LoadBalancerIngress" => derived::ip_mode(map),
         "core.v1.ServicePort" => derived::target_port(map),
         "core.v1.ServiceSpec" => derived::service(map),
         "core.v1.Volume" => derived::volume(map),

@@ -15,7 +15,7 @@ use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
-use crate::store::{Key, Stored, TableName, WriteError};
+use crate::store::{Key, Stored, WriteError};
 use crate::types::Type;
 use crate::{
     admission, autoscaler, crd, defaults, event, metadata, pending_claim, services, strategy,
@@ -67,6 +67,9 @@ impl Call<'_> {
             decode::whole_numbers(object);
         }
         self.fill_defaults(object);
+        if self.resource.is("", "services") {
+            defaults::load_balancer_mode(object);
+        }
         Ok(unknown
             .iter()
             .map(|path| format!("unknown field \"{path}\""))
@@ -414,20 +417,6 @@ impl Call<'_> {
         if deleted && self.resource.is("", "services") {
             services::release(self.server, &stored.value());
             self.forget_endpoints(&stored.key);
-        }
-    }
-
-    /// The Endpoints of a Service go with it, so that one of the same name does not find them.
-    fn forget_endpoints(&self, service: &Key) {
-        let (store, table) = (self.server.store(), TableName::new("", "endpoints"));
-        while let Some(found) = store.get(&table, service) {
-            let last = found.value();
-            if store
-                .delete(&table, service.clone(), found.revision, last, &[])
-                .is_ok()
-            {
-                break;
-            }
         }
     }
 

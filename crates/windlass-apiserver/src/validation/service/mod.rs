@@ -212,13 +212,15 @@ pub(super) fn check_status(service: &Value, _: &Value, causes: &mut Vec<Cause>) 
 
 fn check_ingress_point(point: &At<'_, '_>, causes: &mut Vec<Cause>) {
     let (address, mode) = (point.child("ip"), point.child("ipMode"));
-    if !address.as_text().is_empty() {
+    let has_address = !address.as_text().is_empty();
+    if has_address {
         address.each(ip_errors, causes);
-    } else if mode.is_set() {
-        causes.push(mode.forbidden("may not be specified when `ip` is not set"));
     }
-    if !address.as_text().is_empty() {
-        mode.one_of_if_set(&["Proxy", "VIP"], causes);
+    match (mode.is_set(), has_address) {
+        (false, true) => causes.push(mode.required("must be specified when `ip` is set")),
+        (true, false) => causes.push(mode.forbidden("may not be specified when `ip` is not set")),
+        (true, true) => mode.one_of_if_set(&["Proxy", "VIP"], causes),
+        (false, false) => {}
     }
     check_hostname(&point.child("hostname"), causes);
 }

@@ -197,7 +197,7 @@ impl Call<'_> {
     }
 
     /// Sets what says that an object is going away.
-    fn mark(&self, object: &mut Value, old: &Value, grace: i64) {
+    pub(super) fn mark(&self, object: &mut Value, old: &Value, grace: i64) {
         let left = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
         let going = object::is_terminating(old);
         if going && left.is_some_and(|left| left <= grace) {

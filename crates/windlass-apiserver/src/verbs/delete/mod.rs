@@ -2,6 +2,7 @@
 //! becomes of the object (`fate`), and whole collections (`collection`).
 
 mod collection;
+mod endpoints;
 mod fate;
 mod options;
 mod preconditions;
