@@ -74,6 +74,7 @@ mod tests {
         {
             for line in text.lines().filter(|line| line.starts_with("use ")) {
                 // What is filled in is the kind itself.
+                let line = line.replace("}}", "}}of_a_kind");
                 let line = line.replace("{%", "\n{%").replace("%}", "%}\n");
                 let names = line
                     .lines()
