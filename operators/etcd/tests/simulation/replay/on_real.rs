@@ -145,10 +145,8 @@ impl Real {
                 let mut answers = Vec::new();
                 for url in &clients {
                     let found = client.get(url, "key").await;
-                    let told = found.map_or_else(
-                        |error| tell_error(&error),
-                        |found| format!("{found:?}"),
-                    );
+                    let told =
+                        found.map_or_else(|error| tell_error(&error), |found| format!("{found:?}"));
                     answers.push(told);
                 }
                 answers.join(", ")
@@ -161,7 +159,10 @@ impl Real {
             return "runs already".to_owned();
         }
         self.look().await;
-        let known = self.known.iter().filter_map(|one| self.slots.slot(one.peer_urls.first()?));
+        let known = self
+            .known
+            .iter()
+            .filter_map(|one| self.slots.slot(one.peer_urls.first()?));
         let known: Vec<usize> = known.collect();
         let told = Slots::told(slot, existing, stale, &known);
         let arguments = self.slots.arguments(slot, existing, &told);

@@ -82,26 +82,27 @@ impl World {
                 Door::Open(at) => {
                     let serves = self.present().serves(call, &at);
                     match serves {
-                    Ok(true) => {
-                        let done = {
-                            let mut state = self.present();
-                            let done = carry_out(&mut state, &at);
-                            state.catch_up();
-                            self.changed.notify_one();
-                            done
-                        };
-                        if fate == Fate::CallerKilled {
-                            self.fates.kill().await;
+                        Ok(true) => {
+                            let done = {
+                                let mut state = self.present();
+                                let done = carry_out(&mut state, &at);
+                                state.catch_up();
+                                self.changed.notify_one();
+                                done
+                            };
+                            if fate == Fate::CallerKilled {
+                                self.fates.kill().await;
+                            }
+                            if fate == Fate::AnswerLost && done.is_ok() {
+                                sleep(within).await;
+                                return Err(lost("the answer got lost"));
+                            }
+                            return done;
                         }
-                        if fate == Fate::AnswerLost && done.is_ok() {
-                            sleep(within).await;
-                            return Err(lost("the answer got lost"));
-                        }
-                        return done;
+                        Ok(false) => closed.push(format!("{endpoint} is a learner")),
+                        Err(error) => worse = Some(error),
                     }
-                    Ok(false) => closed.push(format!("{endpoint} is a learner")),
-                    Err(error) => worse = Some(error),
-                }},
+                }
             }
         }
         if fate == Fate::CallerKilled {

@@ -177,7 +177,10 @@ impl World {
     /// Makes the member of this name the leader.
     pub(crate) fn lead(&self, member: &str) {
         let mut state = self.present();
-        let found = state.processes.values().find(|one| one.arguments.name == member);
+        let found = state
+            .processes
+            .values()
+            .find(|one| one.arguments.name == member);
         let folder = found.and_then(|one| state.folders.get(&one.folder));
         if let Some((cluster, id)) = folder.map(|folder| (folder.cluster, folder.member)) {
             state.elect(cluster, id);
@@ -187,7 +190,10 @@ impl World {
     /// Where the members are found whose URLs contain this text, as they tell it themselves.
     pub(crate) fn endpoints(&self, part: &str) -> Vec<String> {
         let state = self.lock();
-        let urls = state.processes.values().map(|one| &one.arguments.client_url);
+        let urls = state
+            .processes
+            .values()
+            .map(|one| &one.arguments.client_url);
         urls.filter(|url| url.contains(part)).cloned().collect()
     }
 
@@ -204,7 +210,8 @@ impl World {
 
     /// How many of those members have a vote.
     pub(crate) fn voters(&self, part: &str) -> usize {
-        self.known(part, |log| log.voters().count()).unwrap_or_default()
+        self.known(part, |log| log.voters().count())
+            .unwrap_or_default()
     }
 
     /// What was written to those members, in order.
