@@ -34,7 +34,11 @@ fn members(count: usize) -> Vec<Arguments> {
 }
 
 async fn leader_of(client: EtcdClient, endpoint: &str) -> Option<u64> {
-    client.status(endpoint).await.ok().and_then(|status| status.leader)
+    client
+        .status(endpoint)
+        .await
+        .ok()
+        .and_then(|status| status.leader)
 }
 
 #[test]
@@ -63,18 +67,33 @@ fn another_member_is_asked_when_the_first_is_gone_and_none_without_a_majority() 
             let all = members(3);
             let mut processes: Vec<Option<RealProcess>> = all
                 .iter()
-                .map(|one| Some(RealProcess::start(&program, &place.path().join(&one.name), one)))
+                .map(|one| {
+                    Some(RealProcess::start(
+                        &program,
+                        &place.path().join(&one.name),
+                        one,
+                    ))
+                })
                 .collect();
             let urls: Vec<String> = all.iter().map(|one| one.client_url.clone()).collect();
             let up = until(Duration::from_secs(20), async || {
                 leader_of(client, &urls[0]).await.is_some() && client.members(&urls).await.is_ok()
             });
-            assert!(up.await, "three members of {} have no leader", program.display());
+            assert!(
+                up.await,
+                "three members of {} have no leader",
+                program.display()
+            );
             processes[0] = None;
-            let again = until(Duration::from_secs(10), async || client.members(&urls).await.is_ok());
+            let again = until(Duration::from_secs(10), async || {
+                client.members(&urls).await.is_ok()
+            });
             assert!(again.await, "two of three members do not answer");
             client.put(&urls[1], "key", "value").await.expect("a write");
-            assert_eq!(client.get(&urls[2], "key").await, Ok(Some("value".to_owned())));
+            assert_eq!(
+                client.get(&urls[2], "key").await,
+                Ok(Some("value".to_owned()))
+            );
             processes[1] = None;
             let lost = until(Duration::from_secs(10), async || {
                 leader_of(client, &urls[2]).await.is_none()
@@ -83,7 +102,10 @@ fn another_member_is_asked_when_the_first_is_gone_and_none_without_a_majority() 
             let before = Instant::now();
             let error = client.members(&urls).await.unwrap_err();
             assert!(matches!(error, EtcdError::NoQuorum { .. }), "{error:?}");
-            assert!(before.elapsed() < Duration::from_secs(3), "it says so at once");
+            assert!(
+                before.elapsed() < Duration::from_secs(3),
+                "it says so at once"
+            );
             let status = client.status(&urls[2]).await.expect("its own view");
             assert!(!status.errors.is_empty(), "{status:?}");
         }
@@ -115,7 +137,10 @@ fn a_member_that_hangs_is_given_up_and_a_change_is_not_sent_to_a_second() {
             let peer = ["http://127.0.0.1:1".to_owned()];
             let error = client.add_member(&urls, &peer, true).await.unwrap_err();
             assert!(error.may_have_been_applied(), "{error:?}");
-            let found = client.members(&urls[1..]).await.expect("the second answers");
+            let found = client
+                .members(&urls[1..])
+                .await
+                .expect("the second answers");
             assert_eq!(found.members.len(), 1, "the second was never asked");
             kill_process(pid, Signal::CONT).expect("it goes on");
         }

@@ -16,7 +16,9 @@ pub(crate) fn programs() -> Vec<PathBuf> {
     let places = [PathBuf::from("/usr/bin/etcd"), root.join(".real/bin/etcd")];
     let found: Vec<PathBuf> = places.into_iter().filter(|path| path.exists()).collect();
     if found.is_empty() {
-        println!("NOT RUN: no etcd is installed (apt-get install etcd-server): nothing was compared");
+        println!(
+            "NOT RUN: no etcd is installed (apt-get install etcd-server): nothing was compared"
+        );
     }
     found
 }
@@ -28,7 +30,10 @@ pub(crate) fn minor(program: &Path) -> String {
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let version = said.lines().next().and_then(|line| line.rsplit(' ').next());
     let version = version.unwrap_or_default();
-    version.rsplit_once('.').map_or(version, |(minor, _)| minor).to_owned()
+    version
+        .rsplit_once('.')
+        .map_or(version, |(minor, _)| minor)
+        .to_owned()
 }
 
 /// Ports that nobody uses now.
@@ -50,7 +55,11 @@ impl RealProcess {
             .iter()
             .map(|(name, url)| format!("{name}={url}"))
             .collect();
-        let state = if arguments.existing { "existing" } else { "new" };
+        let state = if arguments.existing {
+            "existing"
+        } else {
+            "new"
+        };
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -61,7 +70,10 @@ impl RealProcess {
             .arg(format!("--name={}", arguments.name))
             .arg(format!("--data-dir={}", folder.display()))
             .arg(format!("--listen-peer-urls={}", arguments.peer_url))
-            .arg(format!("--initial-advertise-peer-urls={}", arguments.peer_url))
+            .arg(format!(
+                "--initial-advertise-peer-urls={}",
+                arguments.peer_url
+            ))
             .arg(format!("--listen-client-urls={}", arguments.client_url))
             .arg(format!("--advertise-client-urls={}", arguments.client_url))
             .arg(format!("--initial-cluster={}", members.join(",")))

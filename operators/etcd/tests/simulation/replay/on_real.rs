@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(12);
 /// A leader that is lost is missed after this time, and another found.
 const ELECTION: Duration = Duration::from_millis(3000);
 
+/// What a new voter knows is known to the leader after this time.
+const PROMOTION: Duration = Duration::from_millis(700);
+
 pub(super) struct Real {
     program: PathBuf,
     slots: Slots,
@@ -103,7 +106,12 @@ impl Real {
                 self.look().await;
                 tell(&added)
             }
-            Step::Promote { slot } => tell(&client.promote_member(&clients, self.id(slot)).await),
+            Step::Promote { slot } => {
+                let promoted = client.promote_member(&clients, self.id(slot)).await;
+                // For a moment the leader thinks that it knows nothing.
+                sleep(PROMOTION).await;
+                tell(&promoted)
+            }
             Step::Remove { slot } => {
                 let removed = client.remove_member(&clients, self.id(slot)).await;
                 let mut ended = false;
@@ -145,10 +153,8 @@ impl Real {
                 let mut answers = Vec::new();
                 for url in &clients {
                     let found = client.get(url, "key").await;
-                    let told = found.map_or_else(
-                        |error| tell_error(&error),
-                        |found| format!("{found:?}"),
-                    );
+                    let told =
+                        found.map_or_else(|error| tell_error(&error), |found| format!("{found:?}"));
                     answers.push(told);
                 }
                 answers.join(", ")
@@ -161,7 +167,10 @@ impl Real {
             return "runs already".to_owned();
         }
         self.look().await;
-        let known = self.known.iter().filter_map(|one| self.slots.slot(one.peer_urls.first()?));
+        let known = self
+            .known
+            .iter()
+            .filter_map(|one| self.slots.slot(one.peer_urls.first()?));
         let known: Vec<usize> = known.collect();
         let told = Slots::told(slot, existing, stale, &known);
         let arguments = self.slots.arguments(slot, existing, &told);

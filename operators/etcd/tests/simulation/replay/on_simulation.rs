@@ -81,7 +81,11 @@ impl Simulation {
         let slot = |url: &String| self.slots.slot(url);
         let known = self.world.members_known();
         let of = |learner: bool| known.iter().filter(move |one| !learner || one.learner);
-        let slots = |learner| of(learner).filter_map(|one| slot(one.peer_urls.first()?)).collect();
+        let slots = |learner| {
+            of(learner)
+                .filter_map(|one| slot(one.peer_urls.first()?))
+                .collect()
+        };
         (slots(false), slots(true))
     }
 
@@ -136,7 +140,10 @@ impl Simulation {
             Step::Remove { slot } => {
                 let removed = tell(&world.remove_member(&clients, id(slot)).await);
                 sleep(REST).await;
-                let ended = world.ended().iter().any(|(process, _)| *process == Slots::name(slot));
+                let ended = world
+                    .ended()
+                    .iter()
+                    .any(|(process, _)| *process == Slots::name(slot));
                 format!("{removed}, ended {ended}")
             }
             Step::MoveLeader { slot } => {
@@ -167,10 +174,9 @@ impl Simulation {
                 let mut answers = Vec::new();
                 for client in &clients {
                     let found = world.get(client, "key").await;
-                    answers.push(found.map_or_else(
-                        |error| tell_error(&error),
-                        |found| format!("{found:?}"),
-                    ));
+                    answers.push(
+                        found.map_or_else(|error| tell_error(&error), |found| format!("{found:?}")),
+                    );
                 }
                 answers.join(", ")
             }

@@ -93,7 +93,9 @@ impl Slots {
 
     /// With what a process is started, of the members that it is told of.
     pub(super) fn arguments(&self, slot: usize, existing: bool, members: &[usize]) -> Arguments {
-        let cluster = members.iter().map(|slot| (Self::name(*slot), self.peer(*slot)));
+        let cluster = members
+            .iter()
+            .map(|slot| (Self::name(*slot), self.peer(*slot)));
         let cluster: BTreeMap<String, String> = cluster.collect();
         Arguments {
             name: Self::name(slot),

@@ -160,7 +160,11 @@ impl State {
         let folder = self.folder_of(at);
         let cluster = folder.cluster;
         let (own, target) = (folder.member, folder.log.member(to).cloned());
-        let leads = |id| self.clusters.get(&cluster).is_some_and(|one| one.leader == Some(id));
+        let leads = |id| {
+            self.clusters
+                .get(&cluster)
+                .is_some_and(|one| one.leader == Some(id))
+        };
         if !leads(own) {
             return Err(says(call, FAILED_PRECONDITION, "not leader"));
         }

@@ -36,6 +36,8 @@ pub(super) struct Process {
     pub(super) connected: Instant,
     /// From when on it has what the others have.
     pub(super) joined: Instant,
+    /// Whether that time has come.
+    pub(super) has_joined: bool,
     pub(super) cut: bool,
     pub(super) exit: Option<Exit>,
 }
@@ -87,10 +89,12 @@ impl State {
             address: address.to_owned(),
             connected: now,
             joined,
+            has_joined: false,
             cut: false,
             exit: None,
         };
         self.processes.insert(process.to_owned(), started);
+        self.touch(folder);
         Ok(())
     }
 
@@ -170,9 +174,10 @@ impl State {
         let mut urls = arguments.initial_cluster.values();
         let mut peers = Vec::new();
         for url in urls.by_ref().filter(|url| **url != arguments.peer_url) {
-            let process = self.processes.values().find(|process| {
-                process.is_reachable() && process.arguments.peer_url == *url
-            });
+            let process = self
+                .processes
+                .values()
+                .find(|process| process.is_reachable() && process.arguments.peer_url == *url);
             let folder = process.and_then(|process| self.folders.get(&process.folder));
             // One that has not joined yet knows nothing.
             peers.extend(folder.filter(|folder| folder.log.members().next().is_some()));
