@@ -7,6 +7,7 @@ use windlass::Operator;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bundled {
     Demo,
+    Etcd,
     Memcached,
     Sidecarset,
 }
@@ -16,6 +17,8 @@ pub(crate) enum Bundled {
 pub(crate) enum With {
     /// The tutorial's operator: demo.example.com/v1
     Demo,
+    /// Etcd clusters: etcd.database.coreos.com/v1beta2
+    Etcd,
     /// Memcached servers: cache.example.com/v1
     Memcached,
     /// Sidecar containers for pods: apps.kruise.io/v1alpha1
@@ -28,9 +31,15 @@ impl With {
     pub(crate) fn operators(self) -> &'static [Bundled] {
         match self {
             Self::Demo => &[Bundled::Demo],
+            Self::Etcd => &[Bundled::Etcd],
             Self::Memcached => &[Bundled::Memcached],
             Self::Sidecarset => &[Bundled::Sidecarset],
-            Self::All => &[Bundled::Demo, Bundled::Memcached, Bundled::Sidecarset],
+            Self::All => &[
+                Bundled::Demo,
+                Bundled::Etcd,
+                Bundled::Memcached,
+                Bundled::Sidecarset,
+            ],
         }
     }
 }
@@ -39,6 +48,7 @@ impl Bundled {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Demo => "demo",
+            Self::Etcd => "etcd",
             Self::Memcached => "memcached",
             Self::Sidecarset => "sidecarset",
         }
@@ -47,6 +57,7 @@ impl Bundled {
     pub(crate) fn operator(self) -> Operator {
         match self {
             Self::Demo => demo_operator::operator(),
+            Self::Etcd => etcd_operator::operator(),
             Self::Memcached => memcached_operator::operator(),
             Self::Sidecarset => sidecarset_operator::operator(),
         }
@@ -56,6 +67,7 @@ impl Bundled {
     pub(crate) fn sample(self) -> &'static str {
         match self {
             Self::Demo => demo_operator::SAMPLE,
+            Self::Etcd => etcd_operator::SAMPLE,
             Self::Memcached => memcached_operator::SAMPLE,
             Self::Sidecarset => sidecarset_operator::SAMPLE,
         }

@@ -161,7 +161,7 @@ impl Default for ImageTable {
         );
         let url =
             |flag: &str, port: u16| addition(&[flag, &format!("http://$(POD_IP):{port}")], &[flag]);
-        let etcd = program(
+        let mut etcd = program(
             "etcd",
             "etcd-server",
             "--version",
@@ -172,6 +172,8 @@ impl Default for ImageTable {
                 url("--initial-advertise-peer-urls", 2380),
             ],
         );
+        // Members of different versions do not always get on, and data is not always read again.
+        etcd.exact = true;
         for name in [
             "quay.io/coreos/etcd",
             "gcr.io/etcd-development/etcd",

@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
-    api::core::v1::{
-        Affinity, EnvVar, PodSecurityContext, ResourceRequirements, Toleration,
-    },
+    api::core::v1::{Affinity, EnvVar, PodSecurityContext, ResourceRequirements, Toleration},
     apimachinery::pkg::{
         api::resource::Quantity,
         apis::meta::v1::{Condition, Time},
@@ -241,7 +239,21 @@ pub enum Action {
 impl EtcdClusterSpec {
     /// The version asked for.
     pub fn version(&self) -> &str {
-        if self.version.is_empty() { VERSION } else { &self.version }
+        if self.version.is_empty() {
+            VERSION
+        } else {
+            &self.version
+        }
+    }
+
+    /// The image of a version.
+    pub fn image(&self, version: &str) -> String {
+        let repository = match self.repository.as_str() {
+            "" => REPOSITORY,
+            repository => repository,
+        };
+        let version = version.strip_prefix('v').unwrap_or(version);
+        format!("{repository}:v{version}")
     }
 }
 

@@ -39,7 +39,12 @@ impl Caretaker {
     }
 
     /// Takes the step that was decided.
-    async fn take(&self, decision: &Decision, view: &View<'_>, ctx: &Context<EtcdCluster>) -> Result<Next> {
+    async fn take(
+        &self,
+        decision: &Decision,
+        view: &View<'_>,
+        ctx: &Context<EtcdCluster>,
+    ) -> Result<Next> {
         let cluster = view.names.cluster;
         match &decision.step {
             // Written already, with the status.
@@ -50,12 +55,13 @@ impl Caretaker {
                     self.claims.apply(ctx, claim).await?;
                 }
             }
-            Step::CreatePod { member, start, peers } => {
-                let version = match view.recorded.current_version.as_str() {
-                    "" => view.spec.version(),
-                    version => version,
-                };
-                let pod = objects::pod(view.names, view.spec, version, member, *start, peers);
+            Step::CreatePod {
+                member,
+                start,
+                peers,
+            } => {
+                let image = view.image();
+                let pod = objects::pod(view.names, view.spec, &image, member, *start, peers);
                 self.pods.apply(ctx, pod).await?;
             }
             Step::DeletePod { member } => {
@@ -65,7 +71,9 @@ impl Caretaker {
             }
             Step::DeleteClaim { member } => {
                 if let Some(claim) = self.claims.get(ctx, member.as_str()).await? {
-                    self.claims.delete(ctx, &claim, Delete::background()).await?;
+                    self.claims
+                        .delete(ctx, &claim, Delete::background())
+                        .await?;
                 }
             }
             Step::AddMember { .. }
@@ -84,13 +92,20 @@ impl Caretaker {
         let made = match &decision.step {
             Step::AddMember { member } => {
                 let urls = [view.names.peer_url(member)];
-                self.etcd.add_member(&endpoints, &urls, true).await.map(|_| ())
+                self.etcd
+                    .add_member(&endpoints, &urls, true)
+                    .await
+                    .map(|_| ())
             }
             Step::PromoteMember { id, .. } => self.etcd.promote_member(&endpoints, *id).await,
             Step::RemoveMember { member, id } => {
                 // Not through the member itself: it ends before it has answered.
                 let own = endpoint_of(view, member);
-                let others: Vec<String> = endpoints.iter().filter(|one| Some(*one) != own.as_ref()).cloned().collect();
+                let others: Vec<String> = endpoints
+                    .iter()
+                    .filter(|one| Some(*one) != own.as_ref())
+                    .cloned()
+                    .collect();
                 self.etcd.remove_member(&others, *id).await
             }
             Step::MoveLeader { from, id, .. } => match endpoint_of(view, from) {
@@ -101,12 +116,15 @@ impl Caretaker {
         };
         match made {
             // Done before, perhaps by a call whose answer was lost.
-            Ok(()) | Err(EtcdError::PeerUrlExists | EtcdError::MemberNotFound | EtcdError::NotLeader) => {
+            Ok(())
+            | Err(EtcdError::PeerUrlExists | EtcdError::MemberNotFound | EtcdError::NotLeader) => {
                 Ok(Next::under_way(Duration::ZERO))
             }
-            Err(EtcdError::LearnerNotReady | EtcdError::Unhealthy { .. } | EtcdError::TooManyLearners) => {
-                Ok(Next::under_way(SOON))
-            }
+            Err(
+                EtcdError::LearnerNotReady
+                | EtcdError::Unhealthy { .. }
+                | EtcdError::TooManyLearners,
+            ) => Ok(Next::under_way(SOON)),
             Err(error) => Err(Error::other(format!(
                 "{}: {error}; etcd's list of members is read again, and the step is taken again if it was not done",
                 decision.message
@@ -169,14 +187,24 @@ impl Reconciler for Caretaker {
         let pods = self.pods.candidates(ctx, labels.clone()).await?;
         let claims = self.claims.candidates(ctx, labels).await?;
         let mut view = View {
-            names: Names { cluster: &name, namespace: &namespace, uid: &uid },
+            names: Names {
+                cluster: &name,
+                namespace: &namespace,
+                uid: &uid,
+            },
             spec: &cluster.spec,
             recorded: &recorded,
             membership: None,
             silence: String::new(),
             answers: BTreeMap::new(),
-            pods: pods.iter().map(|pod| (pod.name_any(), PodView::of(pod, &uid))).collect(),
-            claims: claims.iter().map(|claim| (claim.name_any(), ClaimView::of(claim, &uid))).collect(),
+            pods: pods
+                .iter()
+                .map(|pod| (pod.name_any(), PodView::of(pod, &uid)))
+                .collect(),
+            claims: claims
+                .iter()
+                .map(|claim| (claim.name_any(), ClaimView::of(claim, &uid)))
+                .collect(),
             now: ctx.clock().now(),
         };
         self.ask(&mut view).await;
@@ -195,19 +223,29 @@ impl Reconciler for Caretaker {
 
 impl Caretaker {
     /// Services and the budget, once there is something to serve.
-    async fn keep_up(&self, cluster: &EtcdCluster, status: &EtcdClusterStatus, ctx: &Context<EtcdCluster>) -> Result<()> {
+    async fn keep_up(
+        &self,
+        cluster: &EtcdCluster,
+        status: &EtcdClusterStatus,
+        ctx: &Context<EtcdCluster>,
+    ) -> Result<()> {
         let begun = status.cluster_id.is_some();
         if cluster.spec.paused || !(begun || status.intent.is_some()) {
             return Ok(());
         }
         let name = cluster.name_any();
         self.services.apply(ctx, objects::peers(&name)).await?;
-        let voters = status.roster.iter().filter(|member| !member.learner).count();
+        let voters = status
+            .roster
+            .iter()
+            .filter(|member| !member.learner)
+            .count();
         let size = usize::try_from(cluster.spec.size).unwrap_or(0);
-        self.budgets.apply(ctx, objects::budget(&name, size.max(voters))).await?;
-        if begun {
-            self.services.apply(ctx, objects::clients(&name)).await?;
-        }
+        self.budgets
+            .apply(ctx, objects::budget(&name, size.max(voters)))
+            .await?;
+        let clients = objects::clients(&name, begun);
+        self.services.apply(ctx, clients).await?;
         Ok(())
     }
 }
@@ -221,7 +259,9 @@ fn endpoints(view: &View<'_>) -> Vec<String> {
         .map(|(name, answer)| (answer.learner, name))
         .collect();
     members.sort_unstable();
-    let urls = members.into_iter().filter_map(|(_, name)| endpoint_of(view, name));
+    let urls = members
+        .into_iter()
+        .filter_map(|(_, name)| endpoint_of(view, name));
     urls.collect()
 }
 

@@ -18,18 +18,37 @@ pub(crate) fn of(view: &View<'_>) -> Option<Decision> {
     let running = &view.recorded.current_version;
     let asked = view.spec.version();
     let not_yet = [
-        (view.spec.tls.is_some(), "TLSNotSupported", "spec.TLS", "encrypted connections"),
-        (view.spec.backup.is_some(), "BackupNotSupported", "spec.backup", "backups"),
-        (view.spec.restore.is_some(), "RestoreNotSupported", "spec.restore", "restoring"),
+        (
+            view.spec.tls.is_some(),
+            "TLSNotSupported",
+            "spec.TLS",
+            "encrypted connections",
+        ),
+        (
+            view.spec.backup.is_some(),
+            "BackupNotSupported",
+            "spec.backup",
+            "backups",
+        ),
+        (
+            view.spec.restore.is_some(),
+            "RestoreNotSupported",
+            "spec.restore",
+            "restoring",
+        ),
     ];
     for (wanted, reason, field, what) in not_yet {
         if wanted {
-            let message = format!("{field} asks for {what}, which this operator does not do yet; remove {field}, and it goes on");
+            let message = format!(
+                "{field} asks for {what}, which this operator does not do yet; remove {field}, and it goes on"
+            );
             return Some(refuse(reason, message));
         }
     }
     let Some(line) = line_of(asked) else {
-        let message = format!("spec.version {asked:?} is no version of etcd such as {VERSION:?}; set it to one");
+        let message = format!(
+            "spec.version {asked:?} is no version of etcd such as {VERSION:?}; set it to one"
+        );
         return Some(refuse("InvalidVersion", message));
     };
     if line < OLDEST || line > NEWEST {
@@ -40,14 +59,20 @@ pub(crate) fn of(view: &View<'_>) -> Option<Decision> {
         return Some(refuse("UnsupportedVersion", message));
     }
     if !running.is_empty() && running != asked {
-        let message = format!("the cluster runs etcd {running}, and changing it to {asked} is not done yet; set spec.version back to {running:?}");
+        let message = format!(
+            "the cluster runs etcd {running}, and changing it to {asked} is not done yet; set spec.version back to {running:?}"
+        );
         return Some(refuse("UpgradeNotSupported", message));
     }
     None
 }
 
 fn refuse(reason: &'static str, message: String) -> Decision {
-    Decision { step: Step::Stop, reason, message }
+    Decision {
+        step: Step::Stop,
+        reason,
+        message,
+    }
 }
 
 /// The major and minor version.

@@ -22,18 +22,28 @@ const TROUBLE: [&str; 6] = [
 ];
 
 /// The status as it is written before a step is taken: with what the step sets out to do.
-pub(crate) fn status_of(cluster: &EtcdCluster, view: &View<'_>, decision: &Decision) -> EtcdClusterStatus {
+pub(crate) fn status_of(
+    cluster: &EtcdCluster,
+    view: &View<'_>,
+    decision: &Decision,
+) -> EtcdClusterStatus {
     let before = view.recorded;
     let mut status = before.clone();
     remember(view, decision, &mut status);
     let pods = |ready: bool| {
         let names = status.roster.iter().map(|member| &member.name);
         let is_ready = |name: &&String| view.pods.get(*name).is_some_and(|pod| pod.ready);
-        let mut names: Vec<String> = names.filter(|name| is_ready(name) == ready).cloned().collect();
+        let mut names: Vec<String> = names
+            .filter(|name| is_ready(name) == ready)
+            .cloned()
+            .collect();
         names.sort_unstable();
         names
     };
-    status.members = MembersStatus { ready: pods(true), unready: pods(false) };
+    status.members = MembersStatus {
+        ready: pods(true),
+        unready: pods(false),
+    };
     let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     status.size = count(status.roster.len());
     status.ready_members = count(status.members.ready.len());
@@ -62,9 +72,6 @@ fn remember(view: &View<'_>, decision: &Decision, status: &mut EtcdClusterStatus
                     status.serial = serial;
                 }
             }
-            if intent.action == Action::Bootstrap {
-                view.spec.version().clone_into(&mut status.current_version);
-            }
             status.intent = Some(intent.clone());
         }
         Step::Forget => status.intent = None,
@@ -88,12 +95,19 @@ fn remember(view: &View<'_>, decision: &Decision, status: &mut EtcdClusterStatus
         })
         .collect();
     let known = |record: &MemberRecord| {
-        let place = view.recorded.roster.iter().position(|old| old.id == record.id);
+        let place = view
+            .recorded
+            .roster
+            .iter()
+            .position(|old| old.id == record.id);
         (place.unwrap_or(usize::MAX), record.id.clone())
     };
     roster.sort_by_key(known);
     status.roster = roster;
-    let voters = view.answers.values().filter(|answer| !answer.learner && answer.leader.is_some());
+    let voters = view
+        .answers
+        .values()
+        .filter(|answer| !answer.learner && answer.leader.is_some());
     if let Some(shortest) = voters.map(|answer| answer.raft_index).min() {
         let shortest = i64::try_from(shortest).unwrap_or(0);
         status.raft_index = status.raft_index.max(shortest);
@@ -142,37 +156,57 @@ fn scaling(view: &View<'_>, status: &EtcdClusterStatus) -> bool {
         && (status.size != view.spec.size || status.roster.iter().any(|member| member.learner))
 }
 
-fn conditions(
-    view: &View<'_>,
-    decision: &Decision,
-    status: &EtcdClusterStatus,
-) -> Vec<Condition> {
+fn conditions(view: &View<'_>, decision: &Decision, status: &EtcdClusterStatus) -> Vec<Condition> {
     let stopped = matches!(decision.step, Step::Stop);
     let acts = !matches!(decision.step, Step::Wait | Step::Stop | Step::Rest);
     let trouble = TROUBLE.contains(&decision.reason);
     let (ready, asked) = (status.ready_members, view.spec.size);
-    let healthy = status.roster.iter().filter(|member| view.healthy(&member.name)).count();
+    let healthy = status
+        .roster
+        .iter()
+        .filter(|member| view.healthy(&member.name))
+        .count();
     let even = if asked % 2 == 0 {
-        format!("; {asked} members survive no more failures than {} would", asked - 1)
+        format!(
+            "; {asked} members survive no more failures than {} would",
+            asked - 1
+        )
     } else {
         String::new()
     };
     let available = match &view.membership {
-        Some(told) => (true, "QuorumAnswers", format!("{healthy} of {} members answer{even}", told.members.len())),
-        None if status.cluster_id.is_some() => (false, "NoQuorum", format!("no majority of the members answers: {}", view.silence)),
+        Some(told) => (
+            true,
+            "QuorumAnswers",
+            format!("{healthy} of {} members answer{even}", told.members.len()),
+        ),
+        None if status.cluster_id.is_some() => (
+            false,
+            "NoQuorum",
+            format!("no majority of the members answers: {}", view.silence),
+        ),
         None => (false, decision.reason, decision.message.clone()),
     };
     let progressing = match &decision.step {
         Step::Rest => (false, "AsExpected", decision.message.clone()),
         Step::Stop => (false, decision.reason, decision.message.clone()),
-        Step::Wait if decision.reason == "Paused" => (false, decision.reason, decision.message.clone()),
+        Step::Wait if decision.reason == "Paused" => {
+            (false, decision.reason, decision.message.clone())
+        }
         _ => (true, decision.reason, decision.message.clone()),
     };
     let begun = !matches!(status.phase.as_str(), "Creating");
     let degraded = if stopped || trouble {
         (true, decision.reason, decision.message.clone())
     } else if begun && acts && ready < status.size {
-        (true, "MembersUnready", format!("{ready} of {} members are ready: {}", status.size, decision.message))
+        (
+            true,
+            "MembersUnready",
+            format!(
+                "{ready} of {} members are ready: {}",
+                status.size, decision.message
+            ),
+        )
     } else {
         (false, "AsExpected", String::new())
     };
@@ -181,7 +215,11 @@ fn conditions(
         false => (false, "AsExpected", String::new()),
     };
     let scaling = match scaling(view, status) {
-        true => (true, decision.reason, format!("{} members, {asked} asked for", status.size)),
+        true => (
+            true,
+            decision.reason,
+            format!("{} members, {asked} asked for", status.size),
+        ),
         false => (false, "AsExpected", String::new()),
     };
     [
@@ -219,6 +257,9 @@ fn alike(one: &EtcdClusterStatus, other: &EtcdClusterStatus) -> bool {
 
 /// The reason that the status gives for being degraded, or none.
 pub(crate) fn known_trouble(status: &EtcdClusterStatus) -> Option<&str> {
-    let degraded = status.conditions.iter().find(|one| one.type_ == "Degraded")?;
+    let degraded = status
+        .conditions
+        .iter()
+        .find(|one| one.type_ == "Degraded")?;
     (degraded.status == "True").then_some(degraded.reason.as_str())
 }

@@ -9,7 +9,11 @@ use crate::{
 };
 
 /// The event about a decision, if it is news.
-pub(crate) fn event(decision: &Decision, before: &EtcdClusterStatus, now: &EtcdClusterStatus) -> Option<Event> {
+pub(crate) fn event(
+    decision: &Decision,
+    before: &EtcdClusterStatus,
+    now: &EtcdClusterStatus,
+) -> Option<Event> {
     let message = &decision.message;
     let trouble = known_trouble(now);
     let news = trouble != known_trouble(before);
@@ -34,7 +38,12 @@ pub(crate) fn event(decision: &Decision, before: &EtcdClusterStatus, now: &EtcdC
         Step::Stop | Step::Wait | Step::Await(_) | Step::Rest => return None,
     };
     // Asked again and again until it has caught up.
-    let told = |kind: &str| before.conditions.iter().any(|one| one.type_ == kind && one.message == *message);
+    let told = |kind: &str| {
+        before
+            .conditions
+            .iter()
+            .any(|one| one.type_ == kind && one.message == *message)
+    };
     if matches!(decision.step, Step::PromoteMember { .. }) && told("Progressing") {
         return None;
     }

@@ -51,6 +51,8 @@ pub struct PodView {
     pub terminating: bool,
     /// Whether it has ended, and will not start again.
     pub ended: bool,
+    /// The image it was made with.
+    pub image: String,
     /// Its address.
     pub address: Option<String>,
     /// How often etcd was started again.
@@ -82,6 +84,15 @@ impl View<'_> {
         (claim.ours && !claim.terminating).then_some(claim)
     }
 
+    /// The image that pods are made with.
+    pub fn image(&self) -> String {
+        let version = match self.recorded.current_version.as_str() {
+            "" => self.spec.version(),
+            version => version,
+        };
+        self.spec.image(version)
+    }
+
     /// The name for the next new member: one that nothing has.
     pub fn next_member(&self) -> (i64, String) {
         let mut serial = self.recorded.serial + 1;
@@ -104,7 +115,10 @@ impl PodView {
     pub fn of(pod: &Pod, uid: &str) -> Self {
         let status = pod.status.as_ref();
         let conditions = status.and_then(|status| status.conditions.as_ref());
-        let ready = conditions.into_iter().flatten().find(|one| one.type_ == "Ready");
+        let ready = conditions
+            .into_iter()
+            .flatten()
+            .find(|one| one.type_ == "Ready");
         let since = ready.and_then(|ready| ready.last_transition_time.as_ref());
         let since = since.or(pod.metadata.creation_timestamp.as_ref());
         let phase = status.and_then(|status| status.phase.as_deref());
@@ -116,6 +130,7 @@ impl PodView {
             since: since.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
             terminating: pod.metadata.deletion_timestamp.is_some(),
             ended: matches!(phase, Some("Failed" | "Succeeded")),
+            image: image_of(pod),
             address: status.and_then(|status| status.pod_ip.clone()),
             restarts: etcd.map_or(0, |etcd| etcd.restart_count),
             trouble: trouble_of(pod, etcd),
@@ -145,6 +160,12 @@ fn controlled_by(
     owners
         .iter()
         .any(|owner| owner.controller == Some(true) && owner.uid == uid)
+}
+
+fn image_of(pod: &Pod) -> String {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let mut images = containers.filter_map(|container| container.image.clone());
+    images.next().unwrap_or_default()
 }
 
 /// What keeps a pod from running: that it has no place, no image, or ends at once.

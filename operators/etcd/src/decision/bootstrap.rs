@@ -1,55 +1,41 @@
 //! A cluster that has not begun: one member starts it, as `new`.
 //!
 //! The member is recorded first. Until etcd has told the cluster's id, clients are not let in (the
-//! client Service comes after that), so a first member that is lost before holds nothing of anybody.
+//! client Service selects nothing before that), so a first member that is lost before holds nothing of anybody.
 
-use super::{Decision, LATER, SOON, Start, Step, record, step, stop, wait};
-use crate::{kind::Action, view::View};
+use super::{Decision, SOON, Start, Step, grace, record, step, stop, wait};
+use crate::{
+    kind::Action,
+    view::{PodView, View},
+};
 
 pub(super) fn next(view: &View<'_>) -> Decision {
     let Some(intent) = &view.recorded.intent else {
         return begin(view);
     };
     let member = &intent.member;
-    let pod = view.pods.get(member);
-    if let Some(pod) = pod {
-        if !pod.ours {
-            return taken(member);
-        }
-        if pod.terminating {
-            return step(
-                Step::Await(SOON),
-                "Bootstrapping",
-                format!("the pod of the first member {member} is going; it is made again then"),
-            );
-        }
-        if pod.ended {
-            let message = format!("the first member {member} has ended before it began; it is made again");
-            return step(Step::DeletePod { member: member.clone() }, "Bootstrapping", message);
-        }
-        let mut message = format!("the first member {member} is starting");
-        if let Some(trouble) = &pod.trouble {
-            message = format!("{message}: {trouble}; it is tried again until it starts");
-            return wait("MemberNotStarting", message);
-        }
-        if let Some(answer) = view.answers.get(member)
-            && answer.leader.is_some()
-        {
-            return step(Step::Await(SOON), "Bootstrapping", message);
-        }
-        return wait("Bootstrapping", format!("{message}; looked at again in {LATER:?} at the latest"));
+    if let Some(pod) = view.pods.get(member) {
+        return started(view, member, pod);
     }
     if view.spec.storage.is_some() {
         match view.claims.get(member) {
             Some(claim) if !claim.ours => return taken(member),
             Some(claim) if claim.terminating => {
-                let message = format!("the volume of the first member {member} is going; it is made again then");
+                let message = format!(
+                    "the volume of the first member {member} is going; it is made again then"
+                );
                 return step(Step::Await(SOON), "Bootstrapping", message);
             }
             Some(_) => {}
             None => {
                 let message = format!("the first member {member} gets its volume");
-                return step(Step::CreateClaim { member: member.clone() }, "Bootstrapping", message);
+                return step(
+                    Step::CreateClaim {
+                        member: member.clone(),
+                    },
+                    "Bootstrapping",
+                    message,
+                );
             }
         }
     }
@@ -58,13 +44,79 @@ pub(super) fn next(view: &View<'_>) -> Decision {
         start: Start::New,
         peers: vec![member.clone()],
     };
-    step(create, "Bootstrapping", format!("the first member {member} is started as a new cluster"))
+    step(
+        create,
+        "Bootstrapping",
+        format!("the first member {member} is started as a new cluster"),
+    )
+}
+
+/// The first member has a pod: it is waited for, and made again where that helps.
+fn started(view: &View<'_>, member: &str, pod: &PodView) -> Decision {
+    if !pod.ours {
+        return taken(member);
+    }
+    if pod.terminating {
+        let message =
+            format!("the pod of the first member {member} is going; it is made again then");
+        return step(Step::Await(SOON), "Bootstrapping", message);
+    }
+    let claim = view.claims.get(member);
+    let overdue = view.now.duration_since(pod.since).as_secs() >= grace(view);
+    let silent = overdue && !view.answers.contains_key(member);
+    let again = if pod.ended {
+        Some("has ended before it began")
+    } else if pod.image != view.image() {
+        Some("was made with another image")
+    } else if view.spec.storage.is_some() && view.data(member).is_none() {
+        Some("has lost its volume")
+    } else if silent && pod.restarts > 0 && claim.is_some() {
+        // What is on the volume is nobody's yet, and may be what keeps it from starting.
+        let message = format!("the first member {member} does not start; it gets another volume");
+        let delete = Step::DeleteClaim {
+            member: member.to_owned(),
+        };
+        return step(delete, "Bootstrapping", message);
+    } else if silent && (pod.restarts > 0 || pod.trouble.is_none()) {
+        Some("has not begun for too long")
+    } else {
+        None
+    };
+    if let Some(why) = again {
+        let delete = Step::DeletePod {
+            member: member.to_owned(),
+        };
+        return step(
+            delete,
+            "Bootstrapping",
+            format!("the first member {member} {why}; it is made again"),
+        );
+    }
+    let message = format!("the first member {member} is starting");
+    match &pod.trouble {
+        Some(trouble) => wait(
+            "MemberNotStarting",
+            format!(
+                "{message}: {trouble}; it is tried again, and made again when spec.version or spec.repository is changed"
+            ),
+        ),
+        None if view.answers.contains_key(member) => {
+            step(Step::Await(SOON), "Bootstrapping", message)
+        }
+        None => wait("Bootstrapping", message),
+    }
 }
 
 /// Nothing is recorded: a cluster begins only where nothing of one is left.
 fn begin(view: &View<'_>) -> Decision {
-    let pods = view.pods.iter().map(|(name, pod)| (format!("pod {name}"), pod.terminating));
-    let claims = view.claims.iter().map(|(name, claim)| (format!("volume {name}"), claim.terminating));
+    let pods = view
+        .pods
+        .iter()
+        .map(|(name, pod)| (format!("pod {name}"), pod.terminating));
+    let claims = view
+        .claims
+        .iter()
+        .map(|(name, claim)| (format!("volume {name}"), claim.terminating));
     let left: Vec<(String, bool)> = pods.chain(claims).collect();
     if left.is_empty() {
         let (_, member) = view.next_member();
@@ -74,20 +126,34 @@ fn begin(view: &View<'_>) -> Decision {
     let names: Vec<&str> = left.iter().map(|(name, _)| name.as_str()).collect();
     let names = names.join(", ");
     if left.iter().all(|(_, going)| *going) {
-        return wait("LeftoversGoing", format!("what an earlier cluster of this name left is going: {names}; the cluster begins then"));
+        return wait(
+            "LeftoversGoing",
+            format!(
+                "what an earlier cluster of this name left is going: {names}; the cluster begins then"
+            ),
+        );
     }
     if view.pods.values().any(|pod| pod.ours && !pod.ended) {
-        return wait("NoAnswer", format!("there are members of which nothing is recorded, and none of them answers: {names}; they are asked again"));
+        return wait(
+            "NoAnswer",
+            format!(
+                "there are members of which nothing is recorded, and none of them answers: {names}; they are asked again"
+            ),
+        );
     }
     stop(
         "DataExists",
-        format!("an earlier cluster of this name left {names}, and no cluster is begun over its data; delete them, or the EtcdCluster, if they are not needed"),
+        format!(
+            "an earlier cluster of this name left {names}, and no cluster is begun over its data; delete them, or the EtcdCluster, if they are not needed"
+        ),
     )
 }
 
 fn taken(member: &str) -> Decision {
     stop(
         "NotOurs",
-        format!("a pod or volume named {member} belongs to somebody else; delete it, and the operator goes on"),
+        format!(
+            "a pod or volume named {member} belongs to somebody else; delete it, and the operator goes on"
+        ),
     )
 }

@@ -35,7 +35,10 @@ pub(super) fn next(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
                 let pod = view.pods.get(name);
                 let trouble = pod.and_then(|pod| pod.trouble.clone());
                 let trouble = trouble.unwrap_or_else(|| "it does not answer".to_owned());
-                let message = format!("member {name} is unwell: {trouble}; it is replaced if it is not back within {} s", grace(view));
+                let message = format!(
+                    "member {name} is unwell: {trouble}; it is replaced if it is not back within {} s",
+                    grace(view)
+                );
                 unwell.get_or_insert(patience(view, name, "MemberUnready", message));
                 continue;
             }
@@ -50,7 +53,9 @@ pub(super) fn next(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
         if safe_without(view, members, listed) {
             return record(view, Action::Remove, name, Some(listed.member.id), why);
         }
-        let message = format!("{why}; it is not removed now, because too few of the others answer: it is when they do");
+        let message = format!(
+            "{why}; it is not removed now, because too few of the others answer: it is when they do"
+        );
         unwell.get_or_insert(wait("NoSafeRemoval", message));
     }
     if let Some(stray) = stray(view, members) {
@@ -62,7 +67,11 @@ pub(super) fn next(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
     if let Some(foreign) = members.iter().find(|one| one.name.is_none()) {
         return stop(
             "UnknownMember",
-            format!("etcd lists member {} at {}, which this operator did not add; the size is not followed until it is removed (etcdctl member remove {0})", foreign.known_as(), foreign.member.peer_urls.join(", ")),
+            format!(
+                "etcd lists member {} at {}, which this operator did not add; the size is not followed until it is removed (etcdctl member remove {0})",
+                foreign.known_as(),
+                foreign.member.peer_urls.join(", ")
+            ),
         );
     }
     follow_size(view, members)
@@ -77,31 +86,69 @@ fn follow_size(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
         return record(view, Action::Add, &name, None, why);
     }
     if let (true, Some(last)) = (members.len() > size, members.last()) {
-        let why = format!("the cluster has {} members, and {size} are asked for", members.len());
+        let why = format!(
+            "the cluster has {} members, and {size} are asked for",
+            members.len()
+        );
         if !safe_without(view, members, last) {
-            return wait("NoSafeRemoval", format!("{why}; none is removed while too few answer"));
+            return wait(
+                "NoSafeRemoval",
+                format!("{why}; none is removed while too few answer"),
+            );
         }
-        return record(view, Action::Remove, &last.known_as(), Some(last.member.id), why);
+        return record(
+            view,
+            Action::Remove,
+            &last.known_as(),
+            Some(last.member.id),
+            why,
+        );
     }
-    if let Some(unready) = members.iter().filter_map(|one| one.name.as_ref()).find(|name| !view.pods.get(*name).is_some_and(|pod| pod.ready)) {
-        return wait("MemberUnready", format!("member {unready} answers, and its pod is not ready yet"));
+    if let Some(unready) = members
+        .iter()
+        .filter_map(|one| one.name.as_ref())
+        .find(|name| !view.pods.get(*name).is_some_and(|pod| pod.ready))
+    {
+        return wait(
+            "MemberUnready",
+            format!("member {unready} answers, and its pod is not ready yet"),
+        );
     }
     match refusal::of(view) {
         // What runs is cared for as it is.
         Some(refusal) => refusal,
-        None => step(Step::Rest, "AsExpected", format!("{} of {size} members are well", members.len())),
+        None => step(
+            Step::Rest,
+            "AsExpected",
+            format!("{} of {size} members are well", members.len()),
+        ),
     }
 }
 
 /// A pod or a volume of ours that belongs to no member.
 fn stray(view: &View<'_>, members: &[Listed<'_>]) -> Option<Decision> {
-    let pods = view.pods.iter().filter(|(_, pod)| pod.ours).map(|(name, _)| name);
-    let claims = view.claims.iter().filter(|(_, claim)| claim.ours).map(|(name, _)| name);
-    let name = pods.chain(claims).find(|name| !members.iter().any(|one| one.is(name)))?;
+    let pods = view
+        .pods
+        .iter()
+        .filter(|(_, pod)| pod.ours)
+        .map(|(name, _)| name);
+    let claims = view
+        .claims
+        .iter()
+        .filter(|(_, claim)| claim.ours)
+        .map(|(name, _)| name);
+    let name = pods
+        .chain(claims)
+        .find(|name| !members.iter().any(|one| one.is(name)))?;
     // Etcd ends when it is removed. One that goes on and has a leader belongs to some other list.
-    let alive = view.answers.get(name).is_some_and(|answer| answer.leader.is_some());
+    let alive = view
+        .answers
+        .get(name)
+        .is_some_and(|answer| answer.leader.is_some());
     if alive {
-        let message = format!("{name} is no member, and yet it follows a leader; nothing is changed until a person has looked: compare etcdctl member list of each pod");
+        let message = format!(
+            "{name} is no member, and yet it follows a leader; nothing is changed until a person has looked: compare etcdctl member list of each pod"
+        );
         return Some(stop("TwoClusters", message));
     }
     let why = format!("{name} is no member: what is left of it goes");
@@ -117,7 +164,11 @@ pub(super) fn body(
 ) -> Body {
     let kept = view.data(name).is_some();
     let asked = view.spec.storage.is_some();
-    let reason = if listed.started() { "RecoveringMember" } else { "AddingMember" };
+    let reason = if listed.started() {
+        "RecoveringMember"
+    } else {
+        "AddingMember"
+    };
     let Some(pod) = view.pods.get(name) else {
         return match (listed.started(), kept) {
             (_, true) => {
@@ -127,13 +178,21 @@ pub(super) fn body(
             (false, false) if asked && view.claims.contains_key(name) => Body::Going,
             (false, false) if asked => {
                 let message = format!("member {name} gets its volume");
-                Body::Missing(Box::new(step(Step::CreateClaim { member: name.to_owned() }, reason, message)))
+                Body::Missing(Box::new(step(
+                    Step::CreateClaim {
+                        member: name.to_owned(),
+                    },
+                    reason,
+                    message,
+                )))
             }
             (false, false) => {
                 let message = format!("member {name} gets its pod");
                 Body::Missing(Box::new(step(existing(members, name), reason, message)))
             }
-            (true, false) => Body::Lost(format!("member {name} has lost its pod and its data; another takes its place")),
+            (true, false) => Body::Lost(format!(
+                "member {name} has lost its pod and its data; another takes its place"
+            )),
         };
     };
     if view.healthy(name) {
@@ -143,17 +202,28 @@ pub(super) fn body(
     let overdue = silent >= grace(view);
     if pod.terminating {
         return if overdue && !pod.ready {
-            Body::Dead(format!("the pod of member {name} has been going for {silent} s; another takes its place"))
+            Body::Dead(format!(
+                "the pod of member {name} has been going for {silent} s; another takes its place"
+            ))
         } else {
             Body::Going
         };
     }
     if pod.ended {
         return if kept || !listed.started() {
-            let message = format!("the pod of member {name} has ended; it is made again on its volume");
-            Body::Missing(Box::new(step(Step::DeletePod { member: name.to_owned() }, reason, message)))
+            let message =
+                format!("the pod of member {name} has ended; it is made again on its volume");
+            Body::Missing(Box::new(step(
+                Step::DeletePod {
+                    member: name.to_owned(),
+                },
+                reason,
+                message,
+            )))
         } else {
-            Body::Lost(format!("the pod of member {name} has ended and its data with it; another takes its place"))
+            Body::Lost(format!(
+                "the pod of member {name} has ended and its data with it; another takes its place"
+            ))
         };
     }
     if pod.ready {
@@ -161,10 +231,15 @@ pub(super) fn body(
     }
     if listed.started() && !listed.member.learner && pod.crashes() {
         let trouble = pod.trouble.clone().unwrap_or_default();
-        return Body::Dead(format!("etcd of member {name} has failed {} times ({trouble}); another takes its place", pod.restarts));
+        return Body::Dead(format!(
+            "etcd of member {name} has failed {} times ({trouble}); another takes its place",
+            pod.restarts
+        ));
     }
     if overdue {
-        return Body::Dead(format!("member {name} has not worked for {silent} s; another takes its place"));
+        return Body::Dead(format!(
+            "member {name} has not worked for {silent} s; another takes its place"
+        ));
     }
     Body::There
 }
@@ -176,5 +251,9 @@ fn patience(view: &View<'_>, name: &str, reason: &'static str, message: String) 
     };
     let silent = view.now.duration_since(pod.since).as_secs();
     let left = u64::try_from(grace(view) - silent).unwrap_or(0).max(1);
-    step(Step::Await(std::time::Duration::from_secs(left).min(super::LATER)), reason, message)
+    step(
+        Step::Await(std::time::Duration::from_secs(left).min(super::LATER)),
+        reason,
+        message,
+    )
 }

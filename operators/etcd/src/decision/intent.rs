@@ -30,8 +30,15 @@ fn add(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
             let message = format!("{name} is not needed any more: the size was changed");
             return step(Step::Forget, "NotNeeded", message);
         }
-        let message = format!("etcd is told of member {name}, which gets its vote when it has caught up");
-        return step(Step::AddMember { member: name.clone() }, "AddingMember", message);
+        let message =
+            format!("etcd is told of member {name}, which gets its vote when it has caught up");
+        return step(
+            Step::AddMember {
+                member: name.clone(),
+            },
+            "AddingMember",
+            message,
+        );
     };
     match care::body(view, listed, name, members) {
         care::Body::Missing(next) => return *next,
@@ -39,18 +46,29 @@ fn add(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
             return record(view, Action::Remove, name, Some(listed.member.id), why);
         }
         care::Body::Going => {
-            return step(Step::Await(SOON), "AddingMember", format!("the pod of {name} is going; it is made again then"));
+            return step(
+                Step::Await(SOON),
+                "AddingMember",
+                format!("the pod of {name} is going; it is made again then"),
+            );
         }
         care::Body::There => {}
     }
     let answer = view.answers.get(name);
     if !listed.member.learner && answer.is_some_and(|answer| answer.leader.is_some()) {
-        return step(Step::Forget, "MemberAdded", format!("member {name} has joined and has its vote"));
+        return step(
+            Step::Forget,
+            "MemberAdded",
+            format!("member {name} has joined and has its vote"),
+        );
     }
     if listed.member.learner && answer.is_some() {
         let message = format!("member {name} gets its vote");
         return step(
-            Step::PromoteMember { member: name.clone(), id: listed.member.id },
+            Step::PromoteMember {
+                member: name.clone(),
+                id: listed.member.id,
+            },
             "PromotingMember",
             message,
         );
@@ -59,7 +77,10 @@ fn add(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
     match pod.and_then(|pod| pod.trouble.as_ref()) {
         Some(trouble) => wait(
             "MemberNotStarting",
-            format!("member {name} does not start: {trouble}; it is replaced if it has not within {} s", grace(view)),
+            format!(
+                "member {name} does not start: {trouble}; it is replaced if it has not within {} s",
+                grace(view)
+            ),
         ),
         None => wait("AddingMember", format!("member {name} is starting")),
     }
@@ -68,7 +89,11 @@ fn add(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
 fn remove(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
     let name = &intent.member;
     let listed = members.iter().find(|one| {
-        one.is(name) || intent.id.as_ref().is_some_and(|id| *id == hex(one.member.id))
+        one.is(name)
+            || intent
+                .id
+                .as_ref()
+                .is_some_and(|id| *id == hex(one.member.id))
     });
     let Some(listed) = listed else {
         return clear_away(view, name);
@@ -76,12 +101,19 @@ fn remove(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision 
     let too_many = members.len() > size(view);
     let healthy = view.healthy(name);
     if healthy && !too_many && !listed.member.learner {
-        return step(Step::Forget, "MemberBack", format!("member {name} stays: it is healthy and needed"));
+        return step(
+            Step::Forget,
+            "MemberBack",
+            format!("member {name} stays: it is healthy and needed"),
+        );
     }
     if !safe_without(view, members, listed) {
         return wait(
             "NoSafeRemoval",
-            format!("member {name} is to be removed ({}), but without it too few of the others would be left that answer; it is removed when they do", intent.reason),
+            format!(
+                "member {name} is to be removed ({}), but without it too few of the others would be left that answer; it is removed when they do",
+                intent.reason
+            ),
         );
     }
     let leads = view
@@ -94,12 +126,22 @@ fn remove(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision 
             && one.name.as_deref().is_some_and(|name| view.healthy(name))
     });
     if let (true, true, Some(heir)) = (leads, healthy, heir) {
-        let message = format!("{} is to lead, because the leader {name} is about to be removed", heir.known_as());
-        let to = Step::MoveLeader { from: name.clone(), to: heir.known_as(), id: heir.member.id };
+        let message = format!(
+            "{} is to lead, because the leader {name} is about to be removed",
+            heir.known_as()
+        );
+        let to = Step::MoveLeader {
+            from: name.clone(),
+            to: heir.known_as(),
+            id: heir.member.id,
+        };
         return step(to, "MovingLeader", message);
     }
     step(
-        Step::RemoveMember { member: name.clone(), id: listed.member.id },
+        Step::RemoveMember {
+            member: name.clone(),
+            id: listed.member.id,
+        },
         "RemovingMember",
         format!("etcd is told that member {name} is gone: {}", intent.reason),
     )
@@ -109,26 +151,54 @@ fn remove(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision 
 fn clear_away(view: &View<'_>, name: &str) -> Decision {
     if let Some(pod) = view.pods.get(name).filter(|pod| pod.ours) {
         if pod.terminating {
-            return step(Step::Await(SOON), "RemovingMember", format!("the pod of {name} is going"));
+            return step(
+                Step::Await(SOON),
+                "RemovingMember",
+                format!("the pod of {name} is going"),
+            );
         }
-        let delete = Step::DeletePod { member: name.to_owned() };
-        return step(delete, "RemovingMember", format!("{name} is no member any more: its pod goes"));
+        let delete = Step::DeletePod {
+            member: name.to_owned(),
+        };
+        return step(
+            delete,
+            "RemovingMember",
+            format!("{name} is no member any more: its pod goes"),
+        );
     }
     if let Some(claim) = view.claims.get(name).filter(|claim| claim.ours) {
         if claim.terminating {
-            return step(Step::Await(SOON), "RemovingMember", format!("the volume of {name} is going"));
+            return step(
+                Step::Await(SOON),
+                "RemovingMember",
+                format!("the volume of {name} is going"),
+            );
         }
-        let delete = Step::DeleteClaim { member: name.to_owned() };
-        return step(delete, "RemovingMember", format!("{name} is no member any more: its volume goes"));
+        let delete = Step::DeleteClaim {
+            member: name.to_owned(),
+        };
+        return step(
+            delete,
+            "RemovingMember",
+            format!("{name} is no member any more: its volume goes"),
+        );
     }
-    step(Step::Forget, "MemberRemoved", format!("member {name} is gone"))
+    step(
+        Step::Forget,
+        "MemberRemoved",
+        format!("member {name} is gone"),
+    )
 }
 
 /// The pod of a member that is made on what there is of it.
 pub(super) fn existing(members: &[Listed<'_>], name: &str) -> Step {
     let mut peers: Vec<String> = members.iter().filter_map(|one| one.name.clone()).collect();
     peers.sort_unstable();
-    Step::CreatePod { member: name.to_owned(), start: Start::Existing, peers }
+    Step::CreatePod {
+        member: name.to_owned(),
+        start: Start::Existing,
+        peers,
+    }
 }
 
 pub(super) fn size(view: &View<'_>) -> usize {

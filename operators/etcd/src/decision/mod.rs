@@ -137,7 +137,10 @@ pub enum Start {
 /// The next step.
 pub fn decide(view: &View<'_>) -> Decision {
     if view.spec.paused {
-        return wait("Paused", "spec.paused is true: nothing is done until it is false");
+        return wait(
+            "Paused",
+            "spec.paused is true: nothing is done until it is false",
+        );
     }
     if let Some(alarm) = alarm::raised(view) {
         return alarm;
@@ -170,9 +173,7 @@ struct Listed<'a> {
 impl Listed<'_> {
     /// The name to tell people.
     fn known_as(&self) -> String {
-        self.name
-            .clone()
-            .unwrap_or_else(|| hex(self.member.id))
+        self.name.clone().unwrap_or_else(|| hex(self.member.id))
     }
 
     fn is(&self, name: &str) -> bool {
@@ -235,7 +236,9 @@ fn record(view: &View<'_>, action: Action, member: &str, id: Option<u64>, why: S
         member: member.to_owned(),
         id: id.map(hex),
         reason: why.clone(),
-        since: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(view.now)),
+        since: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+            view.now,
+        )),
     };
     step(Step::Record(intent), reason, why)
 }

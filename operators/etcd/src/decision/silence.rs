@@ -4,12 +4,15 @@
 //! recorded get their pods back where their volumes are. Where the data of a majority is gone for
 //! good there is nothing left to heal: a person decides.
 
-use super::{Decision, LATER, SOON, Start, Step, quorum, step, stop, wait};
-use crate::{kind::MemberRecord, view::View};
+use super::{Decision, LATER, SOON, Start, Step, grace, quorum, step, stop, wait};
+use crate::{
+    kind::MemberRecord,
+    view::{PodView, View},
+};
 
 pub(super) fn next(view: &View<'_>) -> Decision {
     let roster = &view.recorded.roster;
-    for MemberRecord { name, .. } in roster {
+    for MemberRecord { name, learner, .. } in roster {
         let kept = view.data(name).is_some();
         match view.pods.get(name) {
             None if kept => {
@@ -17,20 +20,48 @@ pub(super) fn next(view: &View<'_>) -> Decision {
                 return step(on_its_volume(roster, name), "RecoveringMember", message);
             }
             Some(pod) if kept && pod.ours && pod.ended && !pod.terminating => {
-                let message = format!("the pod of member {name} has ended; it is made again on its volume");
-                return step(Step::DeletePod { member: name.clone() }, "RecoveringMember", message);
+                let message =
+                    format!("the pod of member {name} has ended; it is made again on its volume");
+                return step(
+                    Step::DeletePod {
+                        member: name.clone(),
+                    },
+                    "RecoveringMember",
+                    message,
+                );
+            }
+            Some(pod) if kept && !learner && hangs(view, name, pod) => {
+                let message = format!(
+                    "member {name} has not answered for {} s; its pod is made again on its volume",
+                    grace(view)
+                );
+                let delete = Step::DeletePod {
+                    member: name.clone(),
+                };
+                return step(delete, "RecoveringMember", message);
             }
             _ => {}
         }
     }
-    let voters: Vec<&str> = roster.iter().filter(|one| !one.learner).map(|one| one.name.as_str()).collect();
-    let kept: Vec<&str> = voters.iter().copied().filter(|name| has_data(view, name)).collect();
+    let voters: Vec<&str> = roster
+        .iter()
+        .filter(|one| !one.learner)
+        .map(|one| one.name.as_str())
+        .collect();
+    let kept: Vec<&str> = voters
+        .iter()
+        .copied()
+        .filter(|name| has_data(view, name))
+        .collect();
     let needed = quorum(voters.len());
     let (kept, all) = (kept.len(), voters.len());
     if kept < needed {
         return stop(
             "QuorumLost",
-            format!("the data of {} of {all} members is gone, and {needed} are needed for a majority: the cluster cannot come back by itself, and no empty one is started in its place; restore it from a backup into a new EtcdCluster, then delete this one", all - kept),
+            format!(
+                "the data of {} of {all} members is gone, and {needed} are needed for a majority: the cluster cannot come back by itself, and no empty one is started in its place; restore it from a backup into a new EtcdCluster, then delete this one",
+                all - kept
+            ),
         );
     }
     let troubles = voters.iter().filter_map(|name| {
@@ -39,12 +70,25 @@ pub(super) fn next(view: &View<'_>) -> Decision {
     });
     let mut reasons: Vec<String> = troubles.collect();
     reasons.push(view.silence.clone());
-    let message = format!("no majority of the {all} members answers ({}); the data of {kept} of them is still there, and they are asked again every {LATER:?}", reasons.join("; "));
-    let going = voters.iter().any(|name| view.pods.get(*name).is_some_and(|pod| pod.terminating));
+    let message = format!(
+        "no majority of the {all} members answers ({}); the data of {kept} of them is still there, and they are asked again every {LATER:?}",
+        reasons.join("; ")
+    );
+    let going = voters
+        .iter()
+        .any(|name| view.pods.get(*name).is_some_and(|pod| pod.terminating));
     if going {
         return step(Step::Await(SOON), "NoQuorum", message);
     }
     wait("NoQuorum", message)
+}
+
+/// Whether a pod is there in vain. One that answers only misses the others; one that crashes is
+/// started again anyway.
+fn hangs(view: &View<'_>, name: &str, pod: &PodView) -> bool {
+    let silent = view.now.duration_since(pod.since).as_secs() >= grace(view);
+    let idle = pod.ours && !pod.ready && !pod.terminating && !pod.crashes();
+    idle && silent && !view.answers.contains_key(name)
 }
 
 /// Whether the data of a member may still be there: on its volume, or in a pod that has not ended.
@@ -56,5 +100,9 @@ fn has_data(view: &View<'_>, name: &str) -> bool {
 fn on_its_volume(roster: &[MemberRecord], name: &str) -> Step {
     let mut peers: Vec<String> = roster.iter().map(|one| one.name.clone()).collect();
     peers.sort_unstable();
-    Step::CreatePod { member: name.to_owned(), start: Start::Existing, peers }
+    Step::CreatePod {
+        member: name.to_owned(),
+        start: Start::Existing,
+        peers,
+    }
 }

@@ -78,7 +78,11 @@ fn majority_lost_without_volumes_stops_and_starts_nothing() {
     world.meet(&Fate::DeletePod(0));
     let end = world.converge();
     assert_eq!((end.step, end.reason), (Step::Stop, "QuorumLost"));
-    assert!(end.message.contains("the data of 2 of 3 members is gone"), "{}", end.message);
+    assert!(
+        end.message.contains("the data of 2 of 3 members is gone"),
+        "{}",
+        end.message
+    );
     world.assert_nothing_new(1);
 }
 
@@ -110,11 +114,31 @@ fn a_paused_cluster_is_left_alone() {
 #[test]
 fn what_cannot_be_done_yet_is_refused_before_anything_is_started() {
     let cases = [
-        (json!({ "version": "3.2.13" }), "UnsupportedVersion", "\"3.4.23\""),
-        (json!({ "version": "latest" }), "InvalidVersion", "\"3.4.23\""),
-        (json!({ "TLS": { "static": {} } }), "TLSNotSupported", "remove spec.TLS"),
-        (json!({ "backup": {} }), "BackupNotSupported", "remove spec.backup"),
-        (json!({ "restore": {} }), "RestoreNotSupported", "remove spec.restore"),
+        (
+            json!({ "version": "3.2.13" }),
+            "UnsupportedVersion",
+            "\"3.4.23\"",
+        ),
+        (
+            json!({ "version": "latest" }),
+            "InvalidVersion",
+            "\"3.4.23\"",
+        ),
+        (
+            json!({ "TLS": { "static": {} } }),
+            "TLSNotSupported",
+            "remove spec.TLS",
+        ),
+        (
+            json!({ "backup": {} }),
+            "BackupNotSupported",
+            "remove spec.backup",
+        ),
+        (
+            json!({ "restore": {} }),
+            "RestoreNotSupported",
+            "remove spec.restore",
+        ),
     ];
     for (mut spec, reason, what_to_do) in cases {
         spec["size"] = 3.into();
@@ -122,7 +146,11 @@ fn what_cannot_be_done_yet_is_refused_before_anything_is_started() {
         *world.spec() = serde_json::from_value(spec).unwrap();
         let decision = world.step();
         assert_eq!((decision.step, decision.reason), (Step::Stop, reason));
-        assert!(decision.message.contains(what_to_do), "{}", decision.message);
+        assert!(
+            decision.message.contains(what_to_do),
+            "{}",
+            decision.message
+        );
         assert_eq!(world.status().phase, "Failed");
     }
 }

@@ -83,7 +83,11 @@ impl World {
             size: k8s_openapi::apimachinery::pkg::api::resource::Quantity("1Gi".to_owned()),
             storage_class_name: None,
         });
-        let spec = EtcdClusterSpec { size, storage, ..EtcdClusterSpec::default() };
+        let spec = EtcdClusterSpec {
+            size,
+            storage,
+            ..EtcdClusterSpec::default()
+        };
         Self {
             cluster: EtcdCluster::new("c", spec),
             pods: BTreeMap::new(),
@@ -132,7 +136,9 @@ impl World {
     }
 
     fn listed(&self, name: &str) -> Option<&Member> {
-        self.members.values().find(|member| Self::named(member) == name)
+        self.members
+            .values()
+            .find(|member| Self::named(member) == name)
     }
 
     /// Whether a member's process works.
@@ -159,7 +165,10 @@ impl World {
     pub(super) fn can_come_back(&self) -> bool {
         let voters = self.voters();
         let kept = |name: &&String| {
-            let lives = self.pods.get(*name).is_some_and(|pod| !pod.ended && !pod.terminating);
+            let lives = self
+                .pods
+                .get(*name)
+                .is_some_and(|pod| !pod.ended && !pod.terminating && !pod.hangs);
             self.data(name) == Data::Good && (self.claims.contains_key(*name) || lives)
         };
         voters.iter().filter(kept).count() >= quorum(voters.len())
@@ -171,7 +180,8 @@ impl World {
         let names: Vec<String> = self.pods.keys().cloned().collect();
         for name in names {
             let pod = &self.pods[&name];
-            if pod.ended || pod.hangs || self.data(&name) != Data::None {
+            let unbound = self.cluster.spec.storage.is_some() && !self.claims.contains_key(&name);
+            if pod.ended || pod.hangs || unbound || self.data(&name) != Data::None {
                 continue;
             }
             match pod.start {
@@ -183,22 +193,31 @@ impl World {
     }
 
     fn begin(&mut self, name: &str) {
-        assert!(self.status().cluster_id.is_none(), "{name} begins a second cluster");
+        assert!(
+            self.status().cluster_id.is_none(),
+            "{name} begins a second cluster"
+        );
         self.begun += 1;
         self.ids += 1;
         self.members.clear();
-        self.members.insert(self.ids, member(self.ids, name, name, false));
+        self.members
+            .insert(self.ids, member(self.ids, name, name, false));
         self.set_data(name, Data::Good);
     }
 
     fn join(&mut self, name: &str) {
-        let Some(listed) = self.listed(name) else { return };
+        let Some(listed) = self.listed(name) else {
+            return;
+        };
         let mut expected: Vec<String> = self.members.values().map(Self::named).collect();
         expected.sort();
         if !self.has_quorum() || self.pods[name].peers != expected {
             return;
         }
-        assert!(!listed.has_started(), "{name} starts again without its data");
+        assert!(
+            !listed.has_started(),
+            "{name} starts again without its data"
+        );
         let id = listed.id;
         self.members.insert(id, member(id, name, name, true));
         self.set_data(name, Data::Good);
@@ -208,25 +227,31 @@ impl World {
         let status = self.status();
         let leader = self.has_quorum().then(|| {
             let leader = self.voters().into_iter().find(|name| self.works(name));
-            leader.and_then(|name| self.listed(&name)).map(|member| member.id)
+            leader
+                .and_then(|name| self.listed(&name))
+                .map(|member| member.id)
         });
         let leader = leader.flatten();
-        let answers = self.pods.keys().filter(|name| self.works(name)).filter_map(|name| {
-            let listed = self.listed(name)?;
-            let status = MemberStatus {
-                cluster_id: u64::from(self.begun),
-                member_id: listed.id,
-                leader,
-                raft_term: 2,
-                raft_index: self.log,
-                applied_index: self.log,
-                db_size: 0,
-                version: String::new(),
-                learner: listed.learner,
-                errors: Vec::new(),
-            };
-            Some((name.clone(), status))
-        });
+        let answers = self
+            .pods
+            .keys()
+            .filter(|name| self.works(name))
+            .filter_map(|name| {
+                let listed = self.listed(name)?;
+                let status = MemberStatus {
+                    cluster_id: u64::from(self.begun),
+                    member_id: listed.id,
+                    leader,
+                    raft_term: 2,
+                    raft_index: self.log,
+                    applied_index: self.log,
+                    db_size: 0,
+                    version: String::new(),
+                    learner: listed.learner,
+                    errors: Vec::new(),
+                };
+                Some((name.clone(), status))
+            });
         let pods = self.pods.iter().map(|(name, pod)| {
             let works = self.works(name) && self.listed(name).is_some_and(|one| !one.learner);
             let view = PodView {
@@ -235,13 +260,26 @@ impl World {
                 since: pod.since,
                 terminating: pod.terminating,
                 ended: pod.ended,
+                image: self.cluster.spec.image(self.cluster.spec.version()),
                 address: Some(name.clone()),
-                restarts: if self.data(name) == Data::Spoilt { 5 } else { 0 },
+                restarts: if self.data(name) == Data::Spoilt {
+                    5
+                } else {
+                    0
+                },
                 trouble: None,
             };
             (name.clone(), view)
         });
-        let claims = self.claims.keys().map(|name| (name.clone(), ClaimView { ours: true, terminating: false }));
+        let claims = self.claims.keys().map(|name| {
+            (
+                name.clone(),
+                ClaimView {
+                    ours: true,
+                    terminating: false,
+                },
+            )
+        });
         let membership = leader.map(|_| Membership {
             cluster_id: u64::from(self.begun),
             members: self.members.values().cloned().collect(),
@@ -284,13 +322,21 @@ impl World {
                 let new = self.claims.insert(member.clone(), Data::None);
                 assert!(new.is_none(), "{member} has a volume");
             }
-            Step::CreatePod { member, start, peers } => self.create(member, *start, peers),
+            Step::CreatePod {
+                member,
+                start,
+                peers,
+            } => self.create(member, *start, peers),
             Step::AddMember { member: name } => {
                 assert!(self.listed(name).is_none(), "{name} is added twice");
-                assert!(self.members.values().all(|one| !one.learner), "two learners");
+                assert!(
+                    self.members.values().all(|one| !one.learner),
+                    "two learners"
+                );
                 assert!(i32::try_from(self.members.len()).unwrap() < self.cluster.spec.size);
                 self.ids += 1;
-                self.members.insert(self.ids, member(self.ids, name, "", true));
+                self.members
+                    .insert(self.ids, member(self.ids, name, "", true));
             }
             Step::PromoteMember { id, .. } => {
                 let member = self.members.get_mut(id).expect("a member");
@@ -306,12 +352,24 @@ impl World {
             Step::DeletePod { member } => {
                 let pod = self.pods.get_mut(member).expect("a pod");
                 pod.terminating = true;
-                let ended = pod.ended;
-                assert!(ended || self.listed(member).is_none(), "the pod of member {member} is deleted");
+                let ended = pod.ended || pod.hangs || self.status().cluster_id.is_none();
+                let ended = ended || self.data(member) != Data::Good;
+                assert!(
+                    ended || self.listed(member).is_none(),
+                    "the pod of member {member} is deleted"
+                );
             }
             Step::DeleteClaim { member } => {
-                assert!(self.listed(member).is_none(), "the volume of member {member} is deleted");
-                assert!(!self.pods.contains_key(member), "the volume of {member} is in use");
+                if self.status().cluster_id.is_some() {
+                    assert!(
+                        self.listed(member).is_none(),
+                        "the volume of member {member} is deleted"
+                    );
+                    assert!(
+                        !self.pods.contains_key(member),
+                        "the volume of {member} is in use"
+                    );
+                }
                 self.claims.remove(member);
             }
             Step::Await(time) => self.now += SignedDuration::try_from(*time).unwrap(),
@@ -323,10 +381,19 @@ impl World {
     fn create(&mut self, name: &str, start: Start, peers: &[String]) {
         assert!(!self.pods.contains_key(name), "{name} has a pod");
         if start == Start::New {
-            assert!(self.status().cluster_id.is_none(), "{name} begins a second cluster");
-            assert!(self.pods.is_empty(), "{name} begins a cluster beside another");
+            assert!(
+                self.status().cluster_id.is_none(),
+                "{name} begins a second cluster"
+            );
+            assert!(
+                self.pods.is_empty(),
+                "{name} begins a cluster beside another"
+            );
         } else if self.listed(name).is_some_and(Member::has_started) {
-            assert!(self.claims.contains_key(name), "{name} gets a pod without its data");
+            assert!(
+                self.claims.contains_key(name),
+                "{name} gets a pod without its data"
+            );
         }
         let pod = Pod {
             start,
@@ -355,17 +422,27 @@ impl World {
             Fate::LoseCall => self.lose_call = true,
             Fate::Resize(size) => self.cluster.spec.size = *size,
             Fate::RemoveByHand(at) => {
-                let Some(name) = nth(self.voters(), at) else { return };
-                let Some(id) = self.listed(&name).map(|one| one.id) else { return };
+                let Some(name) = nth(self.voters(), at) else {
+                    return;
+                };
+                let Some(id) = self.listed(&name).map(|one| one.id) else {
+                    return;
+                };
                 if self.has_quorum() && self.voters().len() > 2 {
                     self.members.remove(&id);
                 }
             }
-            Fate::DeletePod(at) | Fate::Evict(at) | Fate::Corrupt(at) | Fate::Hang(at) | Fate::DeleteAll(at) => {
+            Fate::DeletePod(at)
+            | Fate::Evict(at)
+            | Fate::Corrupt(at)
+            | Fate::Hang(at)
+            | Fate::DeleteAll(at) => {
                 let Some(name) = nth(pods, at) else { return };
                 match fate {
                     Fate::Evict(_) => self.pods.get_mut(&name).expect("it").ended = true,
-                    Fate::Corrupt(_) if self.data(&name) == Data::Good => self.set_data(&name, Data::Spoilt),
+                    Fate::Corrupt(_) if self.data(&name) == Data::Good => {
+                        self.set_data(&name, Data::Spoilt)
+                    }
                     Fate::Corrupt(_) => {}
                     Fate::Hang(_) => self.pods.get_mut(&name).expect("it").hangs = true,
                     _ => {
@@ -386,12 +463,15 @@ impl World {
         for _ in 0..2000 {
             let decision = self.step();
             self.settle();
+            // Trying again what hangs, without a majority, may go on for ever.
+            let in_vain = ["NoQuorum", "RecoveringMember"].contains(&decision.reason);
             waits = match decision.step {
                 Step::Rest | Step::Stop => return decision,
                 Step::Wait => waits + 1,
+                _ if in_vain && !self.has_quorum() => waits + 1,
                 _ => 0,
             };
-            if waits > 60 {
+            if waits > 200 {
                 return decision;
             }
             last = Some(decision);
@@ -406,7 +486,11 @@ impl World {
         assert_eq!(self.members.len(), size);
         assert_eq!(self.working(), size);
         assert_eq!(self.pods.len(), size, "{:#?}", self.pods);
-        let claims = if self.cluster.spec.storage.is_some() { size } else { 0 };
+        let claims = if self.cluster.spec.storage.is_some() {
+            size
+        } else {
+            0
+        };
         assert_eq!(self.claims.len(), claims);
         assert_eq!(self.status().intent, None);
     }

@@ -7,9 +7,9 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::uri::PathAndQuery;
 use tokio::time::timeout;
 use tonic::client::Grpc;
-use http::uri::PathAndQuery;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};

@@ -16,7 +16,7 @@ use k8s_openapi::{
 use super::{labels, labels_of_member, metadata};
 use crate::{
     decision::Start,
-    kind::{EtcdClusterSpec, PodPolicy, REPOSITORY},
+    kind::{EtcdClusterSpec, PodPolicy},
     member::{CLIENT_PORT, Names, PEER_PORT},
 };
 
@@ -29,7 +29,7 @@ const VOLUME: &str = "etcd-data";
 pub(crate) fn pod(
     names: Names<'_>,
     spec: &EtcdClusterSpec,
-    version: &str,
+    image: &str,
     member: &str,
     start: Start,
     peers: &[String],
@@ -43,14 +43,14 @@ pub(crate) fn pod(
     metadata.annotations = (!policy.annotations.is_empty()).then(|| policy.annotations.clone());
     let volume = Volume {
         name: VOLUME.to_owned(),
-        persistent_volume_claim: spec.storage.as_ref().map(|_| PersistentVolumeClaimVolumeSource {
-            claim_name: member.to_owned(),
-            ..PersistentVolumeClaimVolumeSource::default()
-        }),
-        empty_dir: spec
+        persistent_volume_claim: spec
             .storage
-            .is_none()
-            .then(EmptyDirVolumeSource::default),
+            .as_ref()
+            .map(|_| PersistentVolumeClaimVolumeSource {
+                claim_name: member.to_owned(),
+                ..PersistentVolumeClaimVolumeSource::default()
+            }),
+        empty_dir: spec.storage.is_none().then(EmptyDirVolumeSource::default),
         ..Volume::default()
     };
     Pod {
@@ -60,7 +60,7 @@ pub(crate) fn pod(
             subdomain: Some(names.cluster.to_owned()),
             restart_policy: Some("Always".to_owned()),
             automount_service_account_token: Some(false),
-            containers: vec![container(names, spec, version, &policy, member, start, peers)],
+            containers: vec![container(names, image, &policy, member, start, peers)],
             volumes: Some(vec![volume]),
             node_selector: (!policy.node_selector.is_empty()).then_some(policy.node_selector),
             affinity: Some(policy.affinity.unwrap_or_else(|| apart(names.cluster))),
@@ -74,18 +74,12 @@ pub(crate) fn pod(
 
 fn container(
     names: Names<'_>,
-    spec: &EtcdClusterSpec,
-    version: &str,
+    image: &str,
     policy: &PodPolicy,
     member: &str,
     start: Start,
     peers: &[String],
 ) -> Container {
-    let repository = match spec.repository.as_str() {
-        "" => REPOSITORY,
-        repository => repository,
-    };
-    let version = version.strip_prefix('v').unwrap_or(version);
     let port = |name: &str, number: i32| ContainerPort {
         name: Some(name.to_owned()),
         container_port: number,
@@ -93,7 +87,7 @@ fn container(
     };
     Container {
         name: "etcd".to_owned(),
-        image: Some(format!("{repository}:v{version}")),
+        image: Some(image.to_owned()),
         command: Some(command(names, member, start, peers)),
         ports: Some(vec![port("client", CLIENT_PORT), port("peer", PEER_PORT)]),
         env: (!policy.etcd_env.is_empty()).then(|| policy.etcd_env.clone()),
@@ -135,7 +129,10 @@ fn command(names: Names<'_>, member: &str, start: Start, peers: &[String]) -> Ve
         ("name", member.to_owned()),
         ("initial-advertise-peer-urls", names.peer_url(member)),
         ("listen-peer-urls", format!("http://0.0.0.0:{PEER_PORT}")),
-        ("listen-client-urls", format!("http://0.0.0.0:{CLIENT_PORT}")),
+        (
+            "listen-client-urls",
+            format!("http://0.0.0.0:{CLIENT_PORT}"),
+        ),
         ("advertise-client-urls", names.client_url(member)),
         ("initial-cluster", cluster.join(",")),
         ("initial-cluster-state", state.to_owned()),
@@ -174,10 +171,18 @@ mod tests {
 
     #[test]
     fn the_flags_are_those_of_the_tutorial() {
-        let names = Names { cluster: "example", namespace: "default", uid: "4b5215fa" };
-        let spec = EtcdClusterSpec { size: 3, ..EtcdClusterSpec::default() };
+        let names = Names {
+            cluster: "example",
+            namespace: "default",
+            uid: "4b5215fa",
+        };
+        let spec = EtcdClusterSpec {
+            size: 3,
+            ..EtcdClusterSpec::default()
+        };
         let peers = ["example-a".to_owned(), "example-b".to_owned()];
-        let pod = pod(names, &spec, "3.4.23", "example-b", Start::Existing, &peers);
+        let image = spec.image("3.4.23");
+        let pod = pod(names, &spec, &image, "example-b", Start::Existing, &peers);
         let container = pod.spec.unwrap().containers.remove(0);
         assert_eq!(container.image.unwrap(), "quay.io/coreos/etcd:v3.4.23");
         assert_eq!(

@@ -28,12 +28,13 @@ pub(crate) fn peers(cluster: &str) -> Service {
     }
 }
 
-/// Where clients find the members that are ready.
-pub(crate) fn clients(cluster: &str) -> Service {
+/// Where clients find the members that are ready: none before the cluster has begun, so that nobody
+/// writes to a first member that may have to be made again.
+pub(crate) fn clients(cluster: &str, begun: bool) -> Service {
     Service {
         metadata: metadata(cluster, &client_name(cluster)),
         spec: Some(ServiceSpec {
-            selector: Some(labels(cluster)),
+            selector: begun.then(|| labels(cluster)),
             ports: Some(vec![port("client", CLIENT_PORT)]),
             ..ServiceSpec::default()
         }),
