@@ -140,14 +140,16 @@ impl State {
 
     /// Whether a member serves calls that need a majority: a learner does not.
     fn serves(&self, call: Call, at: &str) -> Result<bool, EtcdError> {
-        let process = &self.processes[at];
-        let folder = self.folder_of(at);
+        let (process, folder) = (&self.processes[at], self.folder_of(at));
+        let own = folder.log.member(folder.member);
+        if own.is_some_and(|own| own.learner) {
+            return Ok(false);
+        }
         if self.leader_seen_by(process).is_none() {
             let text = "etcdserver: no leader";
             return Err(EtcdError::answered(call, UNAVAILABLE, text));
         }
-        let own = folder.log.member(folder.member);
-        Ok(own.is_some_and(|own| !own.learner))
+        Ok(true)
     }
 
     fn status(&self, at: &str) -> MemberStatus {
