@@ -107,6 +107,13 @@ fn remove(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision 
             format!("member {name} stays: it is healthy and needed"),
         );
     }
+    if healthy && !safe_without(view, members, listed) {
+        return step(
+            Step::Forget,
+            "NoSafeRemoval",
+            format!("member {name} stays for now: without it too few of the others would be left that answer"),
+        );
+    }
     if !safe_without(view, members, listed) {
         return wait(
             "NoSafeRemoval",

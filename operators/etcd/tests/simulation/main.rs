@@ -4,5 +4,6 @@ mod client;
 mod driver;
 mod real;
 mod replay;
+mod rights;
 mod scenarios;
 mod world;

@@ -9,6 +9,7 @@ mod many;
 mod play;
 mod scaling;
 
+pub(crate) use play::make;
 use play::{disturb, play};
 
 macro_rules! scenarios {
