@@ -62,6 +62,14 @@ bench-framework: ## print what the same operator takes on Windlass, controller-r
 bench-memcacheds: ## print what the memcached operator needs for 2,000 Memcacheds of size 3
 	cargo test --release --locked -p memcached-operator --test load -- --ignored --nocapture
 
+.PHONY: etcd-scenarios
+etcd-scenarios: ## disturb every scenario of the etcd operator at every write and every call; print how often
+	cargo test --release --locked -p etcd-operator --test simulation -- --include-ignored --nocapture scenarios::
+
+.PHONY: etcd-replay
+etcd-replay: ## compare the simulated etcd with real ones over 100 random sequences of calls
+	cargo test --locked -p etcd-operator --test simulation -- --include-ignored --nocapture replay::
+
 .PHONY: scaffold
 scaffold: ## play the walk-throughs and build a scaffolded project after every step
 	cargo build --locked --workspace --bins

@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) fn next(view: &View<'_>) -> Decision {
     let roster = &view.recorded.roster;
-    for MemberRecord { name, learner, .. } in roster {
+    for MemberRecord { name, .. } in roster {
         let kept = view.data(name).is_some();
         match view.pods.get(name) {
             None if kept => {
@@ -30,7 +30,7 @@ pub(super) fn next(view: &View<'_>) -> Decision {
                     message,
                 );
             }
-            Some(pod) if kept && !learner && hangs(view, name, pod) => {
+            Some(pod) if kept && hangs(view, name, pod) => {
                 let message = format!(
                     "member {name} has not answered for {} s; its pod is made again on its volume",
                     grace(view)

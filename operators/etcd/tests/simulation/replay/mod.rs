@@ -131,7 +131,7 @@ fn answers_as_real_etcd_does() {
 }
 
 #[test]
-#[ignore = "takes half an hour: make test-etcd-replay"]
+#[ignore = "takes half an hour: make etcd-replay"]
 fn answers_as_real_etcd_does_for_long() {
     let from = std::env::var("WINDLASS_SEED")
         .ok()

@@ -114,10 +114,8 @@ impl Simulation {
                 sleep(REST).await;
                 let ended = world.ended();
                 let ended = ended.into_iter().find(|(process, _)| *process == name);
-                match started.err().or(ended.map(|(_, exit)| exit)) {
-                    Some(exit) => format!("exited {}", exit.code),
-                    None => "runs".to_owned(),
-                }
+                let exit = started.err().or(ended.map(|(_, exit)| exit));
+                if exit.is_some() { "exited" } else { "runs" }.to_owned()
             }
             Step::Stop { slot } => {
                 world.stop(&Slots::name(slot));
@@ -138,7 +136,7 @@ impl Simulation {
             }
             Step::Promote { slot } => tell(&world.promote_member(&clients, id(slot)).await),
             Step::Remove { slot } => {
-                let removed = tell(&world.remove_member(&clients, id(slot)).await);
+                let removed = tell(&world.remove_member(&self.slots.clients_before(slot), id(slot)).await);
                 sleep(REST).await;
                 let ended = world
                     .ended()

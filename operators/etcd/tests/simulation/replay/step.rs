@@ -82,6 +82,13 @@ impl Slots {
         (0..SLOTS).map(|slot| self.client(slot)).collect()
     }
 
+    /// The same, one of them last: who is removed may end before it has answered.
+    pub(super) fn clients_before(&self, last: usize) -> Vec<String> {
+        let mut slots: Vec<usize> = (0..SLOTS).filter(|slot| *slot != last).collect();
+        slots.push(last);
+        slots.into_iter().map(|slot| self.client(slot)).collect()
+    }
+
     pub(super) fn name(slot: usize) -> String {
         format!("m{slot}")
     }

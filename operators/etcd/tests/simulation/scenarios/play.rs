@@ -18,7 +18,7 @@ use crate::world::{OfReplay, Version, World};
 /// How long anything may take, in virtual time: disturbed, it takes longer.
 const PATIENCE: Duration = Duration::from_mins(20);
 /// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 /// How often the client writes.
 const WRITE: Duration = Duration::from_secs(2);
 /// After how long a silent member is replaced in scenarios.

@@ -83,6 +83,10 @@ struct State {
     begun: Vec<String>,
     /// Processes that have ended by themselves.
     ended: BTreeSet<String>,
+    /// Clusters to which something has happened.
+    touched: BTreeSet<u64>,
+    /// How often something has happened.
+    epoch: u64,
     /// Members whose calls hang, by a part of their endpoints.
     hanging: Vec<String>,
 }
@@ -108,6 +112,8 @@ impl World {
             clusters: BTreeMap::new(),
             begun: Vec::new(),
             ended: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            epoch: 0,
             hanging: Vec::new(),
         };
         Self {
@@ -151,7 +157,9 @@ impl World {
     /// Ends a process, as a kill does.
     pub(crate) fn stop(&self, process: &str) {
         let mut state = self.present();
-        state.processes.remove(process);
+        if let Some(process) = state.processes.remove(process) {
+            state.touch(&process.folder);
+        }
         state.catch_up();
         self.changed.notify_one();
     }
@@ -159,10 +167,12 @@ impl World {
     /// Loses a folder, and whatever still runs on it.
     pub(crate) fn lose_folder(&self, folder: &str) {
         let mut state = self.present();
+        state.touch(folder);
         state.folders.remove(folder);
         state
             .processes
             .retain(|_, process| process.folder != folder);
+        state.catch_up();
     }
 
     /// Spoils the folder of a process: nothing can be started on it any more.
@@ -225,6 +235,8 @@ impl World {
         if let Some(process) = state.processes.get_mut(process) {
             process.cut = cut;
             process.connected = Instant::now();
+            let folder = process.folder.clone();
+            state.touch(&folder);
         }
         state.catch_up();
         self.changed.notify_one();
@@ -238,6 +250,11 @@ impl World {
     /// Nothing hangs any more.
     pub(crate) fn hang_no_more(&self) {
         self.lock().hanging.clear();
+    }
+
+    /// How often something has happened: nothing has when it is the same.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.present().epoch
     }
 
     /// Processes that have ended by themselves since this was asked last.
