@@ -64,6 +64,14 @@ bench-memcacheds: ## print what the memcached operator needs: 2,000 of size 3 si
 	cargo build --release --locked -p windlass-cli -p memcached-operator
 	KUBECTL=$$(scripts/kubectl) cargo test --release --locked -p windlass-tests --test bench_memcacheds -- --ignored --nocapture
 
+.PHONY: etcd-scenarios
+etcd-scenarios: ## disturb every scenario of the etcd operator at every write and every call; print how often
+	cargo test --release --locked -p etcd-operator --test simulation -- --include-ignored --nocapture scenarios::
+
+.PHONY: etcd-replay
+etcd-replay: ## compare the simulated etcd with real ones over 100 random sequences of calls
+	cargo test --locked -p etcd-operator --test simulation -- --include-ignored --nocapture replay::
+
 .PHONY: scaffold
 scaffold: ## play the walk-throughs, build a scaffolded project after every step, and use it
 	@$(REAL) build

@@ -148,7 +148,9 @@ impl TestCluster {
             }
         }
         if replays > 0 {
-            println!("{replays} replays, each with another outside call disturbed, all ended alike");
+            println!(
+                "{replays} replays, each with another outside call disturbed, all ended alike"
+            );
         }
         replays
     }

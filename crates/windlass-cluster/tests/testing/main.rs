@@ -4,6 +4,7 @@ mod crash;
 mod determinism;
 mod node_faults;
 mod operators;
+mod outside;
 mod plain;
 mod requests;
 mod rights;

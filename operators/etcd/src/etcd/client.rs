@@ -202,7 +202,7 @@ async fn ask<R: Rpc>(
     let channel = connect(endpoint).await?;
     let within = if call.changes() { CHANGE } else { READ };
     let mut request = Request::new(question);
-    request.set_timeout(within - LISTEN);
+    request.set_timeout(within.saturating_sub(LISTEN));
     if needs_leader {
         let yes = MetadataValue::from_static("true");
         request.metadata_mut().insert(REQUIRE_LEADER, yes);

@@ -36,6 +36,8 @@ impl Driver {
             pods: BTreeMap::new(),
             claims: BTreeMap::new(),
             running: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            epoch: 0,
             next: None,
         };
         let client = cluster.client();
@@ -69,6 +71,10 @@ struct Follower {
     claims: BTreeMap<Key, PersistentVolumeClaim>,
     /// By the id of the container, which is the process in the world.
     running: BTreeMap<String, Running>,
+    /// Pods that have changed.
+    touched: BTreeSet<Key>,
+    /// What has happened in the world so far is known.
+    epoch: u64,
     next: Option<DueGuard>,
 }
 
@@ -105,11 +111,12 @@ impl Follower {
     fn note(&mut self, change: Change) {
         match change {
             Change::Pod(Event::Apply(pod) | Event::InitApply(pod)) => {
+                self.touched.insert(key(&pod));
                 self.pods.insert(key(&pod), pod);
             }
             Change::Pod(Event::Delete(pod)) => {
                 self.pods.remove(&key(&pod));
-                self.end_those_gone();
+                self.end_those_gone(&key(&pod));
                 self.world.lose_folder(&of_pod(&pod));
             }
             Change::Claim(Event::Apply(claim) | Event::InitApply(claim)) => {
@@ -125,10 +132,23 @@ impl Follower {
 
     /// Lets the world be as the pods are, and then the pods as the world is.
     fn keep_up(&mut self) {
-        self.end_those_gone();
-        for (key, pod) in self.pods.clone() {
-            self.start_members(&key, &pod);
+        for key in std::mem::take(&mut self.touched) {
+            self.end_those_gone(&key);
+            if let Some(pod) = self.pods.get(&key).cloned() {
+                self.start_members(&key, &pod);
+            }
         }
+        let epoch = self.world.epoch();
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.tell();
+        }
+        let next = self.world.next_change();
+        self.next = next.map(|at| self.activity.due(at, "the simulated etcd"));
+    }
+
+    /// Tells the node who has ended, and who is ready.
+    fn tell(&mut self) {
         for (process, exit) in self.world.ended() {
             if let Some(running) = self.running.remove(&process) {
                 self.crash(&running, exit.code);
@@ -144,16 +164,14 @@ impl Follower {
                 running.ready = set.is_ok().then_some(ready);
             }
         }
-        let next = self.world.next_change();
-        self.next = next.map(|at| self.activity.due(at, "the simulated etcd"));
     }
 
-    /// Stops members whose containers do not run any more.
-    fn end_those_gone(&mut self) {
-        let now: BTreeSet<String> = self.pods.values().flat_map(containers).collect();
+    /// Stops members of a pod whose containers do not run any more.
+    fn end_those_gone(&mut self, key: &Key) {
+        let now = self.pods.get(key).map(containers).unwrap_or_default();
         let world = &self.world;
-        self.running.retain(|process, _| {
-            let stays = now.contains(process);
+        self.running.retain(|process, running| {
+            let stays = running.pod != *key || now.contains(process);
             if !stays {
                 world.stop(process);
             }

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -36,13 +37,20 @@ pub(crate) fn minor(program: &Path) -> String {
         .to_owned()
 }
 
-/// Ports that nobody uses now.
+/// Below the ports that the kernel gives to clients: none of those takes one before it is used.
+const FIRST_PORT: u32 = 11_000;
+const PORTS: u32 = 20_000;
+
+/// Ports that nobody uses now, and that nobody else here is given.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"))
-        .collect();
-    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
-    listeners.iter().map(port).collect()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let begin = std::process::id().wrapping_mul(997);
+    let candidates = std::iter::repeat_with(|| {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        u16::try_from(FIRST_PORT + begin.wrapping_add(next) % PORTS).expect("a port")
+    });
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    candidates.filter(is_free).take(count).collect()
 }
 
 /// One process. Dropped, it is killed.

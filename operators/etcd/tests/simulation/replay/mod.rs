@@ -43,7 +43,9 @@ fn simulate(version: Version, slots: &Slots, seed: u64, steps: Option<Vec<Step>>
         loop {
             let step = match &mut given {
                 Some(steps) => steps.next(),
-                None => (played.len() < STEPS).then(|| simulation.choose(played.len(), &mut random)),
+                None => {
+                    (played.len() < STEPS).then(|| simulation.choose(played.len(), &mut random))
+                }
             };
             let Some(step) = step else {
                 return played;
@@ -98,7 +100,9 @@ fn all(sequences: Vec<(u64, Option<Vec<Step>>)>, at_once: usize) {
         for program in programs() {
             let (mut steps, mut differences) = (0, Vec::new());
             for some in sequences.chunks(at_once) {
-                let played = some.iter().map(|(seed, steps)| compare(&program, *seed, steps.clone()));
+                let played = some
+                    .iter()
+                    .map(|(seed, steps)| compare(&program, *seed, steps.clone()));
                 for one in futures::future::join_all(played).await {
                     match one {
                         Ok(count) => steps += count,
@@ -107,8 +111,16 @@ fn all(sequences: Vec<(u64, Option<Vec<Step>>)>, at_once: usize) {
                 }
             }
             let count = sequences.len();
-            println!("{count} sequences, {steps} steps alike on the simulation and on {}", program.display());
-            assert!(differences.is_empty(), "{} of {count} differ:\n{}", differences.len(), differences.join("\n\n"));
+            println!(
+                "{count} sequences, {steps} steps alike on the simulation and on {}",
+                program.display()
+            );
+            assert!(
+                differences.is_empty(),
+                "{} of {count} differ:\n{}",
+                differences.len(),
+                differences.join("\n\n")
+            );
         }
     });
 }
@@ -119,9 +131,11 @@ fn answers_as_real_etcd_does() {
 }
 
 #[test]
-#[ignore = "takes half an hour: make test-etcd-replay"]
+#[ignore = "takes half an hour: make etcd-replay"]
 fn answers_as_real_etcd_does_for_long() {
-    let from = std::env::var("WINDLASS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let from = std::env::var("WINDLASS_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let from: u64 = from.unwrap_or(100);
     all((from..from + 100).map(|seed| (seed, None)).collect(), 6);
 }
@@ -129,9 +143,21 @@ fn answers_as_real_etcd_does_for_long() {
 /// What the operator's life depends on, each written down as steps.
 #[test]
 fn answers_as_real_etcd_does_where_it_matters_most() {
-    let start = |slot, existing| Step::Start { slot, existing, stale: false };
+    let start = |slot, existing| Step::Start {
+        slot,
+        existing,
+        stale: false,
+    };
     let grow = |slot| {
-        [Step::Add { slot, learner: true }, start(slot, true), Step::Promote { slot }, Step::List]
+        [
+            Step::Add {
+                slot,
+                learner: true,
+            },
+            start(slot, true),
+            Step::Promote { slot },
+            Step::List,
+        ]
     };
     let three: Vec<Step> = [start(0, false), Step::Put, Step::List]
         .into_iter()
@@ -141,11 +167,27 @@ fn answers_as_real_etcd_does_where_it_matters_most() {
     let after = |steps: &[Step]| Some([&three[..], steps].concat());
     let sequences = [
         // Begun, grown, and shrunk again by the leader.
-        after(&[Step::MoveLeader { slot: 2 }, Step::Remove { slot: 2 }, Step::List, Step::Get]),
+        after(&[
+            Step::MoveLeader { slot: 2 },
+            Step::Remove { slot: 2 },
+            Step::List,
+            Step::Get,
+        ]),
         // A member that has lost its folder cannot come back as who it was.
-        after(&[Step::Stop { slot: 1 }, Step::Wipe { slot: 1 }, start(1, true), Step::List]),
+        after(&[
+            Step::Stop { slot: 1 },
+            Step::Wipe { slot: 1 },
+            start(1, true),
+            Step::List,
+        ]),
         // One that was removed while it was away dies when it comes back.
-        after(&[Step::Stop { slot: 1 }, Step::Remove { slot: 1 }, start(1, true), Step::List, Step::Get]),
+        after(&[
+            Step::Stop { slot: 1 },
+            Step::Remove { slot: 1 },
+            start(1, true),
+            Step::List,
+            Step::Get,
+        ]),
         // Without a majority nothing is answered, and with it everything is there again.
         after(&[
             Step::Stop { slot: 0 },
@@ -160,23 +202,42 @@ fn answers_as_real_etcd_does_where_it_matters_most() {
         // Who is told of other members than there are does not join.
         Some(vec![
             start(0, false),
-            Step::Add { slot: 1, learner: true },
-            Step::Start { slot: 1, existing: true, stale: true },
-            Step::Add { slot: 2, learner: true },
+            Step::Add {
+                slot: 1,
+                learner: true,
+            },
+            Step::Start {
+                slot: 1,
+                existing: true,
+                stale: true,
+            },
+            Step::Add {
+                slot: 2,
+                learner: true,
+            },
             Step::Promote { slot: 1 },
             start(1, true),
             Step::Promote { slot: 1 },
             Step::Promote { slot: 1 },
-            Step::Add { slot: 1, learner: false },
+            Step::Add {
+                slot: 1,
+                learner: false,
+            },
             Step::Remove { slot: 0 },
             Step::List,
         ]),
         // Added with a vote and never started: one more would cost the majority.
         Some(vec![
             start(0, false),
-            Step::Add { slot: 1, learner: false },
+            Step::Add {
+                slot: 1,
+                learner: false,
+            },
             Step::List,
-            Step::Add { slot: 2, learner: false },
+            Step::Add {
+                slot: 2,
+                learner: false,
+            },
             start(1, true),
             Step::List,
             Step::Remove { slot: 1 },
@@ -186,5 +247,10 @@ fn answers_as_real_etcd_does_where_it_matters_most() {
         ]),
     ];
     let sequences = sequences.into_iter().enumerate();
-    all(sequences.map(|(seed, steps)| (1000 + seed as u64, steps)).collect(), 6);
+    all(
+        sequences
+            .map(|(seed, steps)| (1000 + seed as u64, steps))
+            .collect(),
+        6,
+    );
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use etcd_operator::etcd::{Etcd, EtcdClient, Member};
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
 use super::step::{SLOTS, Slots, Step, tell, tell_error, tell_status};
 use crate::real::{RealProcess, folder, until};
@@ -17,6 +17,9 @@ const CONNECTED: Duration = Duration::from_millis(6000);
 const PATIENCE: Duration = Duration::from_secs(12);
 /// A leader that is lost is missed after this time, and another found.
 const ELECTION: Duration = Duration::from_millis(3000);
+
+/// What a new voter knows is known to the leader after this time.
+const PROMOTION: Duration = Duration::from_millis(700);
 
 pub(super) struct Real {
     program: PathBuf,
@@ -103,9 +106,14 @@ impl Real {
                 self.look().await;
                 tell(&added)
             }
-            Step::Promote { slot } => tell(&client.promote_member(&clients, self.id(slot)).await),
+            Step::Promote { slot } => {
+                let promoted = client.promote_member(&clients, self.id(slot)).await;
+                // For a moment the leader thinks that it knows nothing.
+                sleep(PROMOTION).await;
+                tell(&promoted)
+            }
             Step::Remove { slot } => {
-                let removed = client.remove_member(&clients, self.id(slot)).await;
+                let removed = client.remove_member(&self.slots.clients_before(slot), self.id(slot)).await;
                 let mut ended = false;
                 if removed.is_ok() && self.processes.contains_key(&slot) {
                     ended = until(PATIENCE, async || self.has_exited(slot).is_some()).await;
@@ -145,10 +153,8 @@ impl Real {
                 let mut answers = Vec::new();
                 for url in &clients {
                     let found = client.get(url, "key").await;
-                    let told = found.map_or_else(
-                        |error| tell_error(&error),
-                        |found| format!("{found:?}"),
-                    );
+                    let told =
+                        found.map_or_else(|error| tell_error(&error), |found| format!("{found:?}"));
                     answers.push(told);
                 }
                 answers.join(", ")
@@ -161,11 +167,13 @@ impl Real {
             return "runs already".to_owned();
         }
         self.look().await;
-        let known = self.known.iter().filter_map(|one| self.slots.slot(one.peer_urls.first()?));
+        let known = self
+            .known
+            .iter()
+            .filter_map(|one| self.slots.slot(one.peer_urls.first()?));
         let known: Vec<usize> = known.collect();
         let told = Slots::told(slot, existing, stale, &known);
         let arguments = self.slots.arguments(slot, existing, &told);
-        let began = Instant::now();
         let process = RealProcess::start(&self.program, &self.folder(slot), &arguments);
         self.processes.insert(slot, process);
         let (client, url) = (self.client, self.slots.client(slot));
@@ -176,12 +184,13 @@ impl Real {
             code.is_some() || status.is_ok_and(|status| status.leader.is_some())
         })
         .await;
-        // Some end a while after they have started.
-        sleep_until(began + CONNECTED).await;
-        self.look().await;
-        match code.or_else(|| self.has_exited(slot)) {
-            Some(code) => format!("exited {code}"),
-            None => "runs".to_owned(),
+        if code.is_none() {
+            // Some end a while after they have started.
+            sleep(CONNECTED).await;
+            code = self.has_exited(slot);
         }
+        self.look().await;
+        // With which code is chance: whatever fails first while it ends.
+        if code.is_some() { "exited" } else { "runs" }.to_owned()
     }
 }

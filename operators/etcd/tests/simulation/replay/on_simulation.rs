@@ -81,7 +81,11 @@ impl Simulation {
         let slot = |url: &String| self.slots.slot(url);
         let known = self.world.members_known();
         let of = |learner: bool| known.iter().filter(move |one| !learner || one.learner);
-        let slots = |learner| of(learner).filter_map(|one| slot(one.peer_urls.first()?)).collect();
+        let slots = |learner| {
+            of(learner)
+                .filter_map(|one| slot(one.peer_urls.first()?))
+                .collect()
+        };
         (slots(false), slots(true))
     }
 
@@ -110,10 +114,8 @@ impl Simulation {
                 sleep(REST).await;
                 let ended = world.ended();
                 let ended = ended.into_iter().find(|(process, _)| *process == name);
-                match started.err().or(ended.map(|(_, exit)| exit)) {
-                    Some(exit) => format!("exited {}", exit.code),
-                    None => "runs".to_owned(),
-                }
+                let exit = started.err().or(ended.map(|(_, exit)| exit));
+                if exit.is_some() { "exited" } else { "runs" }.to_owned()
             }
             Step::Stop { slot } => {
                 world.stop(&Slots::name(slot));
@@ -134,9 +136,12 @@ impl Simulation {
             }
             Step::Promote { slot } => tell(&world.promote_member(&clients, id(slot)).await),
             Step::Remove { slot } => {
-                let removed = tell(&world.remove_member(&clients, id(slot)).await);
+                let removed = tell(&world.remove_member(&self.slots.clients_before(slot), id(slot)).await);
                 sleep(REST).await;
-                let ended = world.ended().iter().any(|(process, _)| *process == Slots::name(slot));
+                let ended = world
+                    .ended()
+                    .iter()
+                    .any(|(process, _)| *process == Slots::name(slot));
                 format!("{removed}, ended {ended}")
             }
             Step::MoveLeader { slot } => {
@@ -167,10 +172,9 @@ impl Simulation {
                 let mut answers = Vec::new();
                 for client in &clients {
                     let found = world.get(client, "key").await;
-                    answers.push(found.map_or_else(
-                        |error| tell_error(&error),
-                        |found| format!("{found:?}"),
-                    ));
+                    answers.push(
+                        found.map_or_else(|error| tell_error(&error), |found| format!("{found:?}")),
+                    );
                 }
                 answers.join(", ")
             }

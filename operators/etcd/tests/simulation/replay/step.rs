@@ -82,6 +82,13 @@ impl Slots {
         (0..SLOTS).map(|slot| self.client(slot)).collect()
     }
 
+    /// The same, one of them last: who is removed may end before it has answered.
+    pub(super) fn clients_before(&self, last: usize) -> Vec<String> {
+        let mut slots: Vec<usize> = (0..SLOTS).filter(|slot| *slot != last).collect();
+        slots.push(last);
+        slots.into_iter().map(|slot| self.client(slot)).collect()
+    }
+
     pub(super) fn name(slot: usize) -> String {
         format!("m{slot}")
     }
@@ -93,7 +100,9 @@ impl Slots {
 
     /// With what a process is started, of the members that it is told of.
     pub(super) fn arguments(&self, slot: usize, existing: bool, members: &[usize]) -> Arguments {
-        let cluster = members.iter().map(|slot| (Self::name(*slot), self.peer(*slot)));
+        let cluster = members
+            .iter()
+            .map(|slot| (Self::name(*slot), self.peer(*slot)));
         let cluster: BTreeMap<String, String> = cluster.collect();
         Arguments {
             name: Self::name(slot),

@@ -10,9 +10,16 @@ pub(crate) async fn one_member_recovers(scene: Scene) {
     scene.ready("etcd", 3).await;
     let gone = scene.pods().await.remove(0);
     scene.stage.delete::<Pod>(&gone).await;
-    scene.until("etcd", "short of a member", |status| status.members.ready.len() < 3).await;
+    scene
+        .until("etcd", "short of a member", |status| {
+            status.members.ready.len() < 3
+        })
+        .await;
     let status = scene.ready("etcd", 3).await;
-    assert!(!status.members.ready.contains(&gone), "its data is gone, and so is it");
+    assert!(
+        !status.members.ready.contains(&gone),
+        "its data is gone, and so is it"
+    );
     scene.nothing_is_lost().await;
 }
 
@@ -21,9 +28,16 @@ pub(crate) async fn one_member_recovers_on_its_volume(scene: Scene) {
     scene.ready("etcd", 3).await;
     let gone = scene.pods().await.remove(0);
     scene.stage.delete::<Pod>(&gone).await;
-    scene.until("etcd", "short of a member", |status| status.members.ready.len() < 3).await;
+    scene
+        .until("etcd", "short of a member", |status| {
+            status.members.ready.len() < 3
+        })
+        .await;
     let status = scene.ready("etcd", 3).await;
-    assert!(status.members.ready.contains(&gone), "its data is there, and so is it");
+    assert!(
+        status.members.ready.contains(&gone),
+        "its data is there, and so is it"
+    );
     scene.nothing_is_lost().await;
 }
 
@@ -34,7 +48,11 @@ pub(crate) async fn two_of_five_recover(scene: Scene) {
     for gone in &pods[..2] {
         scene.stage.delete::<Pod>(gone).await;
     }
-    scene.until("etcd", "short of members", |status| status.members.ready.len() < 5).await;
+    scene
+        .until("etcd", "short of members", |status| {
+            status.members.ready.len() < 5
+        })
+        .await;
     scene.ready("etcd", 5).await;
     scene.nothing_is_lost().await;
 }
@@ -48,7 +66,10 @@ async fn pods_lost(scene: &Scene, count: usize) {
     let silent = |status: &etcd_operator::EtcdClusterStatus| !is(status, "Available", "True");
     scene.until("etcd", "without a majority", silent).await;
     let after = scene.ready("etcd", 3).await;
-    assert_eq!(before.members.ready, after.members.ready, "each on its own volume");
+    assert_eq!(
+        before.members.ready, after.members.ready,
+        "each on its own volume"
+    );
     scene.nothing_is_lost().await;
 }
 
@@ -73,10 +94,16 @@ async fn data_lost(scene: &Scene, count: usize) {
     scene.until("etcd", "given up", lost).await;
     scene.stage.rest().await;
     scene.until("etcd", "still given up", lost).await;
-    assert_eq!(scene.pods().await.len(), 3 - count, "nothing was started in their place");
+    assert_eq!(
+        scene.pods().await.len(),
+        3 - count,
+        "nothing was started in their place"
+    );
     scene.only_one_was_begun();
     let events = scene.stage.list::<Event>().await;
-    let told = events.iter().any(|event| event.reason.as_deref() == Some("QuorumLost"));
+    let told = events
+        .iter()
+        .any(|event| event.reason.as_deref() == Some("QuorumLost"));
     assert!(told, "an event says so");
 }
 
@@ -93,9 +120,16 @@ pub(crate) async fn a_data_folder_corrupted(scene: Scene) {
     scene.ready("etcd", 3).await;
     let spoilt = scene.pods().await.remove(0);
     scene.corrupt(&spoilt).await;
-    scene.until("etcd", "short of a member", |status| status.members.ready.len() < 3).await;
+    scene
+        .until("etcd", "short of a member", |status| {
+            status.members.ready.len() < 3
+        })
+        .await;
     let status = scene.ready("etcd", 3).await;
-    assert!(!status.members.ready.contains(&spoilt), "another took its place");
+    assert!(
+        !status.members.ready.contains(&spoilt),
+        "another took its place"
+    );
     scene.nothing_is_lost().await;
 }
 
@@ -104,7 +138,11 @@ pub(crate) async fn a_member_cut_off_comes_back(scene: Scene) {
     let before = scene.ready("etcd", 3).await;
     let leader = before.leader.clone().unwrap();
     scene.cut(&leader, true).await;
-    scene.until("etcd", "led by another", |status| status.leader.as_ref() != Some(&leader)).await;
+    scene
+        .until("etcd", "led by another", |status| {
+            status.leader.as_ref() != Some(&leader)
+        })
+        .await;
     scene.cut(&leader, false).await;
     let after = scene.ready("etcd", 3).await;
     assert_eq!(before.members.ready, after.members.ready);

@@ -18,9 +18,14 @@ fn a_hundred_clusters_of_three_converge() {
         }
         for number in 0..100 {
             let name = format!("etcd-{number}");
-            scene.until(&name, "ready", |status| status.members.ready.len() == 3).await;
+            scene
+                .until(&name, "ready", |status| status.members.ready.len() == 3)
+                .await;
         }
-        println!("100 clusters of 3 are ready after {:?} of virtual time", before.elapsed());
+        println!(
+            "100 clusters of 3 are ready after {:?} of virtual time",
+            before.elapsed()
+        );
         scene.stage.rest().await;
         assert_eq!(scene.pods().await.len(), 300);
         scene.nothing_is_lost().await;
@@ -31,7 +36,9 @@ fn a_hundred_clusters_of_three_converge() {
 async fn time_of(scene: &Scene, name: &str) -> Duration {
     let before = Instant::now();
     scene.create(&etcd(name, 3)).await;
-    scene.until(name, "ready", |status| status.members.ready.len() == 3).await;
+    scene
+        .until(name, "ready", |status| status.members.ready.len() == 3)
+        .await;
     before.elapsed()
 }
 
@@ -40,13 +47,21 @@ fn a_cluster_whose_calls_hang_delays_no_other() {
     play(async |scene: Scene| {
         let alone = time_of(&scene, "alone").await;
         scene.create(&etcd("slow", 3)).await;
-        scene.until("slow", "there", |status| status.members.ready.len() == 3).await;
+        scene
+            .until("slow", "there", |status| status.members.ready.len() == 3)
+            .await;
         scene.hang("slow").await;
-        scene.stage.patch::<EtcdCluster>("slow", json!({"spec": {"size": 5}})).await;
+        scene
+            .stage
+            .patch::<EtcdCluster>("slow", json!({"spec": {"size": 5}}))
+            .await;
         for number in 0..5 {
             let beside = time_of(&scene, &format!("beside-{number}")).await;
             let more = beside.saturating_sub(alone);
-            assert!(more <= Duration::from_secs(1), "{beside:?} beside a slow one, {alone:?} alone");
+            assert!(
+                more <= Duration::from_secs(1),
+                "{beside:?} beside a slow one, {alone:?} alone"
+            );
         }
         scene.world.hang_no_more();
         scene.ready("slow", 5).await;
@@ -67,14 +82,16 @@ fn ten_clusters_at_once_one_of_them_broken() {
         for pod in scene.pods_of("etcd-4").await.iter().take(2) {
             scene.stage.delete::<Pod>(pod).await;
         }
-        let given_up = |status: &etcd_operator::EtcdClusterStatus| {
-            because(status, "Degraded", "QuorumLost")
-        };
+        let given_up =
+            |status: &etcd_operator::EtcdClusterStatus| because(status, "Degraded", "QuorumLost");
         scene.until("etcd-4", "given up", given_up).await;
         for number in (0..10).filter(|number| *number != 4) {
             let name = format!("etcd-{number}");
             let size = if number % 2 == 0 { 5 } else { 1 };
-            scene.stage.patch::<EtcdCluster>(&name, json!({"spec": {"size": size}})).await;
+            scene
+                .stage
+                .patch::<EtcdCluster>(&name, json!({"spec": {"size": size}}))
+                .await;
         }
         for number in (0..10).filter(|number| *number != 4) {
             let size = if number % 2 == 0 { 5 } else { 1 };

@@ -13,46 +13,58 @@ pub(crate) use play::make;
 use play::{disturb, play};
 
 macro_rules! scenarios {
-    ($($module:ident: [$($name:ident),* $(,)?]),* $(,)?) => {
+    (
+        disturbed_always: [$($short:ident in $short_module:ident),* $(,)?],
+        disturbed_on_request: [$($long:ident in $long_module:ident),* $(,)?] $(,)?
+    ) => {
         mod undisturbed {
-            $($(#[test]
-            fn $name() {
-                super::play(super::$module::$name);
-            })*)*
+            $(#[test]
+            fn $short() {
+                super::play(super::$short_module::$short);
+            })*
+            $(#[test]
+            fn $long() {
+                super::play(super::$long_module::$long);
+            })*
         }
         mod disturbed {
-            $($(#[test]
-            fn $name() {
-                super::disturb(super::$module::$name);
-            })*)*
+            $(#[test]
+            fn $short() {
+                super::disturb(super::$short_module::$short);
+            })*
+            $(#[test]
+            #[ignore = "hundreds of runs: make etcd-scenarios"]
+            fn $long() {
+                super::disturb(super::$long_module::$long);
+            })*
         }
     };
 }
 
 scenarios! {
-    scaling: [
-        one_member,
-        three_members,
-        five_members,
-        seven_members,
-        three_members_with_volumes,
-        paused_nothing_is_done,
-        the_status_names_the_members_that_are_ready,
-        resized_from_three_to_five,
-        resized_from_five_to_three,
-        resized_from_three_to_one_to_three,
-        the_leader_is_the_one_removed,
-        deleted_takes_everything_with_it,
+    disturbed_always: [
+        one_member in scaling,
+        three_members in scaling,
+        the_leader_is_the_one_removed in scaling,
+        one_member_recovers in healing,
     ],
-    healing: [
-        one_member_recovers,
-        one_member_recovers_on_its_volume,
-        two_of_five_recover,
-        all_pods_deleted_with_volumes,
-        all_pods_deleted_without_volumes,
-        the_majority_lost_with_volumes,
-        the_majority_lost_without_volumes,
-        a_data_folder_corrupted,
-        a_member_cut_off_comes_back,
+    disturbed_on_request: [
+        five_members in scaling,
+        seven_members in scaling,
+        three_members_with_volumes in scaling,
+        paused_nothing_is_done in scaling,
+        the_status_names_the_members_that_are_ready in scaling,
+        resized_from_three_to_five in scaling,
+        resized_from_five_to_three in scaling,
+        resized_from_three_to_one_to_three in scaling,
+        deleted_takes_everything_with_it in scaling,
+        one_member_recovers_on_its_volume in healing,
+        two_of_five_recover in healing,
+        all_pods_deleted_with_volumes in healing,
+        all_pods_deleted_without_volumes in healing,
+        the_majority_lost_with_volumes in healing,
+        the_majority_lost_without_volumes in healing,
+        a_data_folder_corrupted in healing,
+        a_member_cut_off_comes_back in healing,
     ],
 }

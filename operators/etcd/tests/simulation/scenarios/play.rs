@@ -18,7 +18,7 @@ use crate::world::{OfReplay, Version, World};
 /// How long anything may take, in virtual time: disturbed, it takes longer.
 const PATIENCE: Duration = Duration::from_mins(20);
 /// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 /// How often the client writes.
 const WRITE: Duration = Duration::from_secs(2);
 /// After how long a silent member is replaced in scenarios.
@@ -103,7 +103,11 @@ impl Scene {
                 sleep(WRITE).await;
                 let value = format!("{number:06}");
                 for endpoint in world.endpoints(&part) {
-                    if world.put(&endpoint, &format!("key-{value}"), &value).await.is_ok() {
+                    if world
+                        .put(&endpoint, &format!("key-{value}"), &value)
+                        .await
+                        .is_ok()
+                    {
                         let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
                         noted.push(value);
                         break;
@@ -139,7 +143,10 @@ impl Scene {
             if is(&status) {
                 return status;
             }
-            assert!(Instant::now() < limit, "{name} is not {what} in time: {status:#?}");
+            assert!(
+                Instant::now() < limit,
+                "{name} is not {what} in time: {status:#?}"
+            );
             sleep(LOOK).await;
         }
     }
@@ -160,7 +167,8 @@ impl Scene {
                 && is(status, "Progressing", "False")
                 && is(status, "Degraded", "False")
         };
-        self.until(name, &format!("ready with {size} members"), is_ready).await;
+        self.until(name, &format!("ready with {size} members"), is_ready)
+            .await;
         self.stage.rest().await;
         let status = self.until(name, "still ready", is_ready).await;
         let members = self.world.voters(&format!(".{name}.default.svc:"));
@@ -174,12 +182,19 @@ impl Scene {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         for writer in writers.iter() {
             writer.task.abort();
-            let noted = writer.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+            let noted = writer
+                .acknowledged
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             assert!(!noted.is_empty(), "nothing was written to {}", writer.of);
             let there = self.world.writes(&writer.of);
             let mut there = there.iter();
             for value in noted.iter() {
-                assert!(there.any(|one| one == value), "write {value} to {} is lost", writer.of);
+                assert!(
+                    there.any(|one| one == value),
+                    "write {value} to {} is lost",
+                    writer.of
+                );
             }
         }
     }
@@ -190,7 +205,11 @@ impl Scene {
         begun.sort_unstable();
         let all = begun.len();
         begun.dedup();
-        assert_eq!(begun.len(), all, "a cluster was begun as new more than once");
+        assert_eq!(
+            begun.len(),
+            all,
+            "a cluster was begun as new more than once"
+        );
     }
 
     /// The process of a pod's member.
@@ -198,7 +217,9 @@ impl Scene {
         let found = self.stage.find::<Pod>(pod).await.expect("the pod");
         let status = found.status.unwrap_or_default();
         let mut containers = status.container_statuses.unwrap_or_default().into_iter();
-        containers.find_map(|one| one.container_id).expect("a container that runs")
+        containers
+            .find_map(|one| one.container_id)
+            .expect("a container that runs")
     }
 
     /// Cuts a member off from everybody, or lets it back.

@@ -42,11 +42,19 @@ pub(crate) async fn paused_nothing_is_done(scene: Scene) {
     scene.create(&etcd("etcd", 1)).await;
     scene.ready("etcd", 1).await;
     let pause = |paused: bool, size: i32| json!({"spec": {"paused": paused, "size": size}});
-    scene.stage.patch::<EtcdCluster>("etcd", pause(true, 3)).await;
-    scene.until("etcd", "paused", |status| status.phase == "Paused").await;
+    scene
+        .stage
+        .patch::<EtcdCluster>("etcd", pause(true, 3))
+        .await;
+    scene
+        .until("etcd", "paused", |status| status.phase == "Paused")
+        .await;
     scene.stage.rest().await;
     assert_eq!(scene.pods().await.len(), 1);
-    scene.stage.patch::<EtcdCluster>("etcd", pause(false, 3)).await;
+    scene
+        .stage
+        .patch::<EtcdCluster>("etcd", pause(false, 3))
+        .await;
     scene.ready("etcd", 3).await;
     scene.nothing_is_lost().await;
 }
@@ -98,8 +106,15 @@ pub(crate) async fn the_leader_is_the_one_removed(scene: Scene) {
     let status = scene.ready("etcd", 3).await;
     let last = status.roster.last().unwrap().name.clone();
     scene.lead(&last);
-    scene.until("etcd", "led by the last", |status| status.leader.as_ref() == Some(&last)).await;
-    scene.stage.patch::<EtcdCluster>("etcd", json!({"spec": {"size": 2}})).await;
+    scene
+        .until("etcd", "led by the last", |status| {
+            status.leader.as_ref() == Some(&last)
+        })
+        .await;
+    scene
+        .stage
+        .patch::<EtcdCluster>("etcd", json!({"spec": {"size": 2}}))
+        .await;
     let status = scene.ready("etcd", 2).await;
     assert!(status.roster.iter().all(|member| member.name != last));
     scene.nothing_is_lost().await;
@@ -115,5 +130,9 @@ pub(crate) async fn deleted_takes_everything_with_it(scene: Scene) {
     assert_eq!(scene.stage.list::<PersistentVolumeClaim>().await.len(), 0);
     assert_eq!(scene.stage.list::<PodDisruptionBudget>().await.len(), 0);
     let services = scene.stage.list::<Service>().await;
-    assert!(services.iter().all(|one| one.metadata.name.as_deref() == Some("kubernetes")));
+    assert!(
+        services
+            .iter()
+            .all(|one| one.metadata.name.as_deref() == Some("kubernetes"))
+    );
 }

@@ -16,6 +16,9 @@ const CHANGE: Duration = Duration::from_secs(10);
 /// A database is never smaller.
 const EMPTY_DB: i64 = 20480;
 const UNAVAILABLE: i32 = 14;
+const FAILED_PRECONDITION: i32 = 9;
+/// What a learner says to nearly everything.
+const IS_LEARNER: &str = "etcdserver: rpc not supported for learner";
 
 /// What is at an endpoint.
 enum Door {
@@ -61,6 +64,7 @@ impl World {
             call,
             message: message.to_owned(),
         };
+        let one_of_many = !matches!(call, Call::Put | Call::Get | Call::MoveLeader);
         let latency = self.lock().pace.call;
         sleep(latency).await;
         if fate == Fate::CallLost {
@@ -82,26 +86,35 @@ impl World {
                 Door::Open(at) => {
                     let serves = self.present().serves(call, &at);
                     match serves {
-                    Ok(true) => {
-                        let done = {
-                            let mut state = self.present();
-                            let done = carry_out(&mut state, &at);
-                            state.catch_up();
-                            self.changed.notify_one();
-                            done
-                        };
-                        if fate == Fate::CallerKilled {
-                            self.fates.kill().await;
+                        Ok(true) => {
+                            let done = {
+                                let mut state = self.present();
+                                let done = carry_out(&mut state, &at);
+                                if call.changes() && call != Call::Put {
+                                    let folder = state.processes[&at].folder.clone();
+                                    state.touch(&folder);
+                                    state.catch_up();
+                                    self.changed.notify_one();
+                                }
+                                done
+                            };
+                            if fate == Fate::CallerKilled {
+                                self.fates.kill().await;
+                            }
+                            if fate == Fate::AnswerLost && done.is_ok() {
+                                sleep(within).await;
+                                return Err(lost("the answer got lost"));
+                            }
+                            return done;
                         }
-                        if fate == Fate::AnswerLost && done.is_ok() {
-                            sleep(within).await;
-                            return Err(lost("the answer got lost"));
+                        // Others may do.
+                        Ok(false) if one_of_many => closed.push(format!("{endpoint} is a learner")),
+                        Ok(false) => {
+                            worse = Some(EtcdError::answered(call, FAILED_PRECONDITION, IS_LEARNER))
                         }
-                        return done;
+                        Err(error) => worse = Some(error),
                     }
-                    Ok(false) => closed.push(format!("{endpoint} is a learner")),
-                    Err(error) => worse = Some(error),
-                }},
+                }
             }
         }
         if fate == Fate::CallerKilled {
@@ -127,14 +140,16 @@ impl State {
 
     /// Whether a member serves calls that need a majority: a learner does not.
     fn serves(&self, call: Call, at: &str) -> Result<bool, EtcdError> {
-        let process = &self.processes[at];
-        let folder = self.folder_of(at);
+        let (process, folder) = (&self.processes[at], self.folder_of(at));
+        let own = folder.log.member(folder.member);
+        if own.is_some_and(|own| own.learner) {
+            return Ok(false);
+        }
         if self.leader_seen_by(process).is_none() {
             let text = "etcdserver: no leader";
             return Err(EtcdError::answered(call, UNAVAILABLE, text));
         }
-        let own = folder.log.member(folder.member);
-        Ok(own.is_some_and(|own| !own.learner))
+        Ok(true)
     }
 
     fn status(&self, at: &str) -> MemberStatus {

@@ -18,20 +18,33 @@ pub(super) struct Leadership {
 impl State {
     /// Lets everything happen that is due by now.
     pub(super) fn catch_up(&mut self) {
-        let clusters: Vec<u64> = {
-            let folders = self.processes.values().map(|process| &process.folder);
-            let mut ids: Vec<u64> = folders
-                .filter_map(|folder| Some(self.folders.get(folder)?.cluster))
-                .collect();
-            ids.sort_unstable();
-            ids.dedup();
-            ids
-        };
-        for cluster in clusters {
+        let now = Instant::now();
+        let mut due = std::mem::take(&mut self.touched);
+        let elections = self.clusters.iter().filter(|(_, one)| {
+            let election = one.election;
+            election.is_some_and(|at| at <= now)
+        });
+        due.extend(elections.map(|(id, _)| *id));
+        for process in self.processes.values_mut().filter(|one| !one.has_joined) {
+            if process.joined <= now {
+                process.has_joined = true;
+                due.extend(
+                    self.folders
+                        .get(&process.folder)
+                        .map(|folder| folder.cluster),
+                );
+            }
+        }
+        self.epoch += u64::from(!due.is_empty());
+        for cluster in due {
             self.bring_up_to_date(cluster);
         }
-        let (folders, clusters) = (&self.folders, &mut self.clusters);
-        clusters.retain(|id, _| folders.values().any(|folder| folder.cluster == *id));
+    }
+
+    /// Something happened to the cluster of a folder.
+    pub(super) fn touch(&mut self, folder: &str) {
+        let cluster = self.folders.get(folder).map(|folder| folder.cluster);
+        self.touched.extend(cluster);
     }
 
     fn bring_up_to_date(&mut self, cluster: u64) {
@@ -126,7 +139,7 @@ impl State {
             if known.has_removed(id) {
                 self.end(
                     key,
-                    1,
+                    0,
                     "the member has been permanently removed from the cluster",
                 );
                 continue;
@@ -241,7 +254,11 @@ impl State {
     pub(super) fn next_change(&self) -> Option<Instant> {
         let now = Instant::now();
         let elections = self.clusters.values().filter_map(|one| one.election);
-        let joining = self.processes.values().map(|process| process.joined);
+        let joining = self
+            .processes
+            .values()
+            .filter(|process| !process.has_joined);
+        let joining = joining.map(|process| process.joined);
         elections.chain(joining).filter(|at| *at > now).min()
     }
 }

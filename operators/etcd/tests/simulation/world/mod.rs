@@ -83,6 +83,10 @@ struct State {
     begun: Vec<String>,
     /// Processes that have ended by themselves.
     ended: BTreeSet<String>,
+    /// Clusters to which something has happened.
+    touched: BTreeSet<u64>,
+    /// How often something has happened.
+    epoch: u64,
     /// Members whose calls hang, by a part of their endpoints.
     hanging: Vec<String>,
 }
@@ -108,6 +112,8 @@ impl World {
             clusters: BTreeMap::new(),
             begun: Vec::new(),
             ended: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            epoch: 0,
             hanging: Vec::new(),
         };
         Self {
@@ -151,7 +157,9 @@ impl World {
     /// Ends a process, as a kill does.
     pub(crate) fn stop(&self, process: &str) {
         let mut state = self.present();
-        state.processes.remove(process);
+        if let Some(process) = state.processes.remove(process) {
+            state.touch(&process.folder);
+        }
         state.catch_up();
         self.changed.notify_one();
     }
@@ -159,10 +167,12 @@ impl World {
     /// Loses a folder, and whatever still runs on it.
     pub(crate) fn lose_folder(&self, folder: &str) {
         let mut state = self.present();
+        state.touch(folder);
         state.folders.remove(folder);
         state
             .processes
             .retain(|_, process| process.folder != folder);
+        state.catch_up();
     }
 
     /// Spoils the folder of a process: nothing can be started on it any more.
@@ -177,7 +187,10 @@ impl World {
     /// Makes the member of this name the leader.
     pub(crate) fn lead(&self, member: &str) {
         let mut state = self.present();
-        let found = state.processes.values().find(|one| one.arguments.name == member);
+        let found = state
+            .processes
+            .values()
+            .find(|one| one.arguments.name == member);
         let folder = found.and_then(|one| state.folders.get(&one.folder));
         if let Some((cluster, id)) = folder.map(|folder| (folder.cluster, folder.member)) {
             state.elect(cluster, id);
@@ -187,7 +200,10 @@ impl World {
     /// Where the members are found whose URLs contain this text, as they tell it themselves.
     pub(crate) fn endpoints(&self, part: &str) -> Vec<String> {
         let state = self.lock();
-        let urls = state.processes.values().map(|one| &one.arguments.client_url);
+        let urls = state
+            .processes
+            .values()
+            .map(|one| &one.arguments.client_url);
         urls.filter(|url| url.contains(part)).cloned().collect()
     }
 
@@ -204,7 +220,8 @@ impl World {
 
     /// How many of those members have a vote.
     pub(crate) fn voters(&self, part: &str) -> usize {
-        self.known(part, |log| log.voters().count()).unwrap_or_default()
+        self.known(part, |log| log.voters().count())
+            .unwrap_or_default()
     }
 
     /// What was written to those members, in order.
@@ -218,6 +235,8 @@ impl World {
         if let Some(process) = state.processes.get_mut(process) {
             process.cut = cut;
             process.connected = Instant::now();
+            let folder = process.folder.clone();
+            state.touch(&folder);
         }
         state.catch_up();
         self.changed.notify_one();
@@ -231,6 +250,11 @@ impl World {
     /// Nothing hangs any more.
     pub(crate) fn hang_no_more(&self) {
         self.lock().hanging.clear();
+    }
+
+    /// How often something has happened: nothing has when it is the same.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.present().epoch
     }
 
     /// Processes that have ended by themselves since this was asked last.

@@ -36,6 +36,8 @@ pub(super) struct Process {
     pub(super) connected: Instant,
     /// From when on it has what the others have.
     pub(super) joined: Instant,
+    /// Whether that time has come.
+    pub(super) has_joined: bool,
     pub(super) cut: bool,
     pub(super) exit: Option<Exit>,
 }
@@ -87,10 +89,12 @@ impl State {
             address: address.to_owned(),
             connected: now,
             joined,
+            has_joined: false,
             cut: false,
             exit: None,
         };
         self.processes.insert(process.to_owned(), started);
+        self.touch(folder);
         Ok(())
     }
 
