@@ -318,7 +318,8 @@ mod tests {
             }
         }
         let mut missing = Vec::new();
-        get().definitions
+        get()
+            .definitions
             .values()
             .for_each(|known| visit(&known.ty, &mut missing));
         assert_eq!(missing, Vec::<String>::new());

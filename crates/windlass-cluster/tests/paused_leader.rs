@@ -173,10 +173,7 @@ async fn a_resumed_leader_sends_at_most_what_had_passed_the_check() {
     assert_eq!(seen.by("b"), OBJECTS);
     first.signal("-CONT");
     let mut first = first;
-    until("its end", || {
-        std::future::ready(first.has_ended())
-    })
-    .await;
+    until("its end", || std::future::ready(first.has_ended())).await;
     let late = seen.by("a") - before;
     println!("{late} writes of the resumed leader landed, of at most {WORKERS}");
     assert!(late <= WORKERS, "{late} writes after the resume");

@@ -121,9 +121,7 @@ pub(crate) fn apply(
     }
     managers.take_from_others(&manager, &written, &removed);
     // Whose intent changes nothing is recorded without a time.
-    if changes
-        && let Some(now) = writer.now
-    {
+    if changes && let Some(now) = writer.now {
         managers.set_time(&manager, now);
     }
     let mut object = merged;

@@ -220,7 +220,8 @@ mod tests {
             let left = beside(&given, derive(result, &[]), failed);
             left.into_iter().map(|one| one.0).collect()
         };
-        assert_eq!(kinds(Ok(&Next::settled()), false), ["Progressing"]);
+        let settled = Next::settled();
+        assert_eq!(kinds(Ok(&settled), false), ["Progressing"]);
         let error = Error::terminal("no");
         assert_eq!(kinds(Err(&error), true), ["Progressing", "Degraded"]);
     }

@@ -113,7 +113,9 @@ impl Real {
                 tell(&promoted)
             }
             Step::Remove { slot } => {
-                let removed = client.remove_member(&self.slots.clients_before(slot), self.id(slot)).await;
+                let removed = client
+                    .remove_member(&self.slots.clients_before(slot), self.id(slot))
+                    .await;
                 let mut ended = false;
                 if removed.is_ok() && self.processes.contains_key(&slot) {
                     ended = until(PATIENCE, async || self.has_exited(slot).is_some()).await;
