@@ -11,6 +11,8 @@ mod node;
 mod pod;
 mod text;
 
+pub(crate) use text::{labels, requirements};
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

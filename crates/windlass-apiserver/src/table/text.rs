@@ -29,7 +29,7 @@ pub(super) fn joined(list: &Value, by: &str) -> String {
     list.map(text).collect::<Vec<_>>().join(by)
 }
 
-pub(super) fn labels(labels: &Value) -> String {
+pub(crate) fn labels(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
     labels
         .map(|(key, value)| format!("{key}={}", text(value)))
@@ -37,8 +37,13 @@ pub(super) fn labels(labels: &Value) -> String {
         .join(",")
 }
 
-/// A label selector, its requirements by their keys.
+/// A label selector, or that there is none.
 pub(super) fn selector(selector: &Value) -> String {
+    or(requirements(selector), "<none>")
+}
+
+/// The requirements of a label selector by their keys, as Kubernetes writes them.
+pub(crate) fn requirements(selector: &Value) -> String {
     let mut parts: Vec<(String, String)> = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         parts.push((key.clone(), format!("{key}={}", text(value))));
@@ -64,7 +69,7 @@ pub(super) fn selector(selector: &Value) -> String {
     }
     parts.sort_by(|(a, _), (b, _)| a.cmp(b));
     let parts: Vec<String> = parts.into_iter().map(|(_, shown)| shown).collect();
-    or(parts.join(","), "<none>")
+    parts.join(",")
 }
 
 /// Access modes in short.

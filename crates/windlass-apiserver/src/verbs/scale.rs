@@ -13,6 +13,7 @@ use crate::http::{Answer, media_type};
 use crate::object::{at, meta, set_at};
 use crate::patch::{Patch, PatchKind};
 use crate::status::{ApiError, Result};
+use crate::table;
 use crate::types::Type;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
@@ -47,13 +48,13 @@ impl Call<'_> {
             })
     }
 
-    /// The labels of the pods that are counted.
-    fn selected_labels<'v>(&self, object: &'v Value) -> &'v Value {
+    /// Which pods are counted, in words.
+    fn selected(&self, object: &Value) -> String {
         let selector = &object["spec"]["selector"];
         if self.resource.is("", "replicationcontrollers") {
-            selector
+            table::labels(selector)
         } else {
-            &selector["matchLabels"]
+            table::requirements(selector)
         }
     }
 
@@ -63,13 +64,7 @@ impl Call<'_> {
         let mut status = json!({"replicas": number(&paths.status_replicas)});
         let selector = match &paths.label_selector {
             Some(path) => at(object, path).and_then(Value::as_str).map(str::to_owned),
-            None => self.selected_labels(object).as_object().map(|labels| {
-                labels
-                    .iter()
-                    .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-                    .collect::<Vec<_>>()
-                    .join(",")
-            }),
+            None => Some(self.selected(object)).filter(|text| !text.is_empty()),
         };
         if let Some(selector) = selector {
             status["selector"] = selector.into();
