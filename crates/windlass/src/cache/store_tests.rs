@@ -49,7 +49,7 @@ fn log(store: &Store) -> Arc<Mutex<Vec<String>>> {
     let log = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&log);
     store.subscribe(move |change| {
-        let version = |object: Option<&CachedObject>| object.map(|object| object.version);
+        let version = |object: Option<&Delivered>| object.map(|object| object.version);
         let name = change.key().unwrap().name().to_owned();
         let line = format!(
             "{name} {:?} -> {:?}",
@@ -298,7 +298,7 @@ fn each_namespace_has_a_watch_of_its_own() {
 fn an_index_follows_its_objects() {
     let store = store();
     list(&store, [object("a", 1)]);
-    let app = |object: &CachedObject| vec![object.labels.get("app").unwrap_or("").into()];
+    let app = |object: &Delivered| vec![object.labels.get("app").unwrap_or("").into()];
     let index = store.index(Box::new(app));
     let names = |value: &str| -> Vec<String> {
         let found = store.indexed(index, value);
