@@ -28,6 +28,10 @@ down: ## stop that cluster
 test: ## set up, build, and run all tests
 	@scripts/test
 
+.PHONY: sandboxed-pods
+sandboxed-pods: ## run the tests of what pods need with every pod in a sandbox
+	@scripts/sandboxed-pods
+
 .PHONY: kill-rounds
 kill-rounds: ## kill a writing API server 1,000 times, and look whether it lost anything
 	KILL_ROUNDS=1000 cargo test --release --locked -p windlass-apiserver --test killed -- --nocapture

@@ -182,7 +182,7 @@ fn addresses_follow_changes(runtime: &str) {
     let mut delays = Vec::new();
     for _ in 0..3 {
         let label = |label: &str| drop(folder.kubectl(&["label", "pod", "alone", label]));
-        delays.push(delay(|| label("app=cache"), &reaches));
+        delays.push(delay(|| label("app=cache"), reaches));
         delays.push(delay(|| label("app-"), || !reaches()));
     }
     within_a_second(&format!("a ClusterIP ({runtime})"), delays);

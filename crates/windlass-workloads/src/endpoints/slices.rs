@@ -29,7 +29,7 @@ struct Slices {
     nodes: Reads<Node>,
     owned: Owned<EndpointSlice>,
     /// Slices that say they are ours, whoever controls them: a Service that went may have left some.
-    slices: Reads<EndpointSlice>,
+    named: Reads<EndpointSlice>,
     triggers: Triggers,
 }
 
@@ -41,7 +41,7 @@ impl Slices {
             pods: declare.reads(Pod::selected_by(candidate::selector)),
             nodes: declare.reads(Node::waking_everyone().only(appears)),
             owned: declare.owns(),
-            slices: declare.reads(EndpointSlice::waking_nobody()),
+            named: declare.reads(EndpointSlice::waking_nobody()),
             triggers: Triggers::default(),
         }
     }
@@ -55,7 +55,7 @@ impl Slices {
             (SERVICE.to_owned(), ctx.key().name().to_owned()),
             (MANAGED_BY.to_owned(), CONTROLLER.to_owned()),
         ]);
-        let mut existing = self.slices.list(ctx, ours).await?;
+        let mut existing = self.named.list(ctx, ours).await?;
         existing.retain(|slice| slice.metadata.deletion_timestamp.is_none());
         let nodes = self.nodes_of(&pods, ctx).await?;
         let trigger = self.triggers.since_last(ctx.key(), service, &pods);

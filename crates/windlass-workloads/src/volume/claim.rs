@@ -275,12 +275,11 @@ impl Reconciler for Claims {
             let waits = mode == Some("WaitForFirstConsumer")
                 && annotation(&claim.metadata, SELECTED_NODE).is_none();
             let volumes = self.volumes.list(ctx, Select::all()).await?;
-            match best(claim, &volumes, waits) {
-                Some(volume) => self.bind(claim, ctx, volume).await?,
-                None => {
-                    lock(&self.searching).insert(ctx.key().clone());
-                    self.provide(claim, ctx, class.as_ref(), waits).await?;
-                }
+            if let Some(volume) = best(claim, &volumes, waits) {
+                self.bind(claim, ctx, volume).await?;
+            } else {
+                lock(&self.searching).insert(ctx.key().clone());
+                self.provide(claim, ctx, class.as_ref(), waits).await?;
             }
             return Ok(Next::settled());
         };
