@@ -8,7 +8,7 @@ use windlass_tests::inventory::{back_to, everything};
 use windlass_tests::walkthrough::Terminal;
 
 /// How long a new user may wait for the first reconcile.
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn json(terminal: &Terminal, command: &str) -> Value {
     let printed = terminal.ask(command);
