@@ -122,6 +122,17 @@ impl Terminal {
         fs::write(self.folder.path().join(".cargo/config.toml"), config).expect("configuration");
     }
 
+    /// The commands of the project's CI.
+    pub fn ci(&self) -> Vec<String> {
+        let workflow = self.current().join(".github/workflows/ci.yml");
+        let workflow = fs::read_to_string(workflow).expect("the project has CI");
+        workflow
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("- run: "))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// What a command that has to fail says about it.
     pub fn refused(&self, command: &str) -> String {
         let output = self.output(command);

@@ -10,7 +10,7 @@ use windlass_tests::machine::{self, Traces};
 use windlass_tests::{Folder, program, signal};
 
 /// At how many moments a command is interrupted, from its beginning to long after its end.
-const MOMENTS: u32 = 25;
+const MOMENTS: u32 = 12;
 
 /// Starts `windlass`, presses Ctrl-C after a while, and tells how it ended.
 fn interrupted(folder: &Path, arguments: &[&str], after: Duration) -> ExitStatus {

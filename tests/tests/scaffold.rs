@@ -35,6 +35,12 @@ fn every_step_leaves_a_project_that_works() {
         assert_eq!(tree(&terminal), before, "windlass {step}, again");
     }
     terminal.run("windlass manifests\nwindlass manifests --check");
+    // What CI would do with it.
+    let ci = terminal.ci();
+    assert_eq!(ci.len(), 4, "{ci:?}");
+    for command in ci {
+        terminal.run(&command);
+    }
     fs::write(terminal.current().join("config/rbac/role.yaml"), "").expect("a file can be written");
     let stale = terminal.refused("windlass manifests --check");
     assert!(stale.contains("config/rbac/role.yaml"), "{stale}");

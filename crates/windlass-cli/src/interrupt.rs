@@ -28,9 +28,10 @@ impl Signals {
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            hangup: match is_ignored(SignalKind::hangup()) {
-                true => None,
-                false => Some(listen(SignalKind::hangup())?),
+            hangup: if is_ignored(SignalKind::hangup()) {
+                None
+            } else {
+                Some(listen(SignalKind::hangup())?)
             },
         })
     }

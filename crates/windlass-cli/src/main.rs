@@ -87,7 +87,7 @@ async fn run() -> ExitCode {
         Command::Uninstall(uninstall) => uninstall.run().await,
         Command::Run(run) => run.run().await,
         Command::Image(image) => image.run(),
-        Command::Deploy(deploy) => deploy.run().await,
+        Command::Deploy(deploy) => Box::pin(deploy.run()).await,
         Command::Undeploy(undeploy) => undeploy.run().await,
         Command::Explain(explain) => explain.run(),
         Command::Alpha(alpha) => alpha.run(),

@@ -38,6 +38,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 #[command(
     after_help = "Examples:\n  windlass up\n  windlass up --with memcached --sample --detach"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Up {
     /// Where the API server listens; port 0 is any free one. Default: the port of last time, or a free one
     #[arg(long, value_name = "ADDRESS:PORT")]

@@ -61,7 +61,7 @@ impl Deploy {
         let step = Step::start(format!("applying {} objects", objects.len()));
         let mut new = Vec::new();
         let applied = signals
-            .unless(apply_all(&client, name, &objects, &mut new))
+            .unless(Box::pin(apply_all(&client, name, &objects, &mut new)))
             .await;
         drop(step);
         match applied {

@@ -25,6 +25,7 @@ pub(crate) const FILE: &str = "PROJECT";
 pub(crate) struct Project {
     pub(crate) domain: String,
     pub(crate) layout: String,
+    #[expect(clippy::struct_field_names, reason = "it is a line of the file")]
     pub(crate) project_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) repo: Option<String>,

@@ -36,10 +36,6 @@ pub(crate) struct Api {
 
 /// Which webhooks there are for a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a line of the PROJECT file"
-)]
 pub(crate) struct Webhooks {
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) defaulting: bool,
@@ -50,6 +46,7 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     fn is_none(&self) -> bool {
         *self == Self::default()
     }

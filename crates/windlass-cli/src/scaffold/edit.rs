@@ -96,7 +96,7 @@ fn tail_of(statements: &[Stmt]) -> Option<&Expr> {
 }
 
 /// Where something stands in the text.
-pub(super) fn bytes_of(text: &str, node: impl Spanned) -> std::ops::Range<usize> {
+pub(super) fn bytes_of(text: &str, node: &impl Spanned) -> std::ops::Range<usize> {
     let span = node.span();
     let offset = |line: usize, column: usize| {
         let start: usize = text

@@ -97,17 +97,16 @@ impl Plan {
     ) -> Result<()> {
         let path = path.into();
         let planned = self.files.remove(&path);
-        let (before, text) = match planned {
-            Some(change) => (change.before, change.after),
-            None => {
-                let found = self.read(&path)?.ok_or_else(|| {
-                    Error::Other(format!(
-                        "{} is missing: is this a project that `windlass init` made?",
-                        self.root.join(&path).display()
-                    ))
-                })?;
-                (Some(found.clone()), found)
-            }
+        let (before, text) = if let Some(change) = planned {
+            (change.before, change.after)
+        } else {
+            let found = self.read(&path)?.ok_or_else(|| {
+                Error::Other(format!(
+                    "{} is missing: is this a project that `windlass init` made?",
+                    self.root.join(&path).display()
+                ))
+            })?;
+            (Some(found.clone()), found)
         };
         let after = edit(&text).map_err(|refusal| {
             Error::Other(format!(

@@ -58,7 +58,7 @@ fn step(root: &Path, step: impl FnOnce(&Path)) -> String {
     let after = shown(root);
     let kept: Vec<&str> = before.split("──── ").collect();
     let changed = after.split("──── ").filter(|file| !kept.contains(file));
-    changed.map(|file| format!("──── {file}")).collect()
+    changed.flat_map(|file| ["──── ", file]).collect()
 }
 
 #[test]
@@ -73,19 +73,19 @@ fn create_api_writes_a_kind() {
     let folder = tempfile::tempdir().unwrap();
     let root = project(folder.path());
     let one = step(&root, |root| {
-        drop(create_api(root, &api("v1", "Memcached", true)).unwrap())
+        drop(create_api(root, &api("v1", "Memcached", true)).unwrap());
     });
     insta::assert_snapshot!("api", one);
     let cluster = step(&root, |root| {
-        drop(create_api(root, &api("v1", "SidecarSet", false)).unwrap())
+        drop(create_api(root, &api("v1", "SidecarSet", false)).unwrap());
     });
     insta::assert_snapshot!("cluster_scoped_api", cluster);
     let version = step(&root, |root| {
-        drop(create_api(root, &api("v2", "Memcached", true)).unwrap())
+        drop(create_api(root, &api("v2", "Memcached", true)).unwrap());
     });
     insta::assert_snapshot!("second_version", version);
     let third = step(&root, |root| {
-        drop(create_api(root, &api("v3", "Memcached", true)).unwrap())
+        drop(create_api(root, &api("v3", "Memcached", true)).unwrap());
     });
     insta::assert_snapshot!("third_version", third);
 }

@@ -106,13 +106,11 @@ fn place(project: &mut Project, new: &NewWebhook) -> Result<(usize, Option<Strin
         )));
     }
     let group = resource.group.clone();
-    let index = match project.resources.iter().position(|one| of(one, &group)) {
-        Some(index) => index,
-        None => {
-            project.resources.push(resource);
-            project.resources.len() - 1
-        }
-    };
+    let known = project.resources.iter().position(|one| of(one, &group));
+    let index = known.unwrap_or_else(|| {
+        project.resources.push(resource);
+        project.resources.len() - 1
+    });
     Ok((index, Some(path)))
 }
 

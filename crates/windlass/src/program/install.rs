@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client, ResourceExt, api::DeleteParams};
 use serde_json::json;
 
-use super::output::Output;
+use super::output::{Output, as_text};
 use crate::{Error, Operator, Result};
 
 #[derive(Debug, Args)]
@@ -20,8 +20,9 @@ pub(super) struct Install {
 pub(super) async fn install(operator: &Operator, options: &Install) -> Result<()> {
     let client = Client::try_default().await?;
     let lines = operator.install(&client, options.force).await?;
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    options.output.print(&json!({"done": lines}), &text)
+    options
+        .output
+        .print(&json!({"done": lines}), &as_text(&lines))
 }
 
 pub(super) async fn uninstall(operator: &Operator, output: Output) -> Result<()> {

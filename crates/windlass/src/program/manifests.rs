@@ -9,7 +9,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use windlass_manifests::{File, Installation, MARK, manifests, to_yaml, tree};
 
-use super::{output::Output, print};
+use super::{
+    output::{Output, as_text},
+    print,
+};
 use crate::{Error, Operator, Result};
 
 #[derive(Debug, Args)]
@@ -67,12 +70,11 @@ pub(super) fn obey(operator: &Operator, options: Manifests) -> Result<()> {
     for one in &stale {
         one.mend(&folder)?;
     }
-    let text: String = stale
-        .iter()
-        .map(|one| format!("{}\n", one.describe()))
-        .collect();
+    let lines: Vec<String> = stale.iter().map(Stale::describe).collect();
     let facts: Value = stale.iter().map(Stale::fact).collect();
-    options.output.print(&json!({"files": facts}), &text)
+    options
+        .output
+        .print(&json!({"files": facts}), &as_text(&lines))
 }
 
 /// A file that is not as it should be.

@@ -29,3 +29,11 @@ impl Output {
         }
     }
 }
+
+/// Lines, each with its end.
+pub(super) fn as_text(lines: &[String]) -> String {
+    lines
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect()
+}

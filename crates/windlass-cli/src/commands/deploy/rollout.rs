@@ -93,8 +93,8 @@ async fn obstacle(client: &Client, deployment: &Deployment) -> Result<Option<Obs
 }
 
 fn waiting(pod: &Pod) -> Option<Obstacle> {
-    let statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
-    statuses.into_iter().find_map(|status| {
+    let mut statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
+    statuses.find_map(|status| {
         let waiting = status.state.as_ref()?.waiting.as_ref()?;
         let reason = waiting.reason.as_deref()?;
         let image = reason.contains("Image");
