@@ -56,7 +56,13 @@ impl Stage {
 
     pub(crate) fn writer(&self, name: &str) -> Writer {
         let service = format!("{name}-client");
-        let address = ["get", "service", &service, "-o", "jsonpath={.spec.clusterIP}"];
+        let address = [
+            "get",
+            "service",
+            &service,
+            "-o",
+            "jsonpath={.spec.clusterIP}",
+        ];
         let writer = Writer::start(&self.folder.kubectl(&address));
         self.progress(&writer);
         writer
@@ -121,7 +127,9 @@ impl Stage {
     /// The pods of a cluster.
     pub(crate) fn pods(&self, name: &str) -> Vec<Value> {
         let label = format!("etcd_cluster={name}");
-        let list = self.folder.kubectl(&["get", "pods", "-l", &label, "-o", "json"]);
+        let list = self
+            .folder
+            .kubectl(&["get", "pods", "-l", &label, "-o", "json"]);
         let mut list: Value = serde_json::from_str(&list).expect("JSON");
         match list["items"].take() {
             Value::Array(pods) => pods,
@@ -130,7 +138,13 @@ impl Stage {
     }
 
     pub(crate) fn kill(&self, pods: &[String]) {
-        let mut args = vec!["delete", "pod", "--grace-period=0", "--force", "--wait=false"];
+        let mut args = vec![
+            "delete",
+            "pod",
+            "--grace-period=0",
+            "--force",
+            "--wait=false",
+        ];
         args.extend(pods.iter().map(String::as_str));
         self.folder.kubectl(&args);
     }

@@ -76,7 +76,10 @@ impl Writer {
             assert!(*revision > last, "write {number} is out of order");
             last = *revision;
         }
-        println!("{} acknowledged writes read back in order", acknowledged.len());
+        println!(
+            "{} acknowledged writes read back in order",
+            acknowledged.len()
+        );
         acknowledged.len()
     }
 }
@@ -106,12 +109,19 @@ fn all(address: SocketAddr) -> BTreeMap<u64, i64> {
         answer
     });
     let answer = answer.expect("what was written can be read");
-    let pairs = answer["kvs"].as_array().expect("a list").iter().map(|pair| {
-        let value = STANDARD.decode(pair["value"].as_str().expect("a value"));
-        let value = String::from_utf8(value.expect("base64")).expect("a number");
-        let revision = pair["mod_revision"].as_str().expect("a revision");
-        (value.parse().expect("a number"), revision.parse().expect("a number"))
-    });
+    let pairs = answer["kvs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|pair| {
+            let value = STANDARD.decode(pair["value"].as_str().expect("a value"));
+            let value = String::from_utf8(value.expect("base64")).expect("a number");
+            let revision = pair["mod_revision"].as_str().expect("a revision");
+            (
+                value.parse().expect("a number"),
+                revision.parse().expect("a number"),
+            )
+        });
     pairs.collect()
 }
 

@@ -110,7 +110,7 @@ fn follow_size(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
         .find(|name| !view.pods.get(*name).is_some_and(|pod| pod.ready))
     {
         return wait(
-            "MemberUnready",
+            "MemberStarting",
             format!("member {unready} answers, and its pod is not ready yet"),
         );
     }

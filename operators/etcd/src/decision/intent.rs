@@ -111,7 +111,9 @@ fn remove(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision 
         return step(
             Step::Forget,
             "NoSafeRemoval",
-            format!("member {name} stays for now: without it too few of the others would be left that answer"),
+            format!(
+                "member {name} stays for now: without it too few of the others would be left that answer"
+            ),
         );
     }
     if !safe_without(view, members, listed) {

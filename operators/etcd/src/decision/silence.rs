@@ -6,13 +6,13 @@
 
 use super::{Decision, LATER, SOON, Start, Step, grace, quorum, step, stop, wait};
 use crate::{
-    kind::MemberRecord,
+    kind::{Action, Intent, MemberRecord},
     view::{PodView, View},
 };
 
 pub(super) fn next(view: &View<'_>) -> Decision {
     let roster = &view.recorded.roster;
-    for MemberRecord { name, learner, .. } in roster {
+    for MemberRecord { name, .. } in roster {
         let kept = view.data(name).is_some();
         match view.pods.get(name) {
             None if kept => {
@@ -30,7 +30,7 @@ pub(super) fn next(view: &View<'_>) -> Decision {
                     message,
                 );
             }
-            Some(pod) if kept && !learner && hangs(view, name, pod) => {
+            Some(pod) if kept && hangs(view, name, pod) => {
                 let message = format!(
                     "member {name} has not answered for {} s; its pod is made again on its volume",
                     grace(view)
@@ -48,19 +48,17 @@ pub(super) fn next(view: &View<'_>) -> Decision {
         .filter(|one| !one.learner)
         .map(|one| one.name.as_str())
         .collect();
-    let kept: Vec<&str> = voters
-        .iter()
-        .copied()
-        .filter(|name| has_data(view, name))
-        .collect();
-    let needed = quorum(voters.len());
-    let (kept, all) = (kept.len(), voters.len());
-    if kept < needed {
+    let readings = readings(view, &voters);
+    let kept = |voters: &[&str]| voters.iter().filter(|name| has_data(view, name)).count();
+    let lost = |voters: &Vec<&str>| kept(voters) < quorum(voters.len());
+    let (kept, all) = (kept(&voters), voters.len());
+    if readings.iter().all(lost) {
         return stop(
             "QuorumLost",
             format!(
-                "the data of {} of {all} members is gone, and {needed} are needed for a majority: the cluster cannot come back by itself, and no empty one is started in its place; restore it from a backup into a new EtcdCluster, then delete this one",
-                all - kept
+                "the data of {} of {all} members is gone, and {} are needed for a majority: the cluster cannot come back by itself, and no empty one is started in its place; restore it from a backup into a new EtcdCluster, then delete this one",
+                all - kept,
+                quorum(all)
             ),
         );
     }
@@ -81,6 +79,20 @@ pub(super) fn next(view: &View<'_>) -> Decision {
         return step(Step::Await(SOON), "NoQuorum", message);
     }
     wait("NoQuorum", message)
+}
+
+/// Who may have a vote: as recorded, or as it is if what was about to be done was done after that.
+fn readings<'a>(view: &'a View<'_>, voters: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let mut readings = vec![voters.to_vec()];
+    if let Some(Intent { action, member, .. }) = &view.recorded.intent {
+        let mut other = voters.to_vec();
+        other.retain(|name| name != member);
+        if *action == Action::Add {
+            other.push(member);
+        }
+        readings.push(other);
+    }
+    readings
 }
 
 /// Whether a pod is there in vain. One that answers only misses the others; one that crashes is
