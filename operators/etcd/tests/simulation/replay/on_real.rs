@@ -12,11 +12,11 @@ use super::step::{SLOTS, Slots, Step, tell, tell_error, tell_status};
 use crate::real::{RealProcess, folder, until};
 
 /// Members count as connected for long enough after five seconds.
-const CONNECTED: Duration = Duration::from_millis(6000);
+const CONNECTED: Duration = Duration::from_secs(6);
 /// How long a process is given to end, or to find a leader.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// A leader that is lost is missed after this time, and another found.
-const ELECTION: Duration = Duration::from_millis(3000);
+const ELECTION: Duration = Duration::from_secs(3);
 
 /// What a new voter knows is known to the leader after this time.
 const PROMOTION: Duration = Duration::from_millis(700);
@@ -113,7 +113,9 @@ impl Real {
                 tell(&promoted)
             }
             Step::Remove { slot } => {
-                let removed = client.remove_member(&self.slots.clients_before(slot), self.id(slot)).await;
+                let removed = client
+                    .remove_member(&self.slots.clients_before(slot), self.id(slot))
+                    .await;
                 let mut ended = false;
                 if removed.is_ok() && self.processes.contains_key(&slot) {
                     ended = until(PATIENCE, async || self.has_exited(slot).is_some()).await;

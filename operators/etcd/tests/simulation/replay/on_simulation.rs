@@ -136,7 +136,11 @@ impl Simulation {
             }
             Step::Promote { slot } => tell(&world.promote_member(&clients, id(slot)).await),
             Step::Remove { slot } => {
-                let removed = tell(&world.remove_member(&self.slots.clients_before(slot), id(slot)).await);
+                let removed = tell(
+                    &world
+                        .remove_member(&self.slots.clients_before(slot), id(slot))
+                        .await,
+                );
                 sleep(REST).await;
                 let ended = world
                     .ended()
