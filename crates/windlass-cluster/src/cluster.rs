@@ -242,7 +242,7 @@ impl Cluster {
             root_ca: Some(ca.clone()),
             // Without a node there is nobody to put anything there.
             local_volumes: config.node.as_ref().map(|_| LocalVolumes {
-                folder: config.data_dir.join(VOLUME_FOLDER),
+                folder: volume_folder(&config.data_dir),
                 remove: |folder| std::fs::remove_dir_all(folder),
             }),
         });
@@ -445,4 +445,10 @@ async fn connect(kubeconfig: Kubeconfig) -> Result<Client, ClusterError> {
         .await
         .map_err(|error| refused(error.into()))?;
     Client::try_from(config).map_err(|error| refused(error.into()))
+}
+
+/// Where local volumes are. Volumes are found by their paths from anywhere.
+fn volume_folder(data_dir: &Path) -> PathBuf {
+    let folder = data_dir.join(VOLUME_FOLDER);
+    std::path::absolute(&folder).unwrap_or(folder)
 }

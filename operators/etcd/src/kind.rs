@@ -222,7 +222,7 @@ pub struct Intent {
     pub reason: String,
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Time>,
+    pub start_time: Option<Time>,
 }
 
 /// What is done with a member.

@@ -123,7 +123,8 @@ fn leader(view: &View<'_>, roster: &[MemberRecord]) -> Option<String> {
 }
 
 fn phase(view: &View<'_>, decision: &Decision, status: &EtcdClusterStatus) -> &'static str {
-    let creating = matches!(view.recorded.phase.as_str(), "" | "Creating");
+    let creating =
+        status.cluster_id.is_none() || matches!(view.recorded.phase.as_str(), "" | "Creating");
     match (&decision.step, decision.reason) {
         (_, "Paused") => "Paused",
         (Step::Stop, _) if status.cluster_id.is_none() => "Failed",

@@ -469,8 +469,9 @@ fn signal_etcd(stage: &Stage, pod: &str, signal: &str) {
         .flatten();
     let entry = entries
         .filter(|entry| entry.file_name().to_string_lossy().contains(&uid))
-        .find(|entry| entry.path().join("state.json").exists())
-        .expect("the pod's container");
+        .find(|entry| entry.path().join("state.json").exists());
+    // It may have ended by itself.
+    let Some(entry) = entry else { return };
     let state = fs::read(entry.path().join("state.json")).expect("a state");
     let state: Value = serde_json::from_slice(&state).expect("JSON");
     let pid = state["init_process_pid"].as_i64().expect("a process");

@@ -68,6 +68,6 @@ impl Outside {
     /// whoever asks for it on the operator's behalf dies with it.
     pub async fn kill(&self, operator: &str) {
         self.0.kill(&user_of(operator));
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

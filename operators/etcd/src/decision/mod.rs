@@ -236,7 +236,7 @@ fn record(view: &View<'_>, action: Action, member: &str, id: Option<u64>, why: S
         member: member.to_owned(),
         id: id.map(hex),
         reason: why.clone(),
-        since: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        start_time: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
             view.now,
         )),
     };

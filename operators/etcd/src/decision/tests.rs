@@ -24,7 +24,7 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// Every step on the way is judged by the world: no second cluster, no member without its
     /// data, no step that costs the majority.

@@ -47,7 +47,10 @@ fn a_member_that_is_not_there_is_unreachable_and_named() {
         let port = free_ports(1)[0];
         let nobody = format!("http://127.0.0.1:{port}");
         let client = EtcdClient::default();
-        let error = client.members(&[nobody.clone()]).await.unwrap_err();
+        let error = client
+            .members(std::slice::from_ref(&nobody))
+            .await
+            .unwrap_err();
         let EtcdError::Unreachable { call, message } = &error else {
             panic!("{error:?}");
         };
@@ -125,7 +128,7 @@ fn a_member_that_hangs_is_given_up_and_a_change_is_not_sent_to_a_second() {
             for url in &urls {
                 let url = url.clone();
                 let up = until(Duration::from_secs(20), async || {
-                    client.members(&[url.clone()]).await.is_ok()
+                    client.members(std::slice::from_ref(&url)).await.is_ok()
                 });
                 assert!(up.await, "{} does not start", program.display());
             }

@@ -79,8 +79,8 @@ struct Follower {
 }
 
 enum Change {
-    Pod(Event<Pod>),
-    Claim(Event<PersistentVolumeClaim>),
+    Pod(Box<Event<Pod>>),
+    Claim(Box<Event<PersistentVolumeClaim>>),
 }
 
 impl Follower {
@@ -88,8 +88,8 @@ impl Follower {
         let config = watcher::Config::default();
         let pods = watcher(Api::<Pod>::all(client.clone()), config.clone());
         let claims = watcher(Api::<PersistentVolumeClaim>::all(client), config);
-        let pods = pods.filter_map(async |event| event.ok().map(Change::Pod));
-        let claims = claims.filter_map(async |event| event.ok().map(Change::Claim));
+        let pods = pods.filter_map(async |event| event.ok().map(Box::new).map(Change::Pod));
+        let claims = claims.filter_map(async |event| event.ok().map(Box::new).map(Change::Claim));
         let mut changes = std::pin::pin!(select(pods, claims));
         let world = self.world.clone();
         loop {
@@ -110,23 +110,36 @@ impl Follower {
 
     fn note(&mut self, change: Change) {
         match change {
-            Change::Pod(Event::Apply(pod) | Event::InitApply(pod)) => {
+            Change::Pod(event) => self.note_pod(*event),
+            Change::Claim(event) => self.note_claim(*event),
+        }
+    }
+
+    fn note_pod(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Apply(pod) | Event::InitApply(pod) => {
                 self.touched.insert(key(&pod));
                 self.pods.insert(key(&pod), pod);
             }
-            Change::Pod(Event::Delete(pod)) => {
+            Event::Delete(pod) => {
                 self.pods.remove(&key(&pod));
                 self.end_those_gone(&key(&pod));
                 self.world.lose_folder(&of_pod(&pod));
             }
-            Change::Claim(Event::Apply(claim) | Event::InitApply(claim)) => {
+            Event::Init | Event::InitDone => {}
+        }
+    }
+
+    fn note_claim(&mut self, event: Event<PersistentVolumeClaim>) {
+        match event {
+            Event::Apply(claim) | Event::InitApply(claim) => {
                 self.claims.insert(key(&claim), claim);
             }
-            Change::Claim(Event::Delete(claim)) => {
+            Event::Delete(claim) => {
                 self.claims.remove(&key(&claim));
                 self.world.lose_folder(&of_claim(&claim));
             }
-            Change::Pod(_) | Change::Claim(_) => {}
+            Event::Init | Event::InitDone => {}
         }
     }
 

@@ -59,7 +59,7 @@ fn simulate(version: Version, slots: &Slots, seed: u64, steps: Option<Vec<Step>>
 /// Plays one sequence on both; what differed first.
 async fn compare(program: &Path, seed: u64, steps: Option<Vec<Step>>) -> Result<usize, String> {
     let slots = Slots::new(seed);
-    let expected = simulate_apart(version_of(program), slots.clone(), seed, steps).await;
+    let expected = simulate_apart(version_of(program), slots.clone(), seed, steps);
     let mut real = Real::new(program, slots);
     let mut told = Vec::new();
     for (number, played) in expected.iter().enumerate() {
@@ -81,7 +81,7 @@ async fn compare(program: &Path, seed: u64, steps: Option<Vec<Step>>) -> Result<
 }
 
 /// The simulation has a clock of its own, and so a thread.
-async fn simulate_apart(
+fn simulate_apart(
     version: Version,
     slots: Slots,
     seed: u64,
@@ -92,7 +92,7 @@ async fn simulate_apart(
 }
 
 /// Plays sequences at the same time, and says of each where it differed.
-fn all(sequences: Vec<(u64, Option<Vec<Step>>)>, at_once: usize) {
+fn all(sequences: &[(u64, Option<Vec<Step>>)], at_once: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -127,7 +127,8 @@ fn all(sequences: Vec<(u64, Option<Vec<Step>>)>, at_once: usize) {
 
 #[test]
 fn answers_as_real_etcd_does() {
-    all((1..=6).map(|seed| (seed, None)).collect(), 6);
+    let sequences: Vec<_> = (1..=6).map(|seed| (seed, None)).collect();
+    all(&sequences, 6);
 }
 
 #[test]
@@ -137,7 +138,8 @@ fn answers_as_real_etcd_does_for_long() {
         .ok()
         .and_then(|seed| seed.parse().ok());
     let from: u64 = from.unwrap_or(100);
-    all((from..from + 100).map(|seed| (seed, None)).collect(), 6);
+    let sequences: Vec<_> = (from..from + 100).map(|seed| (seed, None)).collect();
+    all(&sequences, 6);
 }
 
 /// What the operator's life depends on, each written down as steps.
@@ -246,11 +248,7 @@ fn answers_as_real_etcd_does_where_it_matters_most() {
             Step::List,
         ]),
     ];
-    let sequences = sequences.into_iter().enumerate();
-    all(
-        sequences
-            .map(|(seed, steps)| (1000 + seed as u64, steps))
-            .collect(),
-        6,
-    );
+    let sequences = (1000..).zip(sequences);
+    let sequences: Vec<_> = sequences.collect();
+    all(&sequences, 6);
 }

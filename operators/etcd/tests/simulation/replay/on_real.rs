@@ -12,11 +12,11 @@ use super::step::{SLOTS, Slots, Step, tell, tell_error, tell_status};
 use crate::real::{RealProcess, folder, until};
 
 /// Members count as connected for long enough after five seconds.
-const CONNECTED: Duration = Duration::from_millis(6000);
+const CONNECTED: Duration = Duration::from_secs(6);
 /// How long a process is given to end, or to find a leader.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// A leader that is lost is missed after this time, and another found.
-const ELECTION: Duration = Duration::from_millis(3000);
+const ELECTION: Duration = Duration::from_secs(3);
 
 /// What a new voter knows is known to the leader after this time.
 const PROMOTION: Duration = Duration::from_millis(700);

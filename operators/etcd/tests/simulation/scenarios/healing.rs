@@ -20,7 +20,7 @@ pub(crate) async fn one_member_recovers(scene: Scene) {
         !status.members.ready.contains(&gone),
         "its data is gone, and so is it"
     );
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn one_member_recovers_on_its_volume(scene: Scene) {
@@ -38,7 +38,7 @@ pub(crate) async fn one_member_recovers_on_its_volume(scene: Scene) {
         status.members.ready.contains(&gone),
         "its data is there, and so is it"
     );
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn two_of_five_recover(scene: Scene) {
@@ -54,7 +54,7 @@ pub(crate) async fn two_of_five_recover(scene: Scene) {
         })
         .await;
     scene.ready("etcd", 5).await;
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 async fn pods_lost(scene: &Scene, count: usize) {
@@ -70,7 +70,7 @@ async fn pods_lost(scene: &Scene, count: usize) {
         before.members.ready, after.members.ready,
         "each on its own volume"
     );
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn all_pods_deleted_with_volumes(scene: Scene) {
@@ -84,7 +84,7 @@ pub(crate) async fn the_majority_lost_with_volumes(scene: Scene) {
 async fn data_lost(scene: &Scene, count: usize) {
     scene.create(&etcd("etcd", 3)).await;
     scene.ready("etcd", 3).await;
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
     for gone in scene.pods().await.iter().take(count) {
         scene.stage.delete::<Pod>(gone).await;
     }
@@ -130,7 +130,7 @@ pub(crate) async fn a_data_folder_corrupted(scene: Scene) {
         !status.members.ready.contains(&spoilt),
         "another took its place"
     );
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn a_member_cut_off_comes_back(scene: Scene) {
@@ -146,5 +146,5 @@ pub(crate) async fn a_member_cut_off_comes_back(scene: Scene) {
     scene.cut(&leader, false).await;
     let after = scene.ready("etcd", 3).await;
     assert_eq!(before.members.ready, after.members.ready);
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }

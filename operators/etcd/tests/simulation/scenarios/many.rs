@@ -28,7 +28,7 @@ fn a_hundred_clusters_of_three_converge() {
         );
         scene.stage.rest().await;
         assert_eq!(scene.pods().await.len(), 300);
-        scene.nothing_is_lost().await;
+        scene.nothing_is_lost();
     });
 }
 
@@ -65,7 +65,7 @@ fn a_cluster_whose_calls_hang_delays_no_other() {
         }
         scene.world.hang_no_more();
         scene.ready("slow", 5).await;
-        scene.nothing_is_lost().await;
+        scene.nothing_is_lost();
     });
 }
 
@@ -78,7 +78,7 @@ fn ten_clusters_at_once_one_of_them_broken() {
         for number in 0..10 {
             scene.ready(&format!("etcd-{number}"), 3).await;
         }
-        scene.nothing_is_lost().await;
+        scene.nothing_is_lost();
         for pod in scene.pods_of("etcd-4").await.iter().take(2) {
             scene.stage.delete::<Pod>(pod).await;
         }

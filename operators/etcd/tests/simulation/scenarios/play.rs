@@ -177,7 +177,7 @@ impl Scene {
     }
 
     /// Every acknowledged write is there, in order; no cluster was begun twice.
-    pub(crate) async fn nothing_is_lost(&self) {
+    pub(crate) fn nothing_is_lost(&self) {
         self.only_one_was_begun();
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         for writer in writers.iter() {

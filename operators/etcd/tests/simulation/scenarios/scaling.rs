@@ -12,7 +12,7 @@ async fn created(scene: &Scene, size: i32) {
     let size = usize::try_from(size).unwrap();
     scene.ready("etcd", size).await;
     assert_eq!(scene.pods().await.len(), size);
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn one_member(scene: Scene) {
@@ -35,7 +35,7 @@ pub(crate) async fn three_members_with_volumes(scene: Scene) {
     scene.create(&with_volumes(etcd("etcd", 3))).await;
     scene.ready("etcd", 3).await;
     assert_eq!(scene.stage.list::<PersistentVolumeClaim>().await.len(), 3);
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn paused_nothing_is_done(scene: Scene) {
@@ -56,7 +56,7 @@ pub(crate) async fn paused_nothing_is_done(scene: Scene) {
         .patch::<EtcdCluster>("etcd", pause(false, 3))
         .await;
     scene.ready("etcd", 3).await;
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn the_status_names_the_members_that_are_ready(scene: Scene) {
@@ -73,7 +73,7 @@ pub(crate) async fn the_status_names_the_members_that_are_ready(scene: Scene) {
     scene.until("etcd", "short of one member", told).await;
     scene.cut(&unready, false).await;
     scene.ready("etcd", 3).await;
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 async fn resized(scene: &Scene, sizes: &[i32]) {
@@ -85,7 +85,7 @@ async fn resized(scene: &Scene, sizes: &[i32]) {
         scene.ready("etcd", size).await;
         assert_eq!(scene.pods().await.len(), size);
     }
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn resized_from_three_to_five(scene: Scene) {
@@ -117,13 +117,13 @@ pub(crate) async fn the_leader_is_the_one_removed(scene: Scene) {
         .await;
     let status = scene.ready("etcd", 2).await;
     assert!(status.roster.iter().all(|member| member.name != last));
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
 }
 
 pub(crate) async fn deleted_takes_everything_with_it(scene: Scene) {
     scene.create(&with_volumes(etcd("etcd", 3))).await;
     scene.ready("etcd", 3).await;
-    scene.nothing_is_lost().await;
+    scene.nothing_is_lost();
     scene.stage.delete::<EtcdCluster>("etcd").await;
     scene.stage.rest().await;
     assert_eq!(scene.stage.list::<Pod>().await.len(), 0);

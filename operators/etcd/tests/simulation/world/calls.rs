@@ -110,7 +110,8 @@ impl World {
                         // Others may do.
                         Ok(false) if one_of_many => closed.push(format!("{endpoint} is a learner")),
                         Ok(false) => {
-                            worse = Some(EtcdError::answered(call, FAILED_PRECONDITION, IS_LEARNER))
+                            worse =
+                                Some(EtcdError::answered(call, FAILED_PRECONDITION, IS_LEARNER));
                         }
                         Err(error) => worse = Some(error),
                     }

@@ -68,7 +68,7 @@ impl State {
         let voters = log.voters().count();
         let started = log.voters().filter(|member| member.has_started()).count();
         let alone = started == 1 && voters == 1;
-        if !learner && !alone && started < (voters + 1) / 2 + 1 {
+        if !learner && !alone && started < voters.div_ceil(2) + 1 {
             return Err(not_enough_started(call));
         }
         let connected = self.connected_voters(at);
@@ -125,7 +125,7 @@ impl State {
         }
         let log = &self.folder_of(at).log;
         let started = log.voters().filter(|member| member.has_started()).count();
-        if started + 1 < (log.voters().count() + 1) / 2 + 1 {
+        if started + 1 < log.voters().count().div_ceil(2) + 1 {
             return Err(not_enough_started(call));
         }
         self.commit(at, Change::Promote(id));
