@@ -72,6 +72,8 @@ pub(super) struct World {
     /// How many clusters have begun.
     pub(super) begun: u32,
     ids: u64,
+    /// Who was last told to lead.
+    heir: Option<u64>,
     log: u64,
     now: Timestamp,
     lose_call: bool,
@@ -95,6 +97,7 @@ impl World {
             members: BTreeMap::new(),
             begun: 0,
             ids: 0,
+            heir: None,
             log: 5,
             now: Timestamp::UNIX_EPOCH,
             lose_call: false,
@@ -223,15 +226,17 @@ impl World {
         self.set_data(name, Data::Good);
     }
 
+    /// Who was told to lead, if that one can; else any that can.
+    fn leader(&self) -> Option<u64> {
+        let can_lead = |member: &&Member| !member.learner && self.works(&Self::named(member));
+        let mut able = self.members.values().filter(can_lead).map(|one| one.id);
+        let heir = self.heir.filter(|heir| able.clone().any(|id| id == *heir));
+        heir.or_else(|| able.next())
+    }
+
     fn with_view<R>(&self, use_it: impl FnOnce(&View<'_>) -> R) -> R {
         let status = self.status();
-        let leader = self.has_quorum().then(|| {
-            let leader = self.voters().into_iter().find(|name| self.works(name));
-            leader
-                .and_then(|name| self.listed(&name))
-                .map(|member| member.id)
-        });
-        let leader = leader.flatten();
+        let leader = self.has_quorum().then(|| self.leader()).flatten();
         let answers = self
             .pods
             .keys()
@@ -374,7 +379,8 @@ impl World {
             }
             Step::Await(time) => self.now += SignedDuration::try_from(*time).unwrap(),
             Step::Wait | Step::Stop | Step::Rest => self.now += SignedDuration::from_secs(15),
-            Step::MoveLeader { .. } | Step::Record(_) | Step::Forget => {}
+            Step::MoveLeader { id, .. } => self.heir = Some(*id),
+            Step::Record(_) | Step::Forget => {}
         }
     }
 
