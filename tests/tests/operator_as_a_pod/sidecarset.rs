@@ -1,5 +1,7 @@
 //! The sidecarset operator as a pod: its webhooks are called at its Service.
 
+use std::collections::BTreeMap;
+
 use windlass_tests::{memcached_pid, memcached_pid_at};
 
 use crate::{Deployed, address, file};
@@ -31,8 +33,21 @@ fn injects_sidecars_and_upgrades_them_in_place() {
     }
     let pods = deployed.until_ready("app=sidecarset-sample", 2);
     let address = address(&pods[0]);
-    let main = memcached_pid(address).expect("the pod's own answers");
-    let sidecar = memcached_pid_at(address, 11212).expect("the sidecar answers");
+    assert!(memcached_pid(address).is_some(), "the pod's own answers");
+    assert!(
+        memcached_pid_at(address, 11212).is_some(),
+        "the sidecar answers"
+    );
+    let name = pods[0]["metadata"]["name"].as_str().expect("a name");
+    let containers = || -> BTreeMap<String, String> {
+        let all =
+            "jsonpath={range .status.containerStatuses[*]}{.name} {.containerID}{\"\\n\"}{end}";
+        let all = folder.kubectl(&["get", "pod", name, "-o", all]);
+        let each = all.lines().filter_map(|line| line.split_once(' '));
+        each.map(|(name, id)| (name.to_owned(), id.to_owned()))
+            .collect()
+    };
+    let before = containers();
     let image = r#"[{"op":"replace","path":"/spec/containers/0/image","value":"memcached:1.6"}]"#;
     let set = "sidecarset/sidecarset-sample";
     folder.kubectl(&["patch", set, "--type=json", "-p", image]);
@@ -40,8 +55,14 @@ fn injects_sidecars_and_upgrades_them_in_place() {
     folder.until("both pods upgraded", |_| {
         (folder.kubectl(&["get", set, "-o", counts]) == "2/2").then_some(())
     });
-    assert_eq!(memcached_pid(address), Some(main), "the pod's own went on");
-    let after = memcached_pid_at(address, 11212);
-    assert!(after.is_some() && after != Some(sidecar), "{after:?}");
+    let after = containers();
+    let sidecar = "jsonpath={.spec.containers[0].name}";
+    let sidecar = folder.kubectl(&["get", set, "-o", sidecar]);
+    assert_eq!(after.len(), 2, "{after:?}");
+    for (container, id) in &after {
+        let is_new = before[container] != *id;
+        assert_eq!(is_new, *container == sidecar, "{before:?} {after:?}");
+    }
+    assert!(memcached_pid_at(address, 11212).is_some());
     deployed.did_with_its_rights();
 }
