@@ -1,7 +1,7 @@
 //! A cluster of this machine with the etcd operator, and what a test asks of its `EtcdClusters`.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -149,18 +149,28 @@ impl Stage {
         self.folder.kubectl(&args);
     }
 
-    /// What `etcdctl` says when it asks one member.
+    /// What `etcdctl` says when it asks one member. For some seconds after members have met, etcd
+    /// calls itself unhealthy and takes no change: it is asked again then.
     pub(crate) fn etcdctl(&self, pod: &str, args: &[&str]) -> String {
+        self.until(&format!("etcdctl {args:?}"), || {
+            let output = self.try_etcdctl(pod, args);
+            let said = String::from_utf8_lossy(&output.stderr);
+            let too_soon = said.contains("etcdserver: unhealthy cluster");
+            assert!(output.status.success() || too_soon, "{args:?}: {output:?}");
+            let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+            output.status.success().then_some(stdout)
+        })
+    }
+
+    fn try_etcdctl(&self, pod: &str, args: &[&str]) -> Output {
         let address = ["get", "pod", pod, "-o", "jsonpath={.status.podIP}"];
         let address = self.folder.kubectl(&address);
-        let output = Command::new("etcdctl")
+        Command::new("etcdctl")
             .env("ETCDCTL_API", "3")
             .arg(format!("--endpoints=http://{address}:2379"))
             .args(args)
             .output()
-            .expect("etcdctl runs");
-        assert!(output.status.success(), "etcdctl {args:?}: {output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+            .expect("etcdctl runs")
     }
 
     /// The events about a cluster with that reason.
