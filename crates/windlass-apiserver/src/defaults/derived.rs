@@ -451,14 +451,19 @@ pub(super) fn service(spec: &mut Fields) {
     }
 }
 
-/// The address of a pod is the first of its addresses.
+/// The address of a pod is the first of its addresses. Where they differ, the one address counts:
+/// who knows of one only would otherwise not be heard.
 pub(super) fn pod_addresses(status: &mut Fields) {
-    let address = status.get("podIP").and_then(Value::as_str);
-    let address = address.filter(|address| !address.is_empty());
-    if let Some(address) = address.map(str::to_owned)
-        && is_empty(status, "podIPs")
-    {
-        status.insert("podIPs".into(), json!([{"ip": address}]));
+    let first = status.get("podIPs").and_then(|all| all.get(0)?.get("ip"));
+    let address = status.get("podIP").filter(|address| **address != "");
+    match (address.cloned(), first.cloned()) {
+        (Some(address), first) if first.as_ref() != Some(&address) => {
+            status.insert("podIPs".into(), json!([{"ip": address}]));
+        }
+        (None, Some(first)) => {
+            status.insert("podIP".into(), first);
+        }
+        _ => {}
     }
 }
 
