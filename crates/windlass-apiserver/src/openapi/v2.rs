@@ -184,6 +184,12 @@ impl Operation<'_> {
             forms.push(PROTOBUF);
         }
         let consumes = match action {
+            // kubectl sends what is offered here, and custom kinds know no strategic merge.
+            "patch" if custom => json!([
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml"
+            ]),
             "patch" => json!([
                 "application/json-patch+json",
                 "application/merge-patch+json",

@@ -272,3 +272,25 @@ async fn types_and_fields_are_described_as_on_the_real_server() {
         );
     }
 }
+
+/// kubectl sends the patch that it finds offered: a second `kubectl apply` of a custom resource was
+/// answered with 415.
+#[tokio::test(start_paused = true)]
+async fn a_strategic_merge_is_offered_for_built_in_kinds_only() {
+    let (ours, _) = documents().await;
+    let strategic = json!("application/strategic-merge-patch+json");
+    let (mut custom, mut built_in) = (0, 0);
+    for (path, methods) in ours["paths"].as_object().expect("paths") {
+        let Some(offered) = methods["patch"]["consumes"].as_array() else {
+            continue;
+        };
+        let is_custom = path.contains("/openapi.example.com/");
+        *(if is_custom {
+            &mut custom
+        } else {
+            &mut built_in
+        }) += 1;
+        assert_eq!(offered.contains(&strategic), !is_custom, "{path}");
+    }
+    assert!(custom > 0 && built_in > 0, "{custom} {built_in}");
+}
