@@ -135,7 +135,7 @@ async fn of_connection(
         let answer = stream
             .send(&sent, |bytes| {
                 if body.is_empty() {
-                    body.extend_from_slice(&bytes[..bytes.len().min(400)])
+                    body.extend_from_slice(&bytes[..bytes.len().min(400)]);
                 }
             })
             .await

@@ -46,22 +46,20 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn median_start(&self, kind: Kind) -> impl Future<Output = Result<(Duration, Running)>> {
-        async move {
-            let times = if kind.is_kubernetes() { 1 } else { STARTS };
-            let mut delays = Vec::new();
-            let mut last = None;
-            for _ in 0..times {
-                drop(last.take());
-                let running = Running::start(kind, self.places, &self.certificates.nobody).await?;
-                delays.push(running.ready_after);
-                last = Some(running);
-            }
-            delays.sort_unstable();
-            match last {
-                Some(running) => Ok((delays[delays.len() / 2], running)),
-                None => Err(BenchError::NotServing(kind.name().into(), String::new())),
-            }
+    async fn median_start(&self, kind: Kind) -> Result<(Duration, Running)> {
+        let times = if kind.is_kubernetes() { 1 } else { STARTS };
+        let mut delays = Vec::new();
+        let mut last = None;
+        for _ in 0..times {
+            drop(last.take());
+            let running = Running::start(kind, self.places, &self.certificates.nobody).await?;
+            delays.push(running.ready_after);
+            last = Some(running);
+        }
+        delays.sort_unstable();
+        match last {
+            Some(running) => Ok((delays[delays.len() / 2], running)),
+            None => Err(BenchError::NotServing(kind.name().into(), String::new())),
         }
     }
 

@@ -271,8 +271,9 @@ fn endpoint_of(view: &View<'_>, member: &str) -> Option<String> {
 
 fn url(pod: &PodView) -> Option<String> {
     let address = pod.address.as_ref()?;
-    Some(match address.contains(':') {
-        true => format!("http://[{address}]:{CLIENT_PORT}"),
-        false => format!("http://{address}:{CLIENT_PORT}"),
+    Some(if address.contains(':') {
+        format!("http://[{address}]:{CLIENT_PORT}")
+    } else {
+        format!("http://{address}:{CLIENT_PORT}")
     })
 }

@@ -211,17 +211,19 @@ fn conditions(view: &View<'_>, decision: &Decision, status: &EtcdClusterStatus) 
     } else {
         (false, "AsExpected", String::new())
     };
-    let recovering = match recovering(view, decision) && !stopped {
-        true => (true, decision.reason, decision.message.clone()),
-        false => (false, "AsExpected", String::new()),
+    let recovering = if recovering(view, decision) && !stopped {
+        (true, decision.reason, decision.message.clone())
+    } else {
+        (false, "AsExpected", String::new())
     };
-    let scaling = match scaling(view, status) {
-        true => (
+    let scaling = if scaling(view, status) {
+        (
             true,
             decision.reason,
             format!("{} members, {asked} asked for", status.size),
-        ),
-        false => (false, "AsExpected", String::new()),
+        )
+    } else {
+        (false, "AsExpected", String::new())
     };
     [
         ("Available", available),

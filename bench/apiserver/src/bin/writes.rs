@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower::Service as _;
 use windlass_apiserver::{ApiServer, Config, Identity, InProcess};
 
-/// Creates and then updates ConfigMaps, one after the other, and prints what each took.
+/// Creates and then updates `ConfigMaps`, one after the other, and prints what each took.
 #[derive(Parser)]
 struct Arguments {
     /// How many

@@ -43,12 +43,9 @@ proptest! {
         let known = world.status().cluster_id.is_some();
         let lost = known && !world.can_come_back();
         let end = world.converge();
-        match end.step {
-            Step::Rest => world.assert_well(),
-            _ => {
-                prop_assert!(lost, "it ends with {end:?}");
-                world.assert_nothing_new(begun);
-            }
+        if end.step == Step::Rest { world.assert_well() } else {
+            prop_assert!(lost, "it ends with {end:?}");
+            world.assert_nothing_new(begun);
         }
         if known {
             world.assert_nothing_new(begun);

@@ -447,7 +447,7 @@ impl World {
                 match fate {
                     Fate::Evict(_) => self.pods.get_mut(&name).expect("it").ended = true,
                     Fate::Corrupt(_) if self.data(&name) == Data::Good => {
-                        self.set_data(&name, Data::Spoilt)
+                        self.set_data(&name, Data::Spoilt);
                     }
                     Fate::Corrupt(_) => {}
                     Fate::Hang(_) => self.pods.get_mut(&name).expect("it").hangs = true,
