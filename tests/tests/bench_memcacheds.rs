@@ -73,6 +73,10 @@ fn a_hundred_of_size_one_with_real_processes() {
     let runtime = std::env::var("BENCH_RUNTIME").unwrap_or_else(|_| "sandbox".to_owned());
     folder.windlass_ok(&["up", "--runtime", &runtime, "--detach"]);
     let cluster = folder.status()["pid"].as_i64().expect("a process");
+    // Their pods ask for ten cores between them, and use next to nothing.
+    let node = folder.kubectl(&["get", "nodes", "-o", "name"]);
+    let cores = r#"{"status": {"capacity": {"cpu": "16"}, "allocatable": {"cpu": "16"}}}"#;
+    folder.kubectl(&["patch", node.trim(), "--subresource=status", "-p", cores]);
     let (operator, address) = operator(&folder);
     let pid = i64::from(operator.0.id());
     let mut yaml = String::new();

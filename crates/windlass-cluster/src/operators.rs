@@ -96,7 +96,7 @@ pub(crate) async fn admit(
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     apply(&accounts, &role::service_account(&description, namespace)).await?;
     let binding = role::cluster_role_binding(&description, namespace);
-    give_role(client, operator, &binding).await?;
+    give_role(client, &description, &binding).await?;
     register(client, &description, namespace).await
 }
 
@@ -142,22 +142,23 @@ pub(crate) async fn admit_user(
     operator: &Operator,
     user: &str,
 ) -> kube::Result<()> {
-    let mut binding = role::cluster_role_binding(&operator.description(), SYSTEM_NAMESPACE);
+    let description = operator.description();
+    let mut binding = role::cluster_role_binding(&description, SYSTEM_NAMESPACE);
     binding.subjects = Some(vec![Subject {
         api_group: Some("rbac.authorization.k8s.io".to_owned()),
         kind: "User".to_owned(),
         name: user.to_owned(),
         ..Subject::default()
     }]);
-    give_role(client, operator, &binding).await
+    give_role(client, &description, &binding).await
 }
 
 async fn give_role(
     client: &Client,
-    operator: &Operator,
+    of: &Description,
     binding: &ClusterRoleBinding,
 ) -> kube::Result<()> {
-    give_rules(client, &operator.description()).await?;
+    give_rules(client, of).await?;
     apply(&Api::all(client.clone()), binding).await
 }
 

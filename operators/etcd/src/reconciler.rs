@@ -21,6 +21,7 @@ use crate::{
 
 pub(crate) struct Caretaker {
     etcd: Arc<dyn Etcd>,
+    alarms: told::Alarms,
     pods: Owned<Pod>,
     claims: Owned<PersistentVolumeClaim>,
     services: Owned<Service>,
@@ -31,6 +32,7 @@ impl Caretaker {
     pub(crate) fn declare(declare: &mut Declare<EtcdCluster>, etcd: Arc<dyn Etcd>) -> Self {
         Self {
             etcd,
+            alarms: told::Alarms::default(),
             pods: declare.applies(),
             claims: declare.applies(),
             services: declare.applies(),
@@ -213,7 +215,7 @@ impl Reconciler for Caretaker {
         let status = status::status_of(cluster, &view, &decision);
         // Before anything is done: who comes after a crash has to know.
         ctx.status(&status).await?;
-        if let Some(event) = told::event(&decision, &recorded, &status) {
+        if let Some(event) = told::event(&self.alarms, &uid, &decision, &recorded, &status) {
             ctx.event(event);
         }
         self.keep_up(cluster, &status, ctx).await?;

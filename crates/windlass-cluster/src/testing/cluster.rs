@@ -22,7 +22,7 @@ use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use super::faults::{Failure, Faults, Request, user_of};
 use super::outside::{Outside, OutsideCall};
-use super::started::{Maker, Started};
+use super::started::{Maker, Origin, Started};
 use crate::operators::{self, Account};
 use crate::webhooks;
 
@@ -145,7 +145,7 @@ impl TestCluster {
 
     /// Installs an operator's kinds and runs it, as its own `ServiceAccount` with its own role.
     pub async fn start(&self, operator: Operator) {
-        self.start_shared(Arc::new(operator)).await;
+        self.start_origin(Err(Arc::new(operator)), None).await;
     }
 
     /// As `start`, for an operator that calls a simulated system outside of the cluster: `make` makes
@@ -154,21 +154,19 @@ impl TestCluster {
         &self,
         make: impl Fn(&TestCluster) -> Operator + Send + Sync + 'static,
     ) {
-        self.start_maker(Arc::new(make)).await;
+        self.start_origin(Ok(Arc::new(make)), None).await;
     }
 
-    pub(super) async fn start_maker(&self, maker: Maker) {
-        let operator = Arc::new(maker(self));
-        self.start_as(operator, None, Some(maker)).await;
-    }
-
-    pub(super) async fn start_shared(&self, operator: Arc<Operator>) {
-        self.start_with(operator, None).await;
-    }
-
-    /// As `start`, with other rules than its own.
-    pub(super) async fn start_with(&self, operator: Arc<Operator>, rules: Option<&Description>) {
-        self.start_as(operator, rules, None).await;
+    /// Starts an operator that was started in another cluster; with other rules than its own, if
+    /// they are given.
+    pub(super) async fn start_origin(&self, origin: Origin, rules: Option<&Description>) {
+        match origin {
+            Ok(maker) => {
+                let operator = Arc::new(maker(self));
+                self.start_as(operator, rules, Some(maker)).await;
+            }
+            Err(operator) => self.start_as(operator, rules, None).await,
+        }
     }
 
     async fn start_as(
@@ -278,7 +276,7 @@ impl TestCluster {
     }
 
     /// How each operator that was started is started in another cluster, in that order.
-    pub(super) fn origins(&self) -> Vec<Result<Maker, Arc<Operator>>> {
+    pub(super) fn origins(&self) -> Vec<Origin> {
         let started = self.lock_operators();
         let origin = |one: &Started| one.maker.clone().ok_or_else(|| one.operator());
         started.iter().map(origin).collect()

@@ -199,13 +199,10 @@ impl TestCluster {
     }
 
     /// A cluster of the same seed with the same operators, in which nothing has happened yet.
-    async fn fresh(&self) -> Self {
+    pub(super) async fn fresh(&self) -> Self {
         let cluster = Self::new(self.seed()).await;
         for origin in self.origins() {
-            match origin {
-                Ok(maker) => cluster.start_maker(maker).await,
-                Err(operator) => cluster.start_shared(operator).await,
-            }
+            cluster.start_origin(origin, None).await;
         }
         cluster
     }

@@ -8,15 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
+use tokio::time::{Instant, timeout};
 use windlass::Operator;
 use windlass::manifests::Description;
 use windlass_apiserver::http::Verb;
 
 use super::cluster::TestCluster;
 use super::faults::{Request, user_of};
+
+/// How much longer than usual a scenario may take that misses a right, in virtual time: an operator
+/// that waits for what it may not have does so for ever.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A verb on a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,12 +119,18 @@ impl TestCluster {
         Fut: Future<Output = ()>,
     {
         let exceptions: BTreeMap<&str, &str> = exceptions.iter().copied().collect();
+        let begun = Instant::now();
+        let whole = self.fresh().await;
+        scenario(whole.clone()).await;
+        whole.settle().await;
+        drop(whole);
+        let limit = begun.elapsed() + PATIENCE;
         let mut shown = 0;
         let (mut needless, mut needed) = (Vec::new(), Vec::new());
-        for operator in self.operators() {
+        for (index, operator) in self.operators().iter().enumerate() {
             for right in Right::all(&operator.description()) {
                 let name = right.to_string();
-                let refused = self.without(&operator, &right, &scenario).await;
+                let refused = self.without(index, &right, limit, &scenario).await;
                 match (refused, exceptions.get(name.as_str())) {
                     (true, None) => shown += 1,
                     (true, Some(_)) => needed.push(name),
@@ -144,25 +155,31 @@ impl TestCluster {
         shown
     }
 
-    /// Plays the scenario without one right of an operator; answers whether it was missed.
-    async fn without<F, Fut>(&self, operator: &Arc<Operator>, right: &Right, scenario: &F) -> bool
+    /// Plays the scenario without one right of the operator that was started as the `index`-th;
+    /// answers whether it was missed.
+    async fn without<F, Fut>(
+        &self,
+        index: usize,
+        right: &Right,
+        limit: Duration,
+        scenario: &F,
+    ) -> bool
     where
         F: Fn(TestCluster) -> Fut,
         Fut: Future<Output = ()>,
     {
         let cluster = Self::new(self.seed()).await;
-        let others = self.operators();
+        let operator = &self.operators()[index];
         // Whatever ends the scenario early is what a missing right may do.
         let play = async {
-            for other in others {
-                let same = Arc::ptr_eq(&other, operator);
-                let rules = same.then(|| right.removed_from(operator.description()));
-                cluster.start_with(other, rules.as_ref()).await;
+            for (at, origin) in self.origins().into_iter().enumerate() {
+                let rules = (at == index).then(|| right.removed_from(operator.description()));
+                cluster.start_origin(origin, rules.as_ref()).await;
             }
             scenario(cluster.clone()).await;
             cluster.settle().await;
         };
-        let ended = AssertUnwindSafe(play).catch_unwind().await;
+        let ended = AssertUnwindSafe(timeout(limit, play)).catch_unwind().await;
         let refused = |request: &&Request| request.code == 403;
         let requests = cluster.requests_of(operator.name());
         let missed = requests

@@ -12,6 +12,8 @@ use super::faults::Faults;
 
 /// Makes an operator that belongs to one cluster.
 pub(super) type Maker = Arc<dyn Fn(&TestCluster) -> Operator + Send + Sync>;
+/// Where an operator of a cluster comes from: it is made for each, or it is the same in all.
+pub(super) type Origin = Result<Maker, Arc<Operator>>;
 
 /// A supervised operator. Dropping it ends it for good.
 pub(super) struct Started {
