@@ -191,6 +191,25 @@ impl Terminal {
         }
     }
 
+    /// Types a command, presses Ctrl-C after a while, and tells how it ended and what it printed.
+    pub fn interrupted(&self, command: &str, after: Duration) -> Output {
+        let child = self
+            .shell(&format!("exec {command}"))
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("bash runs");
+        std::thread::sleep(after);
+        // A terminal tells everybody in the group; nobody is left there after the end.
+        let group = format!("-{}", child.id());
+        let _ = Command::new("kill")
+            .args(["-INT", "--", &group])
+            .stderr(Stdio::null())
+            .status();
+        child.wait_with_output().expect("it ends")
+    }
+
     /// Types a command again and again until it succeeds, and gives what it printed then.
     pub fn until(&self, command: &str) -> String {
         let limit = Instant::now() + PATIENCE;

@@ -4,14 +4,15 @@
 //! manifests` in a project and the program's own `manifests` cannot disagree.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::error::{Error, Result};
+use crate::interrupt::{Signals, wait};
 use crate::project::Project;
 
 /// An operator's program.
@@ -24,9 +25,13 @@ pub(crate) struct Program {
 impl Program {
     /// Builds the program of the project that a folder belongs to, as one of Cargo's profiles (`dev`
     /// unless told). Cargo tells how it goes on.
-    pub(crate) fn build(folder: &Path, profile: Option<&str>) -> Result<Self> {
+    pub(crate) async fn build(
+        folder: &Path,
+        profile: Option<&str>,
+        signals: &mut Signals,
+    ) -> Result<Self> {
         let (root, project) = Project::find(folder)?;
-        let mut cargo = Command::new("cargo");
+        let mut cargo = tokio::process::Command::new("cargo");
         cargo
             .args(["build", "--message-format=json-render-diagnostics", "--bin"])
             .arg(&project.project_name)
@@ -39,24 +44,25 @@ impl Program {
             io::ErrorKind::NotFound => Error::NoToolchain,
             _ => Error::Other(format!("cannot start cargo: {error}")),
         })?;
-        let mut path = None;
-        if let Some(output) = child.stdout.take() {
-            for line in BufReader::new(output)
-                .lines()
-                .map_while(std::result::Result::ok)
-            {
-                path = executable(&line, &project.project_name).or(path);
+        let output = child.stdout.take();
+        let read = async {
+            let mut path = None;
+            if let Some(output) = output {
+                let mut lines = BufReader::new(output).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    path = executable(&line, &project.project_name).or(path);
+                }
             }
-        }
-        let status = child
-            .wait()
-            .map_err(|error| Error::Other(format!("cannot wait for cargo: {error}")))?;
-        // A terminal tells Cargo of Ctrl-C too, and it ends first.
-        if status.signal() == Some(2) || status.code() == Some(130) {
+            path
+        };
+        let (path, ended) = tokio::join!(read, wait(&mut child, signals));
+        let ended =
+            ended.map_err(|error| Error::Other(format!("cannot wait for cargo: {error}")))?;
+        if ended.asked {
             return Err(Error::Interrupted("the build was not finished".to_owned()));
         }
         match path {
-            Some(path) if status.success() => Ok(Self {
+            Some(path) if ended.status.success() => Ok(Self {
                 root,
                 project,
                 path,
@@ -78,19 +84,25 @@ impl Program {
         command
     }
 
-    /// Lets the program do something and print it.
-    pub(crate) fn obey<I: AsRef<OsStr>>(
+    /// Lets the program do something and print it. When a person ends it before it is done, `left`
+    /// says how things are then.
+    pub(crate) async fn obey<I: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = I>,
+        signals: &mut Signals,
+        left: &str,
     ) -> Result<()> {
-        let status = self.command(arguments).status().map_err(|error| {
-            Error::Other(format!("cannot start {}: {error}", self.path.display()))
-        })?;
-        if status.success() {
-            return Ok(());
+        let mut child = tokio::process::Command::from(self.command(arguments))
+            .spawn()
+            .map_err(|error| self.not_started(&error))?;
+        let ended = wait(&mut child, signals).await;
+        let ended = ended.map_err(|error| self.not_started(&error))?;
+        match (ended.status.success(), ended.asked) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Error::Interrupted(left.to_owned())),
+            // It has said why.
+            (false, false) => Err(Error::Told),
         }
-        // It has said why.
-        Err(Error::Told)
     }
 
     /// What the program prints.
@@ -102,15 +114,17 @@ impl Program {
             .command(arguments)
             .stderr(Stdio::inherit())
             .output()
-            .map_err(|error| {
-                Error::Other(format!("cannot start {}: {error}", self.path.display()))
-            })?;
+            .map_err(|error| self.not_started(&error))?;
         let _ = io::stderr().flush();
         if !output.status.success() {
             return Err(Error::Told);
         }
         String::from_utf8(output.stdout)
             .map_err(|_| Error::Other(format!("{} printed no text", self.path.display())))
+    }
+
+    fn not_started(&self, error: &io::Error) -> Error {
+        Error::Other(format!("cannot run {}: {error}", self.path.display()))
     }
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cluster;
 use crate::error::Result;
+use crate::interrupt::Signals;
 use crate::output::Output;
 use crate::program::Program;
 
@@ -29,8 +30,9 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
-    pub(crate) fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), None)?;
+    pub(crate) async fn run(self) -> Result<()> {
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let mut arguments = vec!["manifests".to_owned(), "--out".to_owned(), ".".to_owned()];
         if self.check {
             arguments.push("--check".to_owned());
@@ -39,7 +41,8 @@ impl Manifests {
             arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
         }
         arguments.extend(json(self.output));
-        program.obey(arguments)?;
+        let left = "the manifests are as they were";
+        program.obey(arguments, &mut signals, left).await?;
         if self.output.is_json() {
             return Ok(());
         }
@@ -72,10 +75,13 @@ impl Install {
     pub(crate) async fn run(self) -> Result<()> {
         // Nobody wants to wait for a build to hear that there is no cluster.
         cluster::reached().await?;
-        let program = Program::build(Path::new("."), None)?;
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let force = self.force.then(|| "--force".to_owned());
         let arguments = ["install".to_owned()].into_iter().chain(force);
-        program.obey(arguments.chain(json(self.output)))
+        let arguments = arguments.chain(json(self.output));
+        let left = "some of the definitions may be installed; `windlass install` installs the rest";
+        program.obey(arguments, &mut signals, left).await
     }
 }
 
@@ -91,9 +97,12 @@ pub(crate) struct Uninstall {
 impl Uninstall {
     pub(crate) async fn run(self) -> Result<()> {
         cluster::reached().await?;
-        let program = Program::build(Path::new("."), None)?;
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let arguments = ["uninstall".to_owned()].into_iter();
-        program.obey(arguments.chain(json(self.output)))
+        let arguments = arguments.chain(json(self.output));
+        let left = "some of the definitions may be removed; `windlass uninstall` removes the rest";
+        program.obey(arguments, &mut signals, left).await
     }
 }
 
@@ -107,10 +116,13 @@ pub(crate) struct Explain {
 }
 
 impl Explain {
-    pub(crate) fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), None)?;
+    pub(crate) async fn run(self) -> Result<()> {
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let arguments = ["explain".to_owned()].into_iter();
-        program.obey(arguments.chain(json(self.output)))
+        let arguments = arguments.chain(json(self.output));
+        let left = "nothing was changed";
+        program.obey(arguments, &mut signals, left).await
     }
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use super::throw_away::ThrowAway;
 use crate::cluster;
 use crate::error::{Error, Result, at};
-use crate::interrupt::{self, Asked, Signals};
+use crate::interrupt::{Signals, wait};
 use crate::program::Program;
 
 /// Build the operator and run it here, against the current kubeconfig
@@ -31,12 +31,12 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) async fn run(self) -> Result<()> {
-        // Whatever has been started by then has to be ended: no signal may be lost.
-        let mut signals = Signals::listen()?;
         if !self.embedded {
             cluster::reached().await?;
         }
-        let program = Program::build(Path::new("."), None)?;
+        // Whatever is started from now on has to be ended: no signal may be lost.
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let arguments = ["run".to_owned()].into_iter().chain(self.arguments);
         if !self.embedded {
             return follow(program.command(arguments), &mut signals).await;
@@ -69,20 +69,10 @@ async fn follow(command: Command, signals: &mut Signals) -> Result<()> {
         .kill_on_drop(true)
         .spawn()
         .map_err(at(Path::new(&name)))?;
-    let mut asked = false;
-    let status = loop {
-        tokio::select! {
-            biased;
-            status = child.wait() => break status.map_err(at(Path::new(&name)))?,
-            who = signals.asked() => {
-                asked = true;
-                if who == Asked::ThisProcess {
-                    interrupt::pass_on(&child);
-                }
-            }
-        }
-    };
-    if status.success() || asked {
+    let ended = wait(&mut child, signals)
+        .await
+        .map_err(at(Path::new(&name)))?;
+    if ended.status.success() || ended.asked {
         return Ok(());
     }
     Err(Error::Told)
