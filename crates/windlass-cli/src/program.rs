@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
 use crate::error::{Error, Result};
 use crate::interrupt::{Signals, wait};
+use crate::progress::Step;
 use crate::project::Project;
 
 /// An operator's program.
@@ -84,22 +85,25 @@ impl Program {
         command
     }
 
-    /// Lets the program do something and print it. When a person ends it before it is done, `left`
-    /// says how things are then.
-    pub(crate) async fn obey<I: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = I>,
-        signals: &mut Signals,
-        left: &str,
-    ) -> Result<()> {
-        let mut child = tokio::process::Command::from(self.command(arguments))
+    /// Lets the program do something, and prints what it says once it is done.
+    pub(crate) async fn obey(&self, task: Task<'_>, signals: &mut Signals) -> Result<()> {
+        let mut child = tokio::process::Command::from(self.command(task.arguments))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| self.not_started(&error))?;
-        let ended = wait(&mut child, signals).await;
+        let step = Step::start(task.doing);
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let (output, errors, ended) =
+            tokio::join!(text(output), text(errors), wait(&mut child, signals));
         let ended = ended.map_err(|error| self.not_started(&error))?;
+        drop(step);
+        // Nobody may be there to read it; that is no failure of what was done.
+        let _ = io::stdout().write_all(&output);
+        let _ = io::stderr().write_all(&errors);
         match (ended.status.success(), ended.asked) {
             (true, _) => Ok(()),
-            (false, true) => Err(Error::Interrupted(left.to_owned())),
+            (false, true) => Err(Error::Interrupted(task.left.to_owned())),
             // It has said why.
             (false, false) => Err(Error::Told),
         }
@@ -126,6 +130,24 @@ impl Program {
     fn not_started(&self, error: &io::Error) -> Error {
         Error::Other(format!("cannot run {}: {error}", self.path.display()))
     }
+}
+
+/// Something that the program is to do.
+pub(crate) struct Task<'a> {
+    pub(crate) arguments: Vec<String>,
+    /// What is being done, while it takes its time.
+    pub(crate) doing: &'a str,
+    /// How things are when a person ends it before it is done.
+    pub(crate) left: &'a str,
+}
+
+/// Everything a child prints.
+async fn text(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Some(mut from) = from {
+        let _ = from.read_to_end(&mut text).await;
+    }
+    text
 }
 
 /// The program of that name, when a line of Cargo's says where it is.

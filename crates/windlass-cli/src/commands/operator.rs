@@ -8,7 +8,7 @@ use crate::cluster;
 use crate::error::Result;
 use crate::interrupt::Signals;
 use crate::output::Output;
-use crate::program::Program;
+use crate::program::{Program, Task};
 
 /// Write config/ and dist/install.yaml from the code
 #[derive(Args)]
@@ -41,8 +41,12 @@ impl Manifests {
             arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
         }
         arguments.extend(json(self.output));
-        let left = "the manifests are as they were";
-        program.obey(arguments, &mut signals, left).await?;
+        let task = Task {
+            arguments,
+            doing: "deriving the manifests",
+            left: "the manifests are as they were",
+        };
+        program.obey(task, &mut signals).await?;
         if self.output.is_json() {
             return Ok(());
         }
@@ -79,9 +83,12 @@ impl Install {
         let program = Program::build(Path::new("."), None, &mut signals).await?;
         let force = self.force.then(|| "--force".to_owned());
         let arguments = ["install".to_owned()].into_iter().chain(force);
-        let arguments = arguments.chain(json(self.output));
-        let left = "some of the definitions may be installed; `windlass install` installs the rest";
-        program.obey(arguments, &mut signals, left).await
+        let task = Task {
+            arguments: arguments.chain(json(self.output)).collect(),
+            doing: "installing the definitions",
+            left: "some of the definitions may be installed; `windlass install` installs the rest",
+        };
+        program.obey(task, &mut signals).await
     }
 }
 
@@ -100,9 +107,12 @@ impl Uninstall {
         let mut signals = Signals::listen()?;
         let program = Program::build(Path::new("."), None, &mut signals).await?;
         let arguments = ["uninstall".to_owned()].into_iter();
-        let arguments = arguments.chain(json(self.output));
-        let left = "some of the definitions may be removed; `windlass uninstall` removes the rest";
-        program.obey(arguments, &mut signals, left).await
+        let task = Task {
+            arguments: arguments.chain(json(self.output)).collect(),
+            doing: "removing the definitions",
+            left: "some of the definitions may be removed; `windlass uninstall` removes the rest",
+        };
+        program.obey(task, &mut signals).await
     }
 }
 
@@ -120,9 +130,12 @@ impl Explain {
         let mut signals = Signals::listen()?;
         let program = Program::build(Path::new("."), None, &mut signals).await?;
         let arguments = ["explain".to_owned()].into_iter();
-        let arguments = arguments.chain(json(self.output));
-        let left = "nothing was changed";
-        program.obey(arguments, &mut signals, left).await
+        let task = Task {
+            arguments: arguments.chain(json(self.output)).collect(),
+            doing: "asking the operator",
+            left: "nothing was changed",
+        };
+        program.obey(task, &mut signals).await
     }
 }
 
