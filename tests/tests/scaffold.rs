@@ -108,7 +108,7 @@ macro_rules! steps {
 }
 
 steps! {
-    new_project_works: "init",
+    a_new_project_works: "init",
     one_kind_works: "one kind",
     two_kinds_work: "two kinds",
     a_cluster_scoped_kind_works: "a cluster-scoped kind",
