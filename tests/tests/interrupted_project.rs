@@ -47,7 +47,7 @@ fn builds_deploys_and_undeploys_that_are_ended_leave_nothing_half_done() {
     terminal.run("windlass create api --group cache --version v1 --kind Redis");
 
     // A build: cargo ends with it, and nothing is written.
-    let ended = terminal.interrupted("windlass manifests", Duration::from_secs(2));
+    let ended = terminal.interrupted("windlass manifests", Duration::from_secs(1));
     assert!(!is_told("windlass manifests", &ended));
     assert!(
         said(&ended).contains("the build was not finished"),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
 use crate::error::{Error, Result};
-use crate::interrupt::{Signals, wait};
+use crate::interrupt::{Ended, Signals, wait};
 use crate::progress::Step;
 use crate::project::Project;
 
@@ -87,20 +87,9 @@ impl Program {
 
     /// Lets the program do something, and prints what it says once it is done.
     pub(crate) async fn obey(&self, task: Task<'_>, signals: &mut Signals) -> Result<()> {
-        let mut child = tokio::process::Command::from(self.command(task.arguments))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| self.not_started(&error))?;
-        let step = Step::start(task.doing);
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
-        let (output, errors, ended) =
-            tokio::join!(text(output), text(errors), wait(&mut child, signals));
-        let ended = ended.map_err(|error| self.not_started(&error))?;
-        drop(step);
+        let (output, ended) = self.call(task.doing, task.arguments, signals).await?;
         // Nobody may be there to read it; that is no failure of what was done.
         let _ = io::stdout().write_all(&output);
-        let _ = io::stderr().write_all(&errors);
         match (ended.status.success(), ended.asked) {
             (true, _) => Ok(()),
             (false, true) => Err(Error::Interrupted(task.left.to_owned())),
@@ -109,22 +98,45 @@ impl Program {
         }
     }
 
-    /// What the program prints.
-    pub(crate) fn ask<I: AsRef<OsStr>>(
+    /// What the program prints. Nothing has happened by then: who wanted it to end is done.
+    pub(crate) async fn ask(
         &self,
-        arguments: impl IntoIterator<Item = I>,
+        arguments: Vec<String>,
+        signals: &mut Signals,
     ) -> Result<String> {
-        let output = self
-            .command(arguments)
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| self.not_started(&error))?;
-        let _ = io::stderr().flush();
-        if !output.status.success() {
+        let doing = "asking the operator";
+        let (output, ended) = self.call(doing, arguments, signals).await?;
+        if ended.asked {
+            return Err(Error::Interrupted("nothing was changed".to_owned()));
+        }
+        if !ended.status.success() {
             return Err(Error::Told);
         }
-        String::from_utf8(output.stdout)
+        String::from_utf8(output)
             .map_err(|_| Error::Other(format!("{} printed no text", self.path.display())))
+    }
+
+    /// Calls the program, and passes on what it complains about once it is done; answers what it
+    /// printed.
+    async fn call(
+        &self,
+        doing: &str,
+        arguments: Vec<String>,
+        signals: &mut Signals,
+    ) -> Result<(Vec<u8>, Ended)> {
+        let step = Step::start(doing);
+        let mut child = tokio::process::Command::from(self.command(arguments))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| self.not_started(&error))?;
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let (output, errors, ended) =
+            tokio::join!(text(output), text(errors), wait(&mut child, signals));
+        drop(step);
+        let _ = io::stderr().write_all(&errors);
+        let ended = ended.map_err(|error| self.not_started(&error))?;
+        Ok((output, ended))
     }
 
     fn not_started(&self, error: &io::Error) -> Error {

@@ -53,8 +53,9 @@ impl Deploy {
         let client = cluster::reached().await?;
         let mut signals = Signals::listen()?;
         let program = Program::build(Path::new("."), None, &mut signals).await?;
-        let image = self.image.iter().flat_map(|image| ["--image", image]);
-        let objects = read(&program.ask(["manifests"].into_iter().chain(image))?)?;
+        let mut arguments = vec!["manifests".to_owned()];
+        arguments.extend(self.image.iter().map(|image| format!("--image={image}")));
+        let objects = read(&program.ask(arguments, &mut signals).await?)?;
         let name = &program.project.project_name;
         if !self.force {
             breaks_nothing(&client, &objects).await?;
