@@ -4,6 +4,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use windlass_tests::inventory::{back_to, everything};
+use windlass_tests::machine::Traces;
 use windlass_tests::walkthrough::Terminal;
 
 /// At how many moments a command is interrupted, from its beginning to its end.
@@ -111,4 +112,33 @@ fn builds_deploys_and_undeploys_that_are_ended_leave_nothing_half_done() {
         back_to(&terminal, &before);
     }
     println!("windlass undeploy: ended {ended} times, and finished by the next");
+}
+
+#[test]
+#[ignore = "builds a project of its own: minutes the first time; `make scaffold` runs it"]
+fn a_run_that_is_ended_leaves_no_cluster_behind() {
+    let terminal = Terminal::open("interrupted-run");
+    terminal.run("windlass init --domain example.com my-operator\ncd my-operator");
+    terminal.run("windlass create api --group cache --version v1 --kind Memcached");
+    terminal.run("cargo build --quiet\nmkdir tmp\nexport TMPDIR=$PWD/tmp");
+    let traces = || {
+        let now = Traces::now(&terminal.current());
+        (now.processes, now.interfaces, now.rules, now.mounts)
+    };
+    let before = traces();
+    let command = "windlass run --embedded";
+    let (mut early, mut ran) = (0, 0);
+    for step in 0..=2 * MOMENTS {
+        let moment = Duration::from_millis(100) * step;
+        let output = terminal.interrupted(command, moment);
+        if is_told(command, &output) {
+            ran += 1;
+        } else {
+            early += 1;
+        }
+        assert_eq!(terminal.ask("ls -A tmp"), "", "after {moment:?}");
+        assert_eq!(traces(), before, "after {moment:?}");
+    }
+    println!("{command}: ended {early} times before it ran, and {ran} times after");
+    assert!(early > 0 && ran > 0);
 }

@@ -209,7 +209,11 @@ impl Undeploy {
                     0 => String::new(),
                     number => format!(", and with its kinds {number} of their own objects"),
                 };
-                format!("removed {} objects of {name}{with}\n", removed.len())
+                let objects = match removed.len() {
+                    1 => "1 object".to_owned(),
+                    number => format!("{number} objects"),
+                };
+                format!("removed {objects} of {name}{with}\n")
             };
             for (object, why) in &kept {
                 let _ = writeln!(text, "left {object}: {why}, which deploy did not make");
