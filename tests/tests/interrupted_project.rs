@@ -128,9 +128,11 @@ fn a_run_that_is_ended_leaves_no_cluster_behind() {
     let before = traces();
     let command = "windlass run --embedded";
     let (mut early, mut ran) = (0, 0);
-    for step in 0..=2 * MOMENTS {
-        let moment = Duration::from_millis(100) * step;
+    for step in 0..=MOMENTS {
+        let moment = Duration::from_millis(200) * step;
+        let began = Instant::now();
         let output = terminal.interrupted(command, moment);
+        println!("{moment:?}: {} after {:?}", output.status, began.elapsed());
         if is_told(command, &output) {
             ran += 1;
         } else {

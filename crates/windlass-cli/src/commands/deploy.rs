@@ -62,7 +62,7 @@ impl Deploy {
         }
         let step = Step::start(format!("applying {} objects", objects.len()));
         let mut new = Vec::new();
-        let applied = apply_all(&client, name, &objects, &mut signals, &mut new).await;
+        let applied = Box::pin(apply_all(&client, name, &objects, &mut signals, &mut new)).await;
         drop(step);
         if let Err(error) = applied {
             take_back(&client, name, &new).await;
@@ -107,7 +107,7 @@ async fn apply_all(
         || Error::Interrupted("what was new in the cluster is removed again".to_owned());
     for object in objects {
         signals.unless(ready(())).await.ok_or_else(interrupted)?;
-        if apply(client, name, object).await? == Made::New {
+        if Box::pin(apply(client, name, object)).await? == Made::New {
             new.push(object.clone());
         }
         let usable = signals.unless(usable(client, object)).await;
