@@ -76,11 +76,13 @@ etcd-scenarios: ## disturb every scenario of the etcd operator at every write an
 etcd-replay: ## compare the simulated etcd with real ones over 100 random sequences of calls
 	cargo test --locked -p etcd-operator --test simulation -- --include-ignored --nocapture replay::
 
+SCAFFOLD ?= scaffold walkthroughs project interrupted_project real_cluster
+
 .PHONY: scaffold
-scaffold: ## play the walk-throughs, build a scaffolded project after every step, and use it
+scaffold: ## build a scaffolded project after every step, play the walk-throughs, use it (SCAFFOLD=project: that part)
 	@$(REAL) build
-	cargo build --locked -p windlass-cli
-	KUBECTL=$$(scripts/kubectl) cargo test --locked -p windlass-tests --test scaffold --test walkthroughs --test project --test real_cluster -- --ignored --nocapture --test-threads 1
+	cargo build --locked --workspace --bins
+	KUBECTL=$$(scripts/kubectl) cargo test --locked -p windlass-tests $(SCAFFOLD:%=--test %) -- --ignored --nocapture --test-threads 1
 
 .PHONY: check
 check: ## formatting, lints, licences

@@ -191,6 +191,25 @@ impl Terminal {
         }
     }
 
+    /// Types a command, presses Ctrl-C after a while, and tells how it ended and what it printed.
+    pub fn interrupted(&self, command: &str, after: Duration) -> Output {
+        let child = self
+            .shell(&format!("exec {command}"))
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("bash runs");
+        std::thread::sleep(after);
+        // A terminal tells everybody in the group; nobody is left there after the end.
+        let group = format!("-{}", child.id());
+        let _ = Command::new("kill")
+            .args(["-INT", "--", &group])
+            .stderr(Stdio::null())
+            .status();
+        child.wait_with_output().expect("it ends")
+    }
+
     /// Types a command again and again until it succeeds, and gives what it printed then.
     pub fn until(&self, command: &str) -> String {
         let limit = Instant::now() + PATIENCE;
@@ -233,7 +252,7 @@ impl Terminal {
                 format!("{}:{}:{path}", bin.display(), programs.display()),
             )
             .env("WINDLASS_PATH", root())
-            .env("CARGO_TARGET_DIR", root().join("target/scaffold"))
+            .env("CARGO_TARGET_DIR", target())
             // What the workspace is built from is all there is: tests reach no network.
             .env("CARGO_NET_OFFLINE", "true")
             // An image in a test need not be fast.
@@ -241,6 +260,26 @@ impl Terminal {
             .env("KUBECACHEDIR", self.folder.path().join("cache"))
             .env_remove("KUBECONFIG");
         command
+    }
+}
+
+impl Terminal {
+    /// Removes what Cargo compiled of the project: its folder will not be there again, and its
+    /// programs are large.
+    fn clean(&self) {
+        let folder = self.current();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let built = fs::read_dir(target().join("debug/.fingerprint"));
+        let of_project = format!("{name}-");
+        let is_built = built.into_iter().flatten().flatten().any(|entry| {
+            let entry = entry.file_name();
+            entry.to_string_lossy().starts_with(&of_project)
+        });
+        if is_built {
+            let _ = self
+                .shell(&format!("cargo clean --quiet -p {name}"))
+                .status();
+        }
     }
 }
 
@@ -258,7 +297,14 @@ impl Drop for Terminal {
             .current_dir(self.current())
             .stdout(Stdio::null())
             .status();
+        self.clean();
     }
+}
+
+/// What projects are compiled into: one folder for all, so that their dependencies are compiled
+/// once.
+fn target() -> PathBuf {
+    root().join("target/scaffold")
 }
 
 /// The repository.

@@ -34,7 +34,7 @@ fn all_refused(terminal: &Terminal, refused: &[(&str, &str)]) {
 #[test]
 fn odd_names_and_clashes() {
     let terminal = project("refused-names");
-    terminal.run("windlass create api --group cache --version v1 --kind Memcached");
+    terminal.run("windlass create api --group cache --version v1 --kind Memcached --shortname mc");
     all_refused(
         &terminal,
         &[
@@ -61,6 +61,18 @@ fn odd_names_and_clashes() {
             (
                 "create api --group cache --version v1 --kind Other --plural memcacheds",
                 "--plural",
+            ),
+            (
+                "create api --group cache --version v1 --kind Other --shortname mc",
+                "cache.example.com/v1 Memcached has the name mc already",
+            ),
+            (
+                "create api --group cache --version v1 --kind MemCached --plural others",
+                "choose another kind",
+            ),
+            (
+                "create api --group cache --version v2 --kind Memcached --shortname mem",
+                "all versions of Memcached share its short names",
             ),
             (
                 "create api --group cache --version v1 --kind Other --shortname Oth",

@@ -4,6 +4,10 @@
 //! while it writes, because writing takes a moment ([`hold`]), or listens for them and takes back
 //! what it began ([`Signals::asked`]).
 
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -79,6 +83,35 @@ fn is_ignored(kind: SignalKind) -> bool {
 pub(crate) enum Asked {
     Everybody,
     ThisProcess,
+}
+
+/// How a child ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// Whether a person wanted it to end.
+    pub(crate) asked: bool,
+}
+
+/// Waits for a child. It hears of Ctrl-C as this process does; anything else is passed on to it.
+pub(crate) async fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<Ended> {
+    let mut asked = false;
+    loop {
+        tokio::select! {
+            biased;
+            // First: a terminal tells both, and the child is often the quicker to end.
+            who = signals.asked() => {
+                asked = true;
+                if who == Asked::ThisProcess {
+                    pass_on(child);
+                }
+            }
+            status = child.wait() => {
+                let status = status?;
+                let asked = asked || status.signal() == Some(2) || status.code() == Some(130);
+                return Ok(Ended { status, asked });
+            }
+        }
+    }
 }
 
 /// Keeps signals from ending this process, for the moment it takes to write something whole.

@@ -82,14 +82,14 @@ async fn run() -> ExitCode {
         Command::Status(status) => status.run().await,
         Command::Init(init) => init.run(),
         Command::Create(create) => create.run(),
-        Command::Manifests(manifests) => manifests.run(),
+        Command::Manifests(manifests) => manifests.run().await,
         Command::Install(install) => install.run().await,
         Command::Uninstall(uninstall) => uninstall.run().await,
         Command::Run(run) => run.run().await,
-        Command::Image(image) => image.run(),
+        Command::Image(image) => image.run().await,
         Command::Deploy(deploy) => Box::pin(deploy.run()).await,
         Command::Undeploy(undeploy) => undeploy.run().await,
-        Command::Explain(explain) => explain.run(),
+        Command::Explain(explain) => explain.run().await,
         Command::Alpha(alpha) => alpha.run(),
         Command::Completion(completion) => {
             completion.run(Cli::command());

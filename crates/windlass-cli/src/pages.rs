@@ -92,9 +92,11 @@ fn named(argument: &Arg) -> String {
     let values = argument.get_value_names().unwrap_or_default();
     let value = values.first().map(ToString::to_string).unwrap_or_default();
     let takes = argument.get_action().takes_values();
+    let short = argument.get_short().map(|short| format!("-{short}, "));
+    let short = short.unwrap_or_default();
     match argument.get_long() {
-        Some(long) if takes => format!("--{long} {value}"),
-        Some(long) => format!("--{long}"),
+        Some(long) if takes => format!("{short}--{long} {value}"),
+        Some(long) => format!("{short}--{long}"),
         None => value,
     }
 }
@@ -117,6 +119,9 @@ fn described(argument: &Arg) -> String {
     let defaults = argument.get_default_values();
     if let (Some(default), true) = (defaults.first(), argument.get_action().takes_values()) {
         let _ = write!(text, "; default `{}`", default.to_string_lossy());
+    }
+    for alias in argument.get_visible_aliases().into_iter().flatten() {
+        let _ = write!(text, "; also `--{alias}`");
     }
     if let Some(variable) = argument.get_env() {
         let _ = write!(text, "; also `{}`", variable.to_string_lossy());

@@ -4,14 +4,16 @@
 //! manifests` in a project and the program's own `manifests` cannot disagree.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
 use crate::error::{Error, Result};
+use crate::interrupt::{Ended, Signals, wait};
+use crate::progress::Step;
 use crate::project::Project;
 
 /// An operator's program.
@@ -24,9 +26,13 @@ pub(crate) struct Program {
 impl Program {
     /// Builds the program of the project that a folder belongs to, as one of Cargo's profiles (`dev`
     /// unless told). Cargo tells how it goes on.
-    pub(crate) fn build(folder: &Path, profile: Option<&str>) -> Result<Self> {
+    pub(crate) async fn build(
+        folder: &Path,
+        profile: Option<&str>,
+        signals: &mut Signals,
+    ) -> Result<Self> {
         let (root, project) = Project::find(folder)?;
-        let mut cargo = Command::new("cargo");
+        let mut cargo = tokio::process::Command::new("cargo");
         cargo
             .args(["build", "--message-format=json-render-diagnostics", "--bin"])
             .arg(&project.project_name)
@@ -39,24 +45,25 @@ impl Program {
             io::ErrorKind::NotFound => Error::NoToolchain,
             _ => Error::Other(format!("cannot start cargo: {error}")),
         })?;
-        let mut path = None;
-        if let Some(output) = child.stdout.take() {
-            for line in BufReader::new(output)
-                .lines()
-                .map_while(std::result::Result::ok)
-            {
-                path = executable(&line, &project.project_name).or(path);
+        let output = child.stdout.take();
+        let read = async {
+            let mut path = None;
+            if let Some(output) = output {
+                let mut lines = BufReader::new(output).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    path = executable(&line, &project.project_name).or(path);
+                }
             }
-        }
-        let status = child
-            .wait()
-            .map_err(|error| Error::Other(format!("cannot wait for cargo: {error}")))?;
-        // A terminal tells Cargo of Ctrl-C too, and it ends first.
-        if status.signal() == Some(2) || status.code() == Some(130) {
+            path
+        };
+        let (path, ended) = tokio::join!(read, wait(&mut child, signals));
+        let ended =
+            ended.map_err(|error| Error::Other(format!("cannot wait for cargo: {error}")))?;
+        if ended.asked {
             return Err(Error::Interrupted("the build was not finished".to_owned()));
         }
         match path {
-            Some(path) if status.success() => Ok(Self {
+            Some(path) if ended.status.success() => Ok(Self {
                 root,
                 project,
                 path,
@@ -78,40 +85,81 @@ impl Program {
         command
     }
 
-    /// Lets the program do something and print it.
-    pub(crate) fn obey<I: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = I>,
-    ) -> Result<()> {
-        let status = self.command(arguments).status().map_err(|error| {
-            Error::Other(format!("cannot start {}: {error}", self.path.display()))
-        })?;
-        if status.success() {
-            return Ok(());
+    /// Lets the program do something, and prints what it says once it is done.
+    pub(crate) async fn obey(&self, task: Task<'_>, signals: &mut Signals) -> Result<()> {
+        let (output, ended) = self.call(task.doing, task.arguments, signals).await?;
+        // Nobody may be there to read it; that is no failure of what was done.
+        let _ = io::stdout().write_all(&output);
+        match (ended.status.success(), ended.asked) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Error::Interrupted(task.left.to_owned())),
+            // It has said why.
+            (false, false) => Err(Error::Told),
         }
-        // It has said why.
-        Err(Error::Told)
     }
 
-    /// What the program prints.
-    pub(crate) fn ask<I: AsRef<OsStr>>(
+    /// What the program prints. Nothing has happened by then: who wanted it to end is done.
+    pub(crate) async fn ask(
         &self,
-        arguments: impl IntoIterator<Item = I>,
+        arguments: Vec<String>,
+        signals: &mut Signals,
     ) -> Result<String> {
-        let output = self
-            .command(arguments)
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| {
-                Error::Other(format!("cannot start {}: {error}", self.path.display()))
-            })?;
-        let _ = io::stderr().flush();
-        if !output.status.success() {
+        let doing = "asking the operator";
+        let (output, ended) = self.call(doing, arguments, signals).await?;
+        if ended.asked {
+            return Err(Error::Interrupted("nothing was changed".to_owned()));
+        }
+        if !ended.status.success() {
             return Err(Error::Told);
         }
-        String::from_utf8(output.stdout)
+        String::from_utf8(output)
             .map_err(|_| Error::Other(format!("{} printed no text", self.path.display())))
     }
+
+    /// Calls the program, and passes on what it complains about once it is done; answers what it
+    /// printed.
+    async fn call(
+        &self,
+        doing: &str,
+        arguments: Vec<String>,
+        signals: &mut Signals,
+    ) -> Result<(Vec<u8>, Ended)> {
+        let step = Step::start(doing);
+        let mut child = tokio::process::Command::from(self.command(arguments))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| self.not_started(&error))?;
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let (output, errors, ended) =
+            tokio::join!(text(output), text(errors), wait(&mut child, signals));
+        drop(step);
+        let _ = io::stderr().write_all(&errors);
+        let ended = ended.map_err(|error| self.not_started(&error))?;
+        Ok((output, ended))
+    }
+
+    fn not_started(&self, error: &io::Error) -> Error {
+        Error::Other(format!("cannot run {}: {error}", self.path.display()))
+    }
+}
+
+/// Something that the program is to do.
+pub(crate) struct Task<'a> {
+    pub(crate) arguments: Vec<String>,
+    /// What is being done, while it takes its time.
+    pub(crate) doing: &'a str,
+    /// How things are when a person ends it before it is done.
+    pub(crate) left: &'a str,
+}
+
+/// Everything a child prints.
+async fn text(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Some(mut from) = from {
+        let _ = from.read_to_end(&mut text).await;
+    }
+    text
 }
 
 /// The program of that name, when a line of Cargo's says where it is.

@@ -64,7 +64,7 @@ pub async fn install(
     }
     if !breaking.is_empty() {
         return Err(Error::terminal(format!(
-            "installing would break objects or clients that are there; nothing was changed:\n{}",
+            "installing would break objects or clients that are there; nothing was changed (`--force` installs them all the same):\n{}",
             breaking.join("\n")
         )));
     }

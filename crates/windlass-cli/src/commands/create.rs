@@ -66,8 +66,7 @@ impl CreateApi {
             namespaced: self.namespaced,
         };
         let (resource, written) = scaffold::create_api(Path::new("."), &new)?;
-        let next = format!("say in src/ what a {} is and does", resource.kind);
-        report(self.output, &resource.shown(), &resource, &written, &next);
+        report(self.output, &resource.shown(), &resource, &written);
         Ok(())
     }
 }
@@ -125,12 +124,11 @@ impl CreateWebhook {
 pub(super) fn webhook(new: &NewWebhook, output: Output) -> Result<()> {
     let (resource, written) = scaffold::create_webhook(Path::new("."), new)?;
     let what = format!("the webhook of {}", resource.shown());
-    let next = "say in src/ what it fills in and checks";
-    report(output, &what, &resource, &written, next);
+    report(output, &what, &resource, &written);
     Ok(())
 }
 
-fn report(output: Output, what: &str, resource: &Resource, written: &[Written], next: &str) {
+fn report(output: Output, what: &str, resource: &Resource, written: &[Written]) {
     let facts = json!({
         "group": resource.full_group(),
         "version": resource.version,
@@ -139,11 +137,64 @@ fn report(output: Output, what: &str, resource: &Resource, written: &[Written], 
         "files": facts(written),
     });
     output.print(&facts, || {
-        let done = if written.is_empty() {
-            format!("The project has {what} already.\n")
-        } else {
-            format!("{}Added {what}.\n", describe(written))
+        if written.is_empty() {
+            return format!("The project has {what} already.\n");
+        }
+        let places = places(written, &resource.kind);
+        let fill_in = match places.split_last() {
+            Some((last, [])) => format!("fill in {last}, then "),
+            Some((last, others)) => format!("fill in {} and {last}, then ", others.join(", ")),
+            None => String::new(),
         };
-        format!("{done}Next: {next}, then `make test` and `windlass manifests`.\n")
+        format!(
+            "{}Added {what}.\nNext: {fill_in}`make test` and `windlass manifests`.\n",
+            describe(written)
+        )
     });
+}
+
+/// The new files that a person goes on with, and what is said there.
+fn places(written: &[Written], kind: &str) -> Vec<String> {
+    let new = written.iter().filter_map(|one| match one {
+        Written::New(path) => path.strip_prefix("src/"),
+        Written::Changed(_) => None,
+    });
+    let place = |path: &str| {
+        let (_, file) = path.rsplit_once('/')?;
+        let said = match file {
+            "controller.rs" => "what is done for it".to_owned(),
+            "conversion.rs" => "how one version becomes another".to_owned(),
+            "webhook.rs" => "what is filled in and checked".to_owned(),
+            _ => format!("what a {kind} is"),
+        };
+        Some(format!("src/{path} ({said})"))
+    };
+    let mut places: Vec<String> = new.filter_map(place).collect();
+    // What it is comes before what is done for it.
+    places.sort_by_key(|place| !place.contains("(what a "));
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_told_which_files_to_go_on_with() {
+        let new = |path: &str| Written::New(path.to_owned());
+        let written = [
+            Written::Changed("src/lib.rs".to_owned()),
+            new("src/memcached.rs"),
+            new("src/memcached/controller.rs"),
+            new("src/memcached/v1.rs"),
+            new("tests/memcached.rs"),
+        ];
+        assert_eq!(
+            places(&written, "Memcached"),
+            [
+                "src/memcached/v1.rs (what a Memcached is)",
+                "src/memcached/controller.rs (what is done for it)"
+            ]
+        );
+    }
 }

@@ -9,6 +9,7 @@ mod objects;
 mod rollout;
 
 use std::fmt::Write as _;
+use std::future::ready;
 use std::path::Path;
 
 use clap::Args;
@@ -19,7 +20,7 @@ use serde_json::json;
 use windlass_manifests::upgrade::changes;
 
 use self::instances::remove_instances;
-use self::objects::{Made, Removal, apply, kind_of, made, others_in, remove, shown};
+use self::objects::{Made, Removal, apply, kind_of, made, others_in, remove, shown, usable};
 use crate::cluster;
 use crate::error::{Error, Result, doing};
 use crate::interrupt::Signals;
@@ -49,33 +50,23 @@ pub(crate) struct Deploy {
 
 impl Deploy {
     pub(crate) async fn run(self) -> Result<()> {
-        let mut signals = Signals::listen()?;
         let client = cluster::reached().await?;
-        let program = Program::build(Path::new("."), None)?;
-        let image = self.image.iter().flat_map(|image| ["--image", image]);
-        let objects = read(&program.ask(["manifests"].into_iter().chain(image))?)?;
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
+        let mut arguments = vec!["manifests".to_owned()];
+        arguments.extend(self.image.iter().map(|image| format!("--image={image}")));
+        let objects = read(&program.ask(arguments, &mut signals).await?)?;
         let name = &program.project.project_name;
         if !self.force {
             breaks_nothing(&client, &objects).await?;
         }
         let step = Step::start(format!("applying {} objects", objects.len()));
         let mut new = Vec::new();
-        let applied = signals
-            .unless(Box::pin(apply_all(&client, name, &objects, &mut new)))
-            .await;
+        let applied = Box::pin(apply_all(&client, name, &objects, &mut signals, &mut new)).await;
         drop(step);
-        match applied {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
-                take_back(&client, name, &new).await;
-                return Err(error);
-            }
-            None => {
-                take_back(&client, name, &new).await;
-                return Err(Error::Interrupted(
-                    "what was new in the cluster is removed again".to_owned(),
-                ));
-            }
+        if let Err(error) = applied {
+            take_back(&client, name, &new).await;
+            return Err(error);
         }
         if !self.no_wait {
             let running = signals.unless(rollout::all_run(&client, &objects)).await;
@@ -103,19 +94,26 @@ impl Deploy {
     }
 }
 
-/// Applies everything, and notes what was not there before.
+/// Applies everything, and notes what was not there before. A signal is heard between requests and
+/// not within one: nobody could say then what has become of it.
 async fn apply_all(
     client: &Client,
     name: &str,
     objects: &[DynamicObject],
+    signals: &mut Signals,
     new: &mut Vec<DynamicObject>,
 ) -> Result<()> {
+    let interrupted =
+        || Error::Interrupted("what was new in the cluster is removed again".to_owned());
     for object in objects {
-        if apply(client, name, object).await? == Made::New {
+        signals.unless(ready(())).await.ok_or_else(interrupted)?;
+        if Box::pin(apply(client, name, object)).await? == Made::New {
             new.push(object.clone());
         }
+        let usable = signals.unless(usable(client, object)).await;
+        usable.ok_or_else(interrupted)??;
     }
-    Ok(())
+    signals.unless(ready(())).await.ok_or_else(interrupted)
 }
 
 /// Removes what a deploy that came to nothing has made.
@@ -179,23 +177,23 @@ impl Undeploy {
         let (_, project) = Project::find(Path::new("."))?;
         let name = &project.project_name;
         let client = cluster::reached().await?;
+        let mut signals = Signals::listen()?;
         let step = Step::start("removing what deploy made");
         let (mut removed, mut kept, mut instances) = (Vec::new(), Vec::new(), 0);
-        for object in made(&client, name).await? {
-            if kind_of(&object) == "CustomResourceDefinition" {
-                instances += remove_instances(&client, &object).await?;
-            }
-            if kind_of(&object) == "Namespace" {
-                let others = others_in(&client, name, &object.name_any()).await?;
-                if !others.is_empty() {
-                    kept.push((shown(&object), format!("it holds {}", others.join(", "))));
-                    continue;
-                }
-            }
-            if remove(&client, name, &object).await? == Removal::Done {
-                removed.push(shown(&object));
-            }
-        }
+        let work = Box::pin(remove_all(
+            &client,
+            name,
+            &mut removed,
+            &mut kept,
+            &mut instances,
+        ));
+        let Some(done) = signals.unless(work).await else {
+            return Err(Error::Interrupted(format!(
+                "{} objects of {name} are removed; `windlass undeploy` removes the rest",
+                removed.len()
+            )));
+        };
+        done?;
         drop(step);
         let left: Vec<_> = kept
             .iter()
@@ -211,7 +209,11 @@ impl Undeploy {
                     0 => String::new(),
                     number => format!(", and with its kinds {number} of their own objects"),
                 };
-                format!("removed {} objects of {name}{with}\n", removed.len())
+                let objects = match removed.len() {
+                    1 => "1 object".to_owned(),
+                    number => format!("{number} objects"),
+                };
+                format!("removed {objects} of {name}{with}\n")
             };
             for (object, why) in &kept {
                 let _ = writeln!(text, "left {object}: {why}, which deploy did not make");
@@ -220,6 +222,32 @@ impl Undeploy {
         });
         Ok(())
     }
+}
+
+/// Removes what deploy made, and notes what became of it.
+async fn remove_all(
+    client: &Client,
+    name: &str,
+    removed: &mut Vec<String>,
+    kept: &mut Vec<(String, String)>,
+    instances: &mut usize,
+) -> Result<()> {
+    for object in made(client, name).await? {
+        if kind_of(&object) == "CustomResourceDefinition" {
+            *instances += remove_instances(client, &object).await?;
+        }
+        if kind_of(&object) == "Namespace" {
+            let others = others_in(client, name, &object.name_any()).await?;
+            if !others.is_empty() {
+                kept.push((shown(&object), format!("it holds {}", others.join(", "))));
+                continue;
+            }
+        }
+        if remove(client, name, &object).await? == Removal::Done {
+            removed.push(shown(&object));
+        }
+    }
+    Ok(())
 }
 
 fn read(yaml: &str) -> Result<Vec<DynamicObject>> {

@@ -8,7 +8,7 @@ use windlass_cluster::Runtime;
 
 use crate::error::{Error, Result, at};
 use crate::image::{self, Image};
-use crate::interrupt;
+use crate::interrupt::{self, Signals};
 use crate::output::{Format, Output};
 use crate::program::Program;
 use crate::progress::Step;
@@ -21,9 +21,9 @@ pub(crate) enum Images {
 }
 
 impl Images {
-    pub(crate) fn run(self) -> Result<()> {
+    pub(crate) async fn run(self) -> Result<()> {
         match self {
-            Self::Build(build) => build.run(),
+            Self::Build(build) => build.run().await,
             Self::Load(load) => load.run(),
         }
     }
@@ -51,15 +51,16 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), Some(&self.profile))?;
+    async fn run(self) -> Result<()> {
+        // The archive is written whole: signals wait for that moment.
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), Some(&self.profile), &mut signals).await?;
         let name = &program.project.project_name;
         let tag = image::full_name(&self.tag.unwrap_or_else(|| name.clone()))?;
         let out = self
             .out
             .unwrap_or_else(|| program.root.join("dist").join(format!("{name}.tar")));
         let step = Step::start(format!("writing {}", out.display()));
-        let _held = interrupt::hold();
         let image = Image::of_program(&program.path, name, &tag)?;
         image.write(&out)?;
         drop(step);

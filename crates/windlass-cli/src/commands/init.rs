@@ -54,7 +54,19 @@ impl Init {
             } else {
                 let _ = writeln!(text, "Made {name} in {}.", root.display());
             }
-            text + "Next: windlass create api --group cache --version v1 --kind Memcached\n"
+            let enter = match std::env::current_dir() {
+                Ok(here) if here == root => String::new(),
+                Ok(here) => {
+                    let folder = root.strip_prefix(here).unwrap_or(&root);
+                    format!("cd {} && ", folder.display())
+                }
+                Err(_) => format!("cd {} && ", root.display()),
+            };
+            let _ = writeln!(
+                text,
+                "Next: {enter}windlass create api --group cache --version v1 --kind Memcached"
+            );
+            text
         });
         Ok(())
     }

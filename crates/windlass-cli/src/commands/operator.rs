@@ -6,8 +6,9 @@ use clap::Args;
 
 use crate::cluster;
 use crate::error::Result;
+use crate::interrupt::Signals;
 use crate::output::Output;
-use crate::program::Program;
+use crate::program::{Program, Task};
 
 /// Write config/ and dist/install.yaml from the code
 #[derive(Args)]
@@ -29,8 +30,9 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
-    pub(crate) fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), None)?;
+    pub(crate) async fn run(self) -> Result<()> {
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let mut arguments = vec!["manifests".to_owned(), "--out".to_owned(), ".".to_owned()];
         if self.check {
             arguments.push("--check".to_owned());
@@ -39,7 +41,12 @@ impl Manifests {
             arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
         }
         arguments.extend(json(self.output));
-        program.obey(arguments)?;
+        let task = Task {
+            arguments,
+            doing: "deriving the manifests",
+            left: "the manifests are as they were",
+        };
+        program.obey(task, &mut signals).await?;
         if self.output.is_json() {
             return Ok(());
         }
@@ -72,10 +79,16 @@ impl Install {
     pub(crate) async fn run(self) -> Result<()> {
         // Nobody wants to wait for a build to hear that there is no cluster.
         cluster::reached().await?;
-        let program = Program::build(Path::new("."), None)?;
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let force = self.force.then(|| "--force".to_owned());
         let arguments = ["install".to_owned()].into_iter().chain(force);
-        program.obey(arguments.chain(json(self.output)))
+        let task = Task {
+            arguments: arguments.chain(json(self.output)).collect(),
+            doing: "installing the definitions",
+            left: "some of the definitions may be installed; `windlass install` installs the rest",
+        };
+        program.obey(task, &mut signals).await
     }
 }
 
@@ -91,9 +104,15 @@ pub(crate) struct Uninstall {
 impl Uninstall {
     pub(crate) async fn run(self) -> Result<()> {
         cluster::reached().await?;
-        let program = Program::build(Path::new("."), None)?;
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let arguments = ["uninstall".to_owned()].into_iter();
-        program.obey(arguments.chain(json(self.output)))
+        let task = Task {
+            arguments: arguments.chain(json(self.output)).collect(),
+            doing: "removing the definitions",
+            left: "some of the definitions may be removed; `windlass uninstall` removes the rest",
+        };
+        program.obey(task, &mut signals).await
     }
 }
 
@@ -107,10 +126,16 @@ pub(crate) struct Explain {
 }
 
 impl Explain {
-    pub(crate) fn run(self) -> Result<()> {
-        let program = Program::build(Path::new("."), None)?;
+    pub(crate) async fn run(self) -> Result<()> {
+        let mut signals = Signals::listen()?;
+        let program = Program::build(Path::new("."), None, &mut signals).await?;
         let arguments = ["explain".to_owned()].into_iter();
-        program.obey(arguments.chain(json(self.output)))
+        let task = Task {
+            arguments: arguments.chain(json(self.output)).collect(),
+            doing: "asking the operator",
+            left: "nothing was changed",
+        };
+        program.obey(task, &mut signals).await
     }
 }
 

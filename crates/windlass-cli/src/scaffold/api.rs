@@ -74,28 +74,56 @@ fn resource(project: &Project, new: &NewApi, earlier: &[Resource]) -> Result<Res
             new.kind
         )));
     }
+    let short_names = first.api.as_ref().map_or(&[][..], |api| &api.short_names);
+    if let Some(name) = new
+        .short_names
+        .iter()
+        .find(|name| !short_names.contains(name))
+    {
+        return Err(Error::Other(format!(
+            "all versions of {} share its short names, and {name} is not one of them; add it to `#[kube(…)]` of every version",
+            new.kind
+        )));
+    }
     resource.plural.clone_from(&first.plural);
     resource.api.clone_from(&first.api);
     Ok(resource)
 }
 
-/// Two kinds of a group cannot share the name in URLs.
+/// Two kinds of a group cannot share a name: the API server would serve only one of them.
 fn clashes(project: &Project, resource: &Resource) -> Result<()> {
-    let clash = project.resources.iter().find(|other| {
-        other.api.is_some()
-            && other.group == resource.group
-            && other.plural == resource.plural
-            && other.kind != resource.kind
+    let others = project.resources.iter().filter(|other| {
+        other.api.is_some() && other.group == resource.group && other.kind != resource.kind
     });
-    match clash {
-        Some(other) => Err(Error::Other(format!(
-            "{} has the plural {} already; give {} another with --plural",
-            other.shown(),
-            other.plural,
-            resource.kind
-        ))),
-        None => Ok(()),
+    for other in others {
+        let taken = names_of(other);
+        let Some(name) = names_of(resource)
+            .into_iter()
+            .find(|name| taken.contains(name))
+        else {
+            continue;
+        };
+        let remedy = if name == resource.kind.to_lowercase() {
+            "choose another kind".to_owned()
+        } else if name == resource.plural {
+            format!("give {} another plural with --plural", resource.kind)
+        } else {
+            format!("give {} another with --shortname", resource.kind)
+        };
+        return Err(Error::Other(format!(
+            "{} has the name {name} already; {remedy}",
+            other.shown()
+        )));
     }
+    Ok(())
+}
+
+/// What kubectl may call a kind.
+fn names_of(resource: &Resource) -> Vec<String> {
+    let short = resource.api.iter().flat_map(|api| api.short_names.clone());
+    let mut names = vec![resource.plural.clone(), resource.kind.to_lowercase()];
+    names.extend(short);
+    names
 }
 
 /// What the templates of a kind need.

@@ -126,15 +126,22 @@ pub(super) async fn apply(client: &Client, name: &str, object: &DynamicObject) -
     api.patch(&id, &params, &Patch::Apply(&object))
         .await
         .map_err(doing(format!("apply {}", shown(&object))))?;
-    if kind_of(&object) == "CustomResourceDefinition" {
-        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        wait(
-            &format!("{} to be served", shown(&object)),
-            await_condition(crds, &id, conditions::is_crd_established()),
-        )
-        .await?;
-    }
     Ok(made)
+}
+
+/// Waits until an object that was applied can be used: objects of a new kind can be created only
+/// then.
+pub(super) async fn usable(client: &Client, object: &DynamicObject) -> Result<()> {
+    if kind_of(object) != "CustomResourceDefinition" {
+        return Ok(());
+    }
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let established = conditions::is_crd_established();
+    wait(
+        &format!("{} to be served", shown(object)),
+        await_condition(crds, &object.name_any(), established),
+    )
+    .await
 }
 
 fn is_ours(object: &DynamicObject, name: &str) -> bool {
