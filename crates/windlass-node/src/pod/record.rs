@@ -137,16 +137,24 @@ impl Record {
         container.restarts
     }
 
-    /// Notes that a container has been running all along, whatever was thought of it.
-    pub(crate) fn adopted(&mut self, pod: &Pod, adopted: Adopted) {
+    /// Notes that a container ran on, whatever was thought of it; returns whether that is news. The
+    /// end of one may have been reported before the node went away.
+    pub(crate) fn adopted(&mut self, pod: &Pod, adopted: Adopted) -> bool {
         let status = pod.status.as_ref();
-        let statuses = status.iter().flat_map(|status| {
+        let mut statuses = status.iter().flat_map(|status| {
             let init = status.init_container_statuses.iter().flatten();
             init.chain(status.container_statuses.iter().flatten())
         });
-        let before = statuses
-            .filter(|status| status.name == adopted.container)
-            .find(|status| status.restart_count == adopted.run);
+        let before = statuses.find(|status| status.name == adopted.container);
+        let mut ends = before.into_iter().flat_map(|status| {
+            let states = [status.state.as_ref(), status.last_state.as_ref()];
+            let states = states.into_iter().flatten();
+            states.filter_map(|state| state.terminated.as_ref())
+        });
+        if ends.any(|end| end.container_id.as_ref() == Some(&adopted.id)) {
+            return false;
+        }
+        let before = before.filter(|status| status.restart_count == adopted.run);
         let spec = pod.spec.iter().flat_map(|spec| {
             let init = spec.init_containers.iter().flatten();
             init.chain(&spec.containers)
@@ -175,6 +183,7 @@ impl Record {
             hooking: false,
             killed_at: None,
         });
+        true
     }
 
     /// Notes that a container runs; `hooking` while something is done right after its start.
