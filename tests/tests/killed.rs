@@ -246,7 +246,11 @@ fn pods_go_on(folder: &Folder, runtime: &str) {
     for shim in running.values() {
         let rollup = text(&format!("/proc/{shim}/smaps_rollup"));
         let of = |name: &str| rollup.lines().find(|line| line.starts_with(name));
-        eprintln!("{runtime}: a shim has {:?}, {:?}", of("Rss:"), of("Private_Dirty:"));
+        eprintln!(
+            "{runtime}: a shim has {:?}, {:?}",
+            of("Rss:"),
+            of("Private_Dirty:")
+        );
     }
     folder.kubectl(&["delete", "pod", "writer", "--timeout=30s"]);
     assert!(same[0].1.3.iter().all(is_over));
@@ -265,10 +269,15 @@ fn talk(folder: &Folder, pods: &BTreeMap<String, Value>) {
     attached.line(|line| line.starts_with("line "));
     let mut forward = Kubectl::start(folder, &["port-forward", "pod/cache", ":11211"]);
     let line = forward.line(|line| line.starts_with("Forwarding from 127.0.0.1:"));
-    let port = line.split(" -> ").next().and_then(|from| from.rsplit(':').next());
+    let port = line
+        .split(" -> ")
+        .next()
+        .and_then(|from| from.rsplit(':').next());
     let port = port.and_then(|port| port.parse().ok()).expect("a port");
     let pid = memcached_pid_at("127.0.0.1", port);
-    let address = pods["cache"]["status"]["podIP"].as_str().expect("an address");
+    let address = pods["cache"]["status"]["podIP"]
+        .as_str()
+        .expect("an address");
     assert!(pid.is_some(), "nobody answers at the forwarded port");
     assert_eq!(pid, memcached_pid_at(address, 11211));
 }

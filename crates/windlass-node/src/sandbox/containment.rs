@@ -43,7 +43,7 @@ impl Sandbox {
         let oci = oci_runtime().ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, "no OCI runtime is installed")
         })?;
-        let oci_root = store.root().join("oci");
+        let oci_root = store.oci();
         std::fs::create_dir_all(&oci_root)?;
         let scheme = oci.file_name().unwrap_or_default();
         Ok(Self {

@@ -15,7 +15,7 @@ use crate::store::Store;
 pub(super) async fn clean_up(store: &Store, bridge: Option<&Bridge>) -> io::Result<()> {
     end_shims(store).await?;
     if let Some(oci) = oci_runtime() {
-        delete_containers(&oci, &store.root().join("oci"), |_| true).await;
+        delete_containers(&oci, &store.oci(), |_| true).await;
     }
     if let Some(bridge) = bridge {
         remove_cgroups(&bridge.name);
