@@ -140,6 +140,9 @@ impl<C: Containment> Runtime for ContainedRuntime<C> {
     }
 
     async fn set_up(&self, pod: &Pod) -> io::Result<IpAddr> {
+        if self.is_draining() {
+            return Err(io::Error::other("the node is being stopped"));
+        }
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let note = self.pods.note(pod, uid)?;
         if self.pods.shim(uid).is_none() {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 
 use super::RestartPolicy;
 use super::container::{Health, Refusal, Run, State, Termination};
@@ -154,6 +154,13 @@ impl Record {
         if ends.any(|end| end.container_id.as_ref() == Some(&adopted.id)) {
             return false;
         }
+        let ended =
+            |state: &Option<ContainerState>| Some(ended(state.as_ref()?.terminated.as_ref()?));
+        let last = before.and_then(|status| {
+            // A run that nobody knew of yet comes after the one that is known.
+            let known = Some(&status.state).filter(|_| status.restart_count != adopted.run);
+            known.and_then(ended).or_else(|| ended(&status.last_state))
+        });
         let before = before.filter(|status| status.restart_count == adopted.run);
         let spec = pod.spec.iter().flat_map(|spec| {
             let init = spec.init_containers.iter().flatten();
@@ -162,9 +169,6 @@ impl Record {
         let image = spec
             .filter(|container| container.name == adopted.container)
             .find_map(|container| container.image.clone());
-        let last = before
-            .and_then(|status| status.last_state.as_ref()?.terminated.as_ref())
-            .map(ended);
         let container = self.entry(&adopted.container);
         container.restarts = adopted.run;
         container.last = last;
@@ -327,7 +331,7 @@ fn later(at: Timestamp, wait: Duration) -> Timestamp {
 
 /// What the status written by an earlier life of the node says about a container.
 fn former(status: &ContainerStatus, now: Timestamp) -> ContainerRecord {
-    let terminated = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| {
+    let terminated = |state: &Option<ContainerState>| {
         state
             .as_ref()
             .and_then(|state| state.terminated.as_ref())

@@ -414,13 +414,31 @@ fn an_end_that_was_reported_before_the_node_went_away_is_not_heard_of_twice() {
         assert!(!record.is_alive());
         assert!(record.adopted(&waits, adopted("runtime://another")));
     }
+    // A run that had just begun is the one after what was reported.
+    waits.status = status(
+        json!({"terminated": {"exitCode": 3, "containerID": "runtime://one"}}),
+        json!({}),
+    );
+    let mut record = Record::of(&waits, at(10));
+    let next = Adopted {
+        run: 1,
+        ended: None,
+        ..adopted("runtime://two")
+    };
+    assert!(record.adopted(&waits, next));
+    let main = record.container("main");
+    assert_eq!((main.restarts, main.is_alive()), (1, true));
+    assert_eq!(main.last.as_ref().map(|last| last.exit_code), Some(3));
     // One that was said to run is news: what ended it comes next.
     waits.status = status(json!({"running": {}}), json!({}));
     let mut record = Record::of(&waits, at(10));
     assert!(record.adopted(&waits, adopted("runtime://one")));
     assert!(record.exited("main", 0, Termination::exited(3, at(0), at(5))));
     let end = record.container("main").termination().expect("an end");
-    assert_eq!((end.exit_code, end.id.as_deref()), (3, Some("runtime://one")));
+    assert_eq!(
+        (end.exit_code, end.id.as_deref()),
+        (3, Some("runtime://one"))
+    );
 }
 
 proptest! {

@@ -148,10 +148,9 @@ async fn a_graceful_stop_ends_everything_and_starts_nothing() {
     for pod in [&polite, &deaf] {
         assert_eq!(processes(pod), [] as [i32; 0]);
     }
-    bench
-        .start(&bench.pod("late", &script("exec sleep 1000")), 0)
-        .await;
-    assert_eq!(processes(&bench.pod("late", &script(""))), [] as [i32; 0]);
+    let late = bench.pod("late", &script("exec sleep 1000"));
+    assert!(bench.runtime.set_up(&late).await.is_err());
+    assert_eq!(processes(&late), [] as [i32; 0]);
 }
 
 #[tokio::test]
