@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, Conta
 use super::RestartPolicy;
 use super::container::{Health, Refusal, Run, State, Termination};
 use crate::backoff::{self, Backoff};
-use crate::runtime::Adopted;
 
 /// The record of one pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +112,7 @@ impl Record {
             .unwrap_or(const { &ContainerRecord::FRESH })
     }
 
-    fn entry(&mut self, name: &str) -> &mut ContainerRecord {
+    pub(super) fn entry(&mut self, name: &str) -> &mut ContainerRecord {
         self.containers
             .entry(name.to_owned())
             .or_insert(ContainerRecord::FRESH)
@@ -135,59 +134,6 @@ impl Record {
         }
         image.clone_into(&mut container.image);
         container.restarts
-    }
-
-    /// Notes that a container ran on, whatever was thought of it; returns whether that is news. The
-    /// end of one may have been reported before the node went away.
-    pub(crate) fn adopted(&mut self, pod: &Pod, adopted: Adopted) -> bool {
-        let status = pod.status.as_ref();
-        let mut statuses = status.iter().flat_map(|status| {
-            let init = status.init_container_statuses.iter().flatten();
-            init.chain(status.container_statuses.iter().flatten())
-        });
-        let before = statuses.find(|status| status.name == adopted.container);
-        let mut ends = before.into_iter().flat_map(|status| {
-            let states = [status.state.as_ref(), status.last_state.as_ref()];
-            let states = states.into_iter().flatten();
-            states.filter_map(|state| state.terminated.as_ref())
-        });
-        if ends.any(|end| end.container_id.as_ref() == Some(&adopted.id)) {
-            return false;
-        }
-        let ended =
-            |state: &Option<ContainerState>| Some(ended(state.as_ref()?.terminated.as_ref()?));
-        let last = before.and_then(|status| {
-            // A run that nobody knew of yet comes after the one that is known.
-            let known = Some(&status.state).filter(|_| status.restart_count != adopted.run);
-            known.and_then(ended).or_else(|| ended(&status.last_state))
-        });
-        let before = before.filter(|status| status.restart_count == adopted.run);
-        let spec = pod.spec.iter().flat_map(|spec| {
-            let init = spec.init_containers.iter().flatten();
-            init.chain(&spec.containers)
-        });
-        let image = spec
-            .filter(|container| container.name == adopted.container)
-            .find_map(|container| container.image.clone());
-        let container = self.entry(&adopted.container);
-        container.restarts = adopted.run;
-        container.last = last;
-        container.image =
-            before.map_or_else(|| image.unwrap_or_default(), |status| status.image.clone());
-        container.image_id = adopted.image_id;
-        container.id = Some(adopted.id);
-        container.state = State::Running(Run {
-            started_at: adopted.at,
-            // What its probes last said holds until they say something else.
-            health: Health {
-                started: before.is_some_and(|status| status.started == Some(true)),
-                ready: before.is_some_and(|status| status.ready),
-                unhealthy: None,
-            },
-            hooking: false,
-            killed_at: None,
-        });
-        true
     }
 
     /// Notes that a container runs; `hooking` while something is done right after its start.
@@ -367,7 +313,7 @@ fn former(status: &ContainerStatus, now: Timestamp) -> ContainerRecord {
     }
 }
 
-fn ended(state: &ContainerStateTerminated) -> Termination {
+pub(super) fn ended(state: &ContainerStateTerminated) -> Termination {
     Termination {
         exit_code: state.exit_code,
         reason: state.reason.clone().unwrap_or_default(),

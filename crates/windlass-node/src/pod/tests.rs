@@ -429,6 +429,11 @@ fn an_end_that_was_reported_before_the_node_went_away_is_not_heard_of_twice() {
     let main = record.container("main");
     assert_eq!((main.restarts, main.is_alive()), (1, true));
     assert_eq!(main.last.as_ref().map(|last| last.exit_code), Some(3));
+    // Nobody has said anything of its health, and it has no probes that will.
+    let State::Running(run) = &main.state else {
+        panic!("does not run")
+    };
+    assert_eq!(run.health, Health::good());
     // One that was said to run is news: what ended it comes next.
     waits.status = status(json!({"running": {}}), json!({}));
     let mut record = Record::of(&waits, at(10));
