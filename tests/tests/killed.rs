@@ -141,6 +141,7 @@ impl Kubectl {
             .args(args)
             .current_dir(folder.path())
             .env("KUBECONFIG", folder.path().join(".windlass/kubeconfig"))
+            .env("KUBECACHEDIR", folder.path().join("cache"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn();

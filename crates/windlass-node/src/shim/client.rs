@@ -259,8 +259,12 @@ impl Shim {
     /// Ends the shim and everything it holds; false when that took force, and something of it may
     /// be left.
     pub(crate) async fn end(&self) -> bool {
+        let mut orderly = !self.is_gone();
         self.ask(Request::End);
-        let orderly = !self.is_gone() && self.process.gone().await;
+        let mut gone = self.gone.clone();
+        // It lets go of its connection last of all; a moment later it is gone.
+        let heard = tokio::time::timeout(LIMIT, gone.wait_for(|gone| *gone)).await;
+        orderly &= heard.is_ok() && self.process.gone().await;
         if !orderly {
             end_by_force(&self.folder).await;
         }
