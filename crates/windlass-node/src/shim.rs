@@ -16,6 +16,7 @@ pub(crate) mod attach;
 mod client;
 mod console;
 mod container;
+mod holder;
 mod oci;
 mod plain;
 mod protocol;
@@ -23,8 +24,9 @@ mod serve;
 mod stream;
 
 pub(crate) use client::{Shim, end_by_force, find, spawn};
+pub use holder::hold_processes;
 pub(crate) use protocol::{Config, Event, Held, Request, Sandbox, Start};
-pub use serve::{hold_processes, main};
+pub use serve::main;
 pub(crate) use stream::Ends;
 
 /// The hidden subcommand by which a program becomes a shim.

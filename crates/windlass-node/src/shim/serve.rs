@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::client::{CONFIG, READY, SOCKET, ShimFile};
 use super::container::{self, Running, Target};
 use super::protocol::{Config, Event, Held, Request, Sandbox, Start};
 use super::stream::{self, Streams};
-use super::{HOLDER, attach, plain};
+use super::{attach, holder, plain};
 
 /// How long whoever listens may take to hear how everything ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -71,7 +71,7 @@ async fn live(folder: &Path) -> io::Result<()> {
         Config::Sandbox(sandbox) => furnish(sandbox)?,
     };
     let holder = match &holding {
-        Some(child) => Some(first_child(child.id()).await?),
+        Some(child) => Some(holder::first_child(child.id()).await?),
         None => None,
     };
     let (_folder, path) = stream::short(folder, SOCKET)?;
@@ -123,7 +123,7 @@ fn furnish(sandbox: &Sandbox) -> io::Result<Option<std::process::Child>> {
             let _ = std::fs::write(path, "0");
         }
     }
-    sandbox.share_processes.then(hold).transpose()
+    sandbox.share_processes.then(holder::start).transpose()
 }
 
 impl Shim {
@@ -326,62 +326,5 @@ async fn write_events(mut events: mpsc::UnboundedReceiver<Event>, mut to: OwnedW
         if to.write_all(&line).await.is_err() {
             return;
         }
-    }
-}
-
-/// Starts the first process of a PID namespace that the containers share.
-fn hold() -> io::Result<std::process::Child> {
-    std::process::Command::new("unshare")
-        .args(["--pid", "--fork", "--kill-child=KILL", "--"])
-        .arg(PathBuf::from(format!("/proc/{}/exe", std::process::id())))
-        .arg(HOLDER)
-        .stdin(std::process::Stdio::null())
-        .spawn()
-}
-
-/// The number, on the host, of the only child of a process; it takes a moment to appear.
-async fn first_child(pid: u32) -> io::Result<i32> {
-    for _ in 0..500 {
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-        if let Some(child) = children
-            .split_whitespace()
-            .next()
-            .and_then(|n| n.parse().ok())
-        {
-            return Ok(child);
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
-    Err(io::Error::other(
-        "the shared PID namespace did not come about",
-    ))
-}
-
-/// Becomes the first process of a PID namespace: collects what ends in it, until it is killed.
-pub fn hold_processes() -> ExitCode {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let outcome = runtime.and_then(|runtime| {
-        runtime.block_on(async {
-            let mut ended = signal(SignalKind::child())?;
-            let mut asked = signal(SignalKind::terminate())?;
-            loop {
-                while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG)
-                {
-                }
-                tokio::select! {
-                    biased;
-                    _ = asked.recv() => return Ok(()),
-                    _ = ended.recv() => {}
-                }
-            }
-        })
-    });
-    if outcome.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
     }
 }
