@@ -23,7 +23,7 @@ use crate::resource::GroupKind;
 
 /// How long the first lists may take before work begins without them.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How many owners that were found to be gone are remembered.
+/// How many owners that were found to be gone are remembered, whether they matter or not.
 const REMEMBERED: usize = 1000;
 
 /// An object that is gone: its kind, namespace, name and uid.
@@ -38,6 +38,8 @@ pub(crate) struct Collector {
     sights: UnboundedReceiver<(GroupKind, Sight)>,
     /// Owners that were found to be gone: a uid never comes back.
     gone: BTreeSet<Absent>,
+    /// How many of them there may be before those that do not matter any more are left out.
+    most_gone: usize,
     /// Definitions that went and whose kinds may still be watched.
     withdrawn: BTreeSet<String>,
     started: Instant,
@@ -57,6 +59,7 @@ impl Collector {
             kinds,
             sights,
             gone: BTreeSet::new(),
+            most_gone: REMEMBERED,
             withdrawn: BTreeSet::new(),
             started: Instant::now(),
         }
@@ -227,8 +230,12 @@ impl Collector {
     }
 
     fn remember(&mut self, absent: Absent) {
-        if self.gone.len() >= REMEMBERED {
-            self.gone.clear();
+        if self.gone.len() >= self.most_gone {
+            let graph = &self.graph;
+            // Nobody asks again for one that owns nothing any more.
+            self.gone
+                .retain(|(_, _, _, uid)| graph.dependents(uid).next().is_some());
+            self.most_gone = REMEMBERED.max(2 * self.gone.len());
         }
         self.gone.insert(absent);
     }
