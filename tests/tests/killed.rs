@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -132,33 +132,39 @@ fn log_of(folder: &Path, pod: &Value) -> PathBuf {
 }
 
 /// A `kubectl` that goes on until it is dropped.
-struct Kubectl(Child);
+struct Kubectl {
+    child: Child,
+    /// Kept open: it ends when nobody listens.
+    lines: Lines<BufReader<ChildStdout>>,
+}
 
 impl Kubectl {
     fn start(folder: &Folder, args: &[&str]) -> Self {
         let kubectl = std::env::var("KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
-        let child = Command::new(kubectl)
+        let mut child = Command::new(kubectl)
             .args(args)
             .current_dir(folder.path())
             .env("KUBECONFIG", folder.path().join(".windlass/kubeconfig"))
             .env("KUBECACHEDIR", folder.path().join("cache"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .spawn();
-        Self(child.expect("kubectl runs"))
+            .spawn()
+            .expect("kubectl runs");
+        let output = child.stdout.take().expect("its output");
+        let lines = BufReader::new(output).lines();
+        Self { child, lines }
     }
 
     fn line(&mut self, is: impl Fn(&str) -> bool) -> String {
-        let output = self.0.stdout.take().expect("its output");
-        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+        let mut lines = self.lines.by_ref().map_while(Result::ok);
         lines.find(|line| is(line)).expect("a line")
     }
 }
 
 impl Drop for Kubectl {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

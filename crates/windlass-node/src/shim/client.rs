@@ -263,8 +263,10 @@ impl Shim {
         self.ask(Request::End);
         let mut gone = self.gone.clone();
         // It lets go of its connection last of all; a moment later it is gone.
-        let heard = tokio::time::timeout(LIMIT, gone.wait_for(|gone| *gone)).await;
-        orderly &= heard.is_ok() && self.process.gone().await;
+        let heard = tokio::time::timeout(LIMIT, gone.wait_for(|gone| *gone))
+            .await
+            .is_ok();
+        orderly &= heard && self.process.gone().await;
         if !orderly {
             end_by_force(&self.folder).await;
         }
