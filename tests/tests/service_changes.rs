@@ -140,12 +140,11 @@ fn a_client_sticks_to_its_server(runtime: &str) {
     assert_eq!(servers(&sticky, 30), BTreeSet::from([second]));
 }
 
-/// How long after each of several changes something was seen. The goal is a second; connections
-/// have been seen to take a few milliseconds more than that, as if TCP had to try twice.
+/// How long after each of several changes something was seen.
 fn are_short(what: &str, delays: &[Duration]) {
     println!("{what} followed changes within {delays:?}");
     let longest = delays.iter().max().expect("delays");
-    assert!(*longest < Duration::from_secs(2), "{what}: {delays:?}");
+    assert!(*longest < Duration::from_secs(1), "{what}: {delays:?}");
 }
 
 /// Does something and measures how long it takes until it is seen.
@@ -154,6 +153,8 @@ fn delay(change: impl FnOnce(), is_seen: impl Fn() -> bool) -> Duration {
     let begun = Instant::now();
     while !is_seen() {
         assert!(begun.elapsed() < Duration::from_secs(10), "never seen");
+        // A flood of connections fills a queue of the kernel, and the next one has to try twice.
+        std::thread::sleep(Duration::from_millis(5));
     }
     begun.elapsed()
 }

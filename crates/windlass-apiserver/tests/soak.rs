@@ -27,6 +27,17 @@ fn resident() -> usize {
     kib.expect("a size")
 }
 
+/// What an answer says, with every number the same.
+fn message_of(body: &[u8]) -> String {
+    let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let message = status["message"].as_str().unwrap_or("no message");
+    let mut message = message.replace(|letter: char| letter.is_ascii_digit(), "0");
+    while message.contains("00") {
+        message = message.replace("00", "0");
+    }
+    message
+}
+
 #[test]
 #[ignore = "long: `make soak` runs it"]
 fn a_long_run_of_generated_requests() {
@@ -46,6 +57,7 @@ fn a_long_run_of_generated_requests() {
     let mut runner = TestRunner::new_with_rng(Settings::default(), rng);
     let strategy = generated::any_request();
     let mut codes: BTreeMap<u16, usize> = BTreeMap::new();
+    let mut troubles = BTreeMap::new();
     let server = ApiServer::new(Config {
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
         random: Random::seeded(1),
@@ -63,9 +75,16 @@ fn a_long_run_of_generated_requests() {
             runtime.block_on(generated::furnish(&client));
         }
         let started = Instant::now();
-        let code = runtime.block_on(generated::send(&client, &sent));
+        let (code, body) = runtime.block_on(generated::send(&client, &sent));
         in_requests += started.elapsed();
         *codes.entry(code).or_default() += 1;
+        if code >= 500 {
+            let message = message_of(&body);
+            let seen = troubles
+                .entry((code, message))
+                .or_insert_with(|| (0, sent.clone()));
+            seen.0 += 1;
+        }
         if number == total / 10 {
             before = resident();
         }
@@ -82,6 +101,12 @@ fn a_long_run_of_generated_requests() {
             code.to_string()
         };
         println!("  {what}: {count}");
+    }
+    println!("what was answered with 500 and above, each with the first request that was:");
+    for ((code, message), (count, sent)) in &troubles {
+        println!("  {code} {count} times: {message}");
+        println!("    {} {} ({})", sent.method, sent.path, sent.content_type);
+        println!("    {}", sent.body);
     }
     println!("  resident: {before} KiB after a tenth of them, {after} KiB at the end");
     let each = in_requests / u32::try_from(total).unwrap_or(u32::MAX);

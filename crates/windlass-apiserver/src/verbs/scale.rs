@@ -102,7 +102,8 @@ impl Call<'_> {
     }
 
     pub(super) async fn patch_scale(&self) -> Result<Answer> {
-        let kind = PatchKind::from_media_type(media_type(self.headers), true)?;
+        let built_in = !self.resource.is_custom();
+        let kind = PatchKind::from_media_type(media_type(self.headers), built_in)?;
         if kind == PatchKind::Apply {
             return self.apply_scale().await;
         }

@@ -202,9 +202,9 @@ fn sort_causes(body: &mut Value) {
 fn unaddress(value: &mut Value) {
     match value {
         Value::String(text) if text.starts_with("10.96.") => *text = "<ip>".into(),
-        Value::String(text) if text.contains(":3") && text.contains("/TCP") => {
-            let chosen = regex::Regex::new(":3[0-9]{4}/").expect("a pattern");
-            *text = chosen.replace_all(text, ":<nodePort>/").into_owned();
+        Value::String(text) if text.contains(":3") => {
+            let chosen = regex::Regex::new(":3[0-9]{4}/(TCP|UDP|SCTP)").expect("a pattern");
+            *text = chosen.replace_all(text, ":<nodePort>/$1").into_owned();
         }
         Value::Array(list) => list.iter_mut().for_each(unaddress),
         Value::Object(map) => map

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::Request;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -156,20 +156,24 @@ fn any_nonsense() -> impl Strategy<Value = Sent> {
     )
 }
 
-/// The status of the answer; 0 when the request could not even be made.
-pub(crate) async fn send(client: &InProcess, sent: &Sent) -> u16 {
+/// The status of the answer and its body, unless it is a watch's; 0 when the request could not even
+/// be made.
+pub(crate) async fn send(client: &InProcess, sent: &Sent) -> (u16, Bytes) {
     let request = Request::builder()
         .method(sent.method)
         .uri(&sent.path)
         .header("content-type", sent.content_type)
         .body(Full::new(Bytes::from(sent.body.clone())));
-    let Ok(request) = request else { return 0 };
+    let Ok(request) = request else {
+        return (0, Bytes::new());
+    };
     let answer = client.clone().oneshot(request).await.expect("infallible");
     let code = answer.status().as_u16();
-    if !sent.path.contains("watch=1") {
-        let _ = answer.into_body().collect().await;
+    if sent.path.contains("watch=1") {
+        return (code, Bytes::new());
     }
-    code
+    let body = answer.into_body().collect().await;
+    (code, body.map(Collected::to_bytes).unwrap_or_default())
 }
 
 /// Any request: most make no sense, some do.
@@ -260,7 +264,7 @@ pub(crate) async fn furnish(client: &InProcess) {
             content_type: "application/json",
             body: object.to_string(),
         };
-        let code = send(client, &sent).await;
+        let (code, _) = send(client, &sent).await;
         assert!(code == 201 || code == 409, "{path}: {code}");
     }
 }

@@ -149,9 +149,16 @@ pub fn ruleset(bridge: &Bridge, routes: &[Route], before: &Parts) -> (String, Pa
         "postrouting",
         &format!("ip saddr 127.0.0.0/8 oifname {table} masquerade"),
     );
-    // What is left has no endpoint; saying so is better than silence.
+    // What is left has no endpoint; saying so is better than silence. A TCP socket on this machine
+    // is still busy sending when an ICMP message comes back, and would try again a second later: it
+    // believes a reset at once.
     for chain in ["forward", "local"] {
-        rule(chain, &format!("ip daddr {} reject", bridge.services));
+        let unserved = format!("ip daddr {}", bridge.services);
+        rule(
+            chain,
+            &format!("{unserved} meta l4proto tcp reject with tcp reset"),
+        );
+        rule(chain, &format!("{unserved} reject"));
     }
     script += &rules;
     (script, parts)

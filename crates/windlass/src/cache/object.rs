@@ -40,6 +40,8 @@ impl CachedObject {
         value["apiVersion"] = kind.api_version().into();
         value["kind"] = kind.kind.as_str().into();
         let fields = take_managed(&mut value, manager);
+        // Encoding a Value cannot fail: its keys are strings.
+        let json = serde_json::to_vec(&value).unwrap_or_default();
         let metadata = &value["metadata"];
         let text = |field: &str| {
             metadata
@@ -62,8 +64,8 @@ impl CachedObject {
                 .unwrap_or(0),
             annotations: metadata.get("annotations").map_or(0, managed::fingerprint),
             managed: fields.map(|fields| fields.to_string().into()),
-            // Encoding a Value cannot fail: its keys are strings.
-            json: serde_json::to_vec(&value).unwrap_or_default().into(),
+            // Copied to its exact length: giving back the rest of a buffer leaves a hole behind.
+            json: Box::from(json.as_slice()),
         }
     }
 

@@ -4,9 +4,10 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
 use super::{
-    Step,
+    Decision, Step, decide,
     world::{Fate, World},
 };
+use crate::{etcd::Member, view::View};
 
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
@@ -192,4 +193,82 @@ fn the_newest_member_is_the_one_that_goes() {
     world.meet(&Fate::Resize(3));
     assert_eq!(world.converge().step, Step::Rest);
     assert_eq!(world.status().roster, roster[..3]);
+}
+
+/// What is decided when etcd tells something else than the world would.
+fn told_otherwise(world: &World, change: impl FnOnce(&mut View<'_>)) -> Decision {
+    world.with_view(|view| {
+        let mut view = view.clone();
+        change(&mut view);
+        decide(&view)
+    })
+}
+
+#[test]
+fn a_member_of_another_cluster_stops_everything() {
+    let world = built(3, true);
+    let name = world.status().roster[1].name.clone();
+    let decision = told_otherwise(&world, |view| {
+        view.answers.get_mut(&name).unwrap().cluster_id += 1;
+    });
+    assert_eq!(
+        (decision.step, decision.reason),
+        (Step::Stop, "TwoClusters")
+    );
+    assert!(decision.message.contains(&name), "{}", decision.message);
+}
+
+#[test]
+fn a_list_of_another_cluster_stops_everything() {
+    let decision = told_otherwise(&built(3, true), |view| {
+        view.membership.as_mut().unwrap().cluster_id += 1;
+    });
+    assert_eq!(
+        (decision.step, decision.reason),
+        (Step::Stop, "TwoClusters")
+    );
+}
+
+#[test]
+fn a_leader_that_has_lost_its_log_stops_everything() {
+    let world = built(3, true);
+    assert!(world.status().raft_index > 0);
+    let decision = told_otherwise(&world, |view| {
+        for answer in view.answers.values_mut() {
+            answer.raft_index = 0;
+        }
+    });
+    assert_eq!(
+        (decision.step, decision.reason),
+        (Step::Stop, "TwoClusters")
+    );
+    assert!(
+        decision
+            .message
+            .contains("it has lost its data and begun anew"),
+        "{}",
+        decision.message
+    );
+}
+
+#[test]
+fn a_member_that_somebody_else_added_keeps_the_size_from_being_followed() {
+    let mut world = built(3, true);
+    world.meet(&Fate::Resize(5));
+    let decision = told_otherwise(&world, |view| {
+        view.membership.as_mut().unwrap().members.push(Member {
+            id: 0xabc,
+            name: "guest".to_owned(),
+            peer_urls: vec!["http://10.0.0.9:2380".to_owned()],
+            client_urls: vec!["http://10.0.0.9:2379".to_owned()],
+            learner: false,
+        });
+    });
+    assert_eq!(
+        (decision.step, decision.reason),
+        (Step::Stop, "UnknownMember")
+    );
+    for part in ["http://10.0.0.9:2380", "etcdctl member remove"] {
+        assert!(decision.message.contains(part), "{}", decision.message);
+    }
 }

@@ -234,7 +234,7 @@ impl World {
         heir.or_else(|| able.next())
     }
 
-    fn with_view<R>(&self, use_it: impl FnOnce(&View<'_>) -> R) -> R {
+    pub(super) fn with_view<R>(&self, use_it: impl FnOnce(&View<'_>) -> R) -> R {
         let status = self.status();
         let leader = self.has_quorum().then(|| self.leader()).flatten();
         let answers = self

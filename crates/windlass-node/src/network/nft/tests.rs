@@ -52,9 +52,14 @@ fn what_is_no_longer_wanted_is_deleted_and_what_clients_stick_to_is_kept() {
 fn a_service_without_endpoints_is_refused() {
     let (script, parts) = ruleset(&bridge(), &[route(None, &[])], &Parts::default());
     assert!(parts.chains.is_empty());
-    assert!(
-        script.contains("add rule ip wl0 forward ip daddr 10.96.0.0/16 reject"),
-        "{script}"
-    );
+    for chain in ["forward", "local"] {
+        let unserved = format!("add rule ip wl0 {chain} ip daddr 10.96.0.0/16");
+        let rules: Vec<&str> = script
+            .lines()
+            .filter_map(|line| line.strip_prefix(&unserved))
+            .collect();
+        let expected = [" meta l4proto tcp reject with tcp reset", " reject"];
+        assert_eq!(rules, expected, "{script}");
+    }
     assert!(!script.contains("vmap"), "{script}");
 }
