@@ -116,11 +116,9 @@ pub(crate) async fn end_shims(store: &Store) -> io::Result<()> {
 /// Ends the shim that a former life of the node left for a pod; says whether that was orderly.
 async fn end_former(store: &Store, uid: &str) -> bool {
     let folder = store.pod(uid);
-    match shim::find(&folder).await {
-        Some((shim, _)) => shim.end().await,
-        None => {
-            shim::end_by_force(&folder).await;
-            false
-        }
+    if let Some((shim, _)) = shim::find(&folder).await {
+        return shim.end().await;
     }
+    shim::end_by_force(&folder).await;
+    false
 }

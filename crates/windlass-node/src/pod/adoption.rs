@@ -58,8 +58,8 @@ impl Record {
 
 /// Whether the end of that run has been reported.
 fn has_ended(status: &ContainerStatus, id: &str) -> bool {
-    let states = [status.state.as_ref(), status.last_state.as_ref()];
-    let mut ends = states
+    let known = [status.state.as_ref(), status.last_state.as_ref()];
+    let mut ends = known
         .into_iter()
         .flatten()
         .filter_map(|state| state.terminated.as_ref());

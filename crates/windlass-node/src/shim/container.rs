@@ -23,7 +23,7 @@ pub(super) struct Running {
 
 /// The first process of a container.
 pub(super) enum First {
-    Plain(plain::First),
+    Plain(Box<plain::First>),
     Contained(oci::First),
 }
 
@@ -43,7 +43,10 @@ pub(super) async fn start(
     let log = Writer::create(&start.log, windlass::Clock::default())
         .map_err(|error| format!("cannot write {}: {error}", start.log.display()))?;
     let started = match config {
-        Config::Process => plain::start(start).map(|(first, ends)| (First::Plain(first), ends)),
+        Config::Process => {
+            let started = plain::start(start);
+            started.map(|(first, ends)| (First::Plain(Box::new(first)), ends))
+        }
         Config::Sandbox(sandbox) => {
             let started = oci::start(sandbox, holder, start).await;
             started.map(|(first, ends)| (First::Contained(first), ends))
