@@ -287,43 +287,6 @@ fn names_are_answered_in_pods_and_services_follow_ready_endpoints() {
 }
 
 #[test]
-fn killed_with_9_and_started_again_the_same_processes_go_on() {
-    let Some(folder) = sandbox("sandbox-kill9") else {
-        return;
-    };
-    folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
-    let before = processes(&folder);
-    assert_eq!(before.len(), 3, "{before:?}");
-    signal("KILL", pid_of(&folder));
-    // One ends while nobody looks.
-    let (_, victim) = before.first_key_value().expect("a process");
-    signal("KILL", *victim);
-    folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
-    folder.until("the killed one's return", |status| {
-        let restarts = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
-        let total: i64 = status["pods"].as_array()?.iter().filter_map(restarts).sum();
-        (total == 1 && ready_pods(status).len() == 3).then_some(())
-    });
-    let after = processes(&folder);
-    assert_eq!(after.len(), 3, "{after:?}");
-    let same = after
-        .iter()
-        .filter(|(id, pid)| before.get(*id) == Some(*pid));
-    assert_eq!(same.count(), 2, "{before:?} became {after:?}");
-    for (name, address) in ready_pods(&folder.status()) {
-        assert_eq!(memcached_pid(&address), Some(1), "{name} at {address}");
-    }
-    // They can still be talked to, and stopped.
-    let pods = ready_pods(&folder.status());
-    assert_eq!(exec(&folder, &pods[2].0, "hostname").trim(), pods[2].0);
-    folder.kubectl(&["delete", "memcached", "example-memcached"]);
-    folder.until("everything's end", |status| {
-        status["pods"].as_array()?.is_empty().then_some(())
-    });
-    assert!(processes(&folder).is_empty());
-}
-
-#[test]
 fn down_leaves_no_process_mount_interface_rule_cgroup_or_file_behind() {
     let Some(folder) = sandbox("sandbox-traces") else {
         return;

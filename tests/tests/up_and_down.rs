@@ -84,35 +84,6 @@ fn a_cluster_that_runs_without_an_operator_says_how_to_get_it() {
 }
 
 #[test]
-fn killed_with_9_and_started_again_no_process_is_left_twice() {
-    let folder = Folder::new("kill9");
-    folder.windlass_ok(WITH_PROCESSES);
-    let address = folder.status()["address"].clone();
-    let old: Vec<i32> = ready_pods(&folder.status())
-        .iter()
-        .filter_map(|(_, ip)| memcached_pid(ip))
-        .collect();
-    signal("KILL", pid_of(&folder));
-    folder.windlass_ok(WITH_PROCESSES);
-    assert_eq!(
-        folder.status()["address"],
-        address,
-        "an old kubeconfig goes on working"
-    );
-    // The same pods, run again: what was stored of them says for a moment that they still run.
-    let new = folder.until("every pod runs again", |status| {
-        let pids: Vec<i32> = ready_pods(status)
-            .iter()
-            .filter_map(|(_, ip)| memcached_pid(ip))
-            .filter(|pid| !old.contains(pid))
-            .collect();
-        (pids.len() == 3).then_some(pids)
-    });
-    assert_eq!((old.len(), new.len()), (3, 3));
-    assert!(old.iter().all(|pid| !exists(*pid)), "{old:?} are left over");
-}
-
-#[test]
 fn killed_with_9_down_ends_what_it_left_behind() {
     let folder = Folder::new("kill9-down");
     folder.windlass_ok(WITH_PROCESSES);

@@ -59,7 +59,11 @@ pub struct NodeSettings {
 }
 
 impl NodeSettings {
-    /// A node with the default images, whose shims are this program.
+    /// A node with the default images, whose shims are this program: called with
+    /// [`SUBCOMMAND`](crate::shim::SUBCOMMAND) and a folder it must do nothing but
+    /// [`main`](crate::shim::main), and with [`HOLDER`](crate::shim::HOLDER)
+    /// [`hold_processes`](crate::shim::hold_processes). Pods outlive a program that is killed, and a
+    /// [`Cluster`] that is dropped: [`clean_up`] ends them.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -116,7 +120,8 @@ pub enum ClusterError {
     },
 }
 
-/// A running cluster. Dropping it ends it at once; [`Cluster::stop`] lets pods end first.
+/// A running cluster. Dropping it ends it at once and leaves its pods to the next one in the same
+/// folder; [`Cluster::stop`] ends them first.
 pub struct Cluster {
     serving: Serving,
     folder: PathBuf,

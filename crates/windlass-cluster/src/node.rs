@@ -118,7 +118,7 @@ impl Ground {
                 api_server: (bridge.services.at(1).to_string(), 443),
             });
         }
-        let mut config = ProcessNodeConfig::new(node.name, state_dir);
+        let mut config = ProcessNodeConfig::new(node.name, state_dir, node.shim);
         config.tls = Some(node.tls);
         config.images = node.images;
         config.faults = node.faults;

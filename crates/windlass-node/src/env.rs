@@ -16,12 +16,13 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Container, EnvVar, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
     Volume,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::downward;
 pub use crate::downward::{Capacity, DownwardError, Facts};
 
 /// Variables in the order in which they were defined; a later one of the same name wins.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     variables: Vec<(String, String)>,
 }

@@ -1,8 +1,9 @@
 //! Runs pods on this machine, and a simulated node for tests.
 //!
-//! Two nodes, each a `windlass::Operator`: [`process`] runs containers as child processes of this
-//! program, [`simulated`] only pretends to, in virtual time. They share everything that is a
-//! decision. How a pod goes through the files:
+//! Three nodes, each a `windlass::Operator`: [`process`] runs containers as plain processes,
+//! [`sandbox`] in namespaces of their own, [`simulated`] only pretends to, in virtual time. They
+//! share everything that is a decision, and the first two also how pods are held by shims
+//! (`containment`, [`shim`]). How a pod goes through the files:
 //!
 //! 1. `agent` is the controller of the pods bound to the node; it hands each to the pod's worker
 //!    (`agent/worker`), with the ConfigMaps and Secrets its environment is made from ([`env`]).
@@ -19,6 +20,7 @@
 
 mod agent;
 pub mod backoff;
+mod containment;
 pub mod dns;
 mod downward;
 pub mod env;
@@ -43,4 +45,6 @@ mod scratch;
 mod server;
 pub mod shim;
 pub mod simulated;
+mod store;
+mod terminal;
 mod volume;

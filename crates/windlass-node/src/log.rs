@@ -1,6 +1,6 @@
 //! Container logs: how they are written to files, and how `kubectl logs` reads them.
 //!
-//! One file per run of a container, `<state>/pods/<uid>/<container>/<run>.log`, in the format of
+//! One file per run of a container, `<state>/pods/<uid>/containers/<container>/<run>.log`, in the format of
 //! the container runtime interface, so that tools that know one know the other:
 //!
 //! ```text
@@ -15,5 +15,5 @@ mod writer;
 
 pub use format::{Line, Stream, encode};
 pub use options::{LogOptions, OptionError};
-pub use reader::Reader;
-pub use writer::{Heard, Progress, Writer};
+pub use reader::{Progress, Reader};
+pub use writer::{Heard, Writer};

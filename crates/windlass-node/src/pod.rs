@@ -16,6 +16,7 @@
 //! steps, phases and conditions) is tested without a process and shared by the node that runs
 //! programs and the simulated one.
 
+mod adoption;
 mod conditions;
 mod container;
 mod plan;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use windlass::{Activity, BusyGuard, Environment as Surroundings};
@@ -29,10 +30,15 @@ pub(crate) trait Runtime: Send + Sync + 'static {
     /// anything is started.
     fn begin(&self, surroundings: &Surroundings) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// The containers of a pod that have outlived a former life of the node. From now on their
-    /// ends are reported, also of those that ended in between.
+    /// The containers of a pod that have outlived a former life of the node, also those that ended
+    /// in between. From now on the ends of the others are reported.
     fn adopt(&self, _uid: &str, _reports: &Reports) -> Vec<Adopted> {
         Vec::new()
+    }
+
+    /// Lets go of what a pod needs only while its containers may run: none of them will again.
+    fn release(&self, _uid: &str) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 
     /// Gives a pod what its containers share, and returns its address. Asked before each start.
@@ -124,7 +130,7 @@ pub(crate) struct Mount {
 }
 
 /// Whom a container runs as; what is left out is the runtime's (or the image's) choice.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct User {
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
@@ -132,7 +138,7 @@ pub(crate) struct User {
     pub(crate) groups: Vec<u32>,
 }
 
-/// A container that runs although the node has been away.
+/// A container that ran on although the node had been away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Adopted {
     pub(crate) container: String,
@@ -140,6 +146,8 @@ pub(crate) struct Adopted {
     pub(crate) id: String,
     pub(crate) image_id: String,
     pub(crate) at: Timestamp,
+    /// How it ended, if it has.
+    pub(crate) ended: Option<Termination>,
 }
 
 /// A command for a running container.

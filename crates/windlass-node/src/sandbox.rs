@@ -12,15 +12,11 @@
 
 mod bundle;
 mod capability;
-mod container;
+mod containment;
 mod exec;
 mod files;
-mod follow;
 mod image;
 mod leftovers;
-mod making;
-mod runtime;
-mod store;
 
 use std::ffi::OsString;
 use std::io;
@@ -30,14 +26,15 @@ use std::sync::Arc;
 
 use windlass::Operator;
 
+use crate::containment::ContainedRuntime;
 use crate::fault::Faults;
 use crate::image::ImageTable;
 use crate::network::{self, Bridge};
 use crate::node::{self, NodeConfig};
 use crate::process::NodeError;
 use crate::server::Tls;
-use runtime::SandboxRuntime;
-use store::Store;
+use crate::store::Store;
+use containment::Sandbox;
 
 /// The programs that stand for an OCI runtime, the preferred one first.
 const OCI_RUNTIMES: [&str; 2] = ["runc", "crun"];
@@ -50,6 +47,9 @@ const TOOLS: [(&str, &str); 4] = [
 ];
 /// Where programs are looked for, whatever the user's `PATH`.
 const FOLDERS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Containers have roots of their own; the node's folder is nobody else's to enter.
+const FOLDER_MODE: u32 = 0o700;
 
 /// What a node of sandboxes is made from.
 #[derive(Debug, Clone)]
@@ -82,17 +82,21 @@ pub fn operator(config: SandboxConfig) -> Result<Operator, NodeError> {
     let (bridge, state_dir) = (config.bridge.clone(), config.state_dir.clone());
     let (name, tls) = (config.name.clone(), config.tls.clone());
     let faults = config.faults.clone();
-    let runtime = SandboxRuntime::new(config).map_err(|source| NodeError::State {
+    let shim = config.shim.clone();
+    let made = Store::open(&state_dir, FOLDER_MODE)
+        .and_then(|store| Ok((Sandbox::new(config, store.clone())?, store)));
+    let (sandbox, store) = made.map_err(|source| NodeError::State {
         path: state_dir.clone(),
         source,
     })?;
+    let runtime = ContainedRuntime::new(store, shim, sandbox);
     let node = NodeConfig {
         name,
         host_ip: bridge.gateway().into(),
         state_dir,
         listen: SocketAddr::from((bridge.gateway(), 0)),
         tls,
-        runtime: runtime.version(),
+        runtime: runtime.containment().version(),
         faults,
     };
     let operator = node::operator(node, Arc::new(runtime))?;
@@ -138,5 +142,5 @@ fn find(program: &str) -> Option<PathBuf> {
 
 /// Ends every pod that a killed node left behind, and takes away what it leaves on the machine.
 pub async fn clean_up(state_dir: &Path, bridge: Option<&Bridge>) -> io::Result<()> {
-    leftovers::clean_up(&Store::open(state_dir)?, bridge).await
+    leftovers::clean_up(&Store::open(state_dir, FOLDER_MODE)?, bridge).await
 }

@@ -23,6 +23,10 @@
 //! | `scheduler` | binds pods to nodes |
 //! | `volume` | finds or makes volumes for claims, and takes them back |
 //! | `protection` | keeps claims and volumes that are in use |
+#![cfg_attr(
+    test,
+    allow(clippy::needless_pass_by_value, reason = "json! makes values")
+)]
 
 mod affinity;
 mod cause;

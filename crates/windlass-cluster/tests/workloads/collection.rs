@@ -256,53 +256,85 @@ fn a_circle_deleted_in_the_foreground_does_not_wait_for_itself() {
     });
 }
 
+/// Defines a kind of lamps, of a group of the test's own, and gives the way to them.
+async fn lamps(scene: &Scene, group: &str) -> (Api<DynamicObject>, ApiResource) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(scene.client.clone());
+    let name = format!("lamps.{group}");
+    let lamp = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": name },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": { "kind": "Lamp", "plural": "lamps", "singular": "lamp" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } },
+            }],
+        },
+    });
+    let params = PatchParams::apply("scenarios").force();
+    let applied = definitions.patch(&name, &params, &Patch::Apply(lamp)).await;
+    applied.expect("a definition");
+    until(&definitions, &name, "served", |definition| {
+        kube::runtime::wait::Condition::matches_object(&is_crd_established(), definition)
+    })
+    .await;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", "Lamp"));
+    let lamps = Api::namespaced_with(scene.client.clone(), &scene.namespace, &kind);
+    (lamps, kind)
+}
+
+/// A lamp with these owners, as a reference to it.
+async fn lamp(
+    (lamps, kind): &(Api<DynamicObject>, ApiResource),
+    name: &str,
+    owners: Value,
+) -> Value {
+    let mut lamp = DynamicObject::new(name, kind);
+    lamp.metadata.owner_references = serde_json::from_value(owners).unwrap();
+    let created = lamps.create(&PostParams::default(), &lamp).await;
+    json!(created.expect("a lamp").owner_ref(kind))
+}
+
 #[test]
 fn kinds_that_are_defined_later_are_collected_too() {
     play("defined-later", async |scene| {
-        let definitions: Api<CustomResourceDefinition> = Api::all(scene.client.clone());
-        let name = "lamps.scenarios.example.com";
-        let lamp = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": name },
-            "spec": {
-                "group": "scenarios.example.com",
-                "scope": "Namespaced",
-                "names": { "kind": "Lamp", "plural": "lamps", "singular": "lamp" },
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true,
-                    "schema": { "openAPIV3Schema": { "type": "object" } },
-                }],
-            },
-        });
-        let params = PatchParams::apply("scenarios").force();
-        let applied = definitions.patch(name, &params, &Patch::Apply(lamp)).await;
-        applied.expect("a definition");
-        until(&definitions, name, "served", |definition| {
-            kube::runtime::wait::Condition::matches_object(&is_crd_established(), definition)
-        })
-        .await;
-        let kind = GroupVersionKind::gvk("scenarios.example.com", "v1", "Lamp");
-        let kind = ApiResource::from_gvk(&kind);
-        let lamps: Api<DynamicObject> =
-            Api::namespaced_with(scene.client.clone(), &scene.namespace, &kind);
-        let create = async |name: &str, owners: Value| {
-            let mut lamp = DynamicObject::new(name, &kind);
-            lamp.metadata.owner_references = serde_json::from_value(owners).unwrap();
-            let created = lamps.create(&PostParams::default(), &lamp).await;
-            json!(created.expect("a lamp").owner_ref(&kind))
-        };
+        let lamps = lamps(scene, "scenarios.example.com").await;
         // A lamp owns a lamp, which owns a built-in object.
-        let first = create("first", json!([])).await;
-        let second = create("second", json!([first])).await;
+        let first = lamp(&lamps, "first", json!([])).await;
+        let second = lamp(&lamps, "second", json!([first])).await;
         scene.create::<ConfigMap>(map("owned", &[second])).await;
         until_collected_by_then(scene).await;
         assert!(scene.find::<ConfigMap>("owned").await.is_some());
+        let (lamps, _) = lamps;
         lamps
             .delete("first", &DeleteParams::default())
             .await
             .expect("deleted");
         scene.until_gone::<ConfigMap>("owned").await;
         assert!(lamps.get_opt("second").await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_definition_that_goes_takes_what_its_objects_own() {
+    play("definition-gone", async |scene| {
+        let lamps = lamps(scene, "withdrawn.example.com").await;
+        for name in ["one", "two", "three"] {
+            let owner = lamp(&lamps, name, json!([])).await;
+            scene.create::<ConfigMap>(map(name, &[owner])).await;
+        }
+        until_collected_by_then(scene).await;
+        assert!(scene.find::<ConfigMap>("three").await.is_some());
+        let definitions: Api<CustomResourceDefinition> = Api::all(scene.client.clone());
+        definitions
+            .delete("lamps.withdrawn.example.com", &DeleteParams::default())
+            .await
+            .expect("deleted");
+        for name in ["one", "two", "three"] {
+            scene.until_gone::<ConfigMap>(name).await;
+        }
     });
 }

@@ -21,7 +21,7 @@ use windlass::{BusyGuard, Environment};
 use super::{Agency, event::event};
 use crate::env::Sources;
 use crate::pod::{Action, Plan, Record, StopCause, is_reported, plan, status};
-use crate::runtime::{Mail, Note, Reports, Runtime};
+use crate::runtime::{Mail, Note, Report, Reports, Runtime};
 use crate::volume::{Token, Wish};
 use attend::Attendants;
 pub(crate) use launch::user;
@@ -47,6 +47,8 @@ pub(super) struct Worker<R> {
     reports: Reports,
     /// The object was deleted; its absence will be heard of.
     deleted: bool,
+    /// Its containers have ended for good, and the runtime knows.
+    released: bool,
     /// How many requests failed in a row.
     failures: u32,
 }
@@ -95,6 +97,7 @@ impl<R: Runtime> Worker<R> {
             attendants: Attendants::default(),
             reports,
             deleted: false,
+            released: false,
             failures: 0,
         }
     }
@@ -141,9 +144,29 @@ impl<R: Runtime> Worker<R> {
     /// Goes on with the containers that have outlived a former life of the node.
     fn adopt(&mut self) {
         for adopted in self.runtime.adopt(self.uid(), &self.reports) {
-            let (name, run) = (adopted.container.clone(), adopted.run);
-            self.record.adopted(&self.pod, adopted);
-            self.attend(&name, run, true);
+            let (container, run) = (adopted.container.clone(), adopted.run);
+            let ended = adopted.ended.clone();
+            if !self.record.adopted(&self.pod, adopted) {
+                continue;
+            }
+            match ended {
+                // What follows from an end is decided as it is for others.
+                Some(termination) => self.reports.report(Report::Exited {
+                    container,
+                    run,
+                    termination,
+                }),
+                None => self.attend(&container, run, true),
+            }
+        }
+    }
+
+    /// Lets go of what nothing of the pod will need any more, once its end is known to all.
+    async fn release(&mut self) {
+        let phase = self.pod.status.as_ref().and_then(|s| s.phase.as_deref());
+        let over = matches!(phase, Some("Succeeded" | "Failed")) && !self.record.is_alive();
+        if over && !std::mem::replace(&mut self.released, true) {
+            self.runtime.release(self.uid()).await;
         }
     }
 
@@ -204,6 +227,7 @@ impl<R: Runtime> Worker<R> {
             return Wait::Due(Instant::now() + wait, "report");
         }
         self.failures = 0;
+        self.release().await;
         let now = self.now();
         let at = |time: Timestamp| {
             Instant::now() + Duration::try_from(time.duration_since(now)).unwrap_or_default()

@@ -11,12 +11,20 @@ use tokio::sync::watch;
 
 use super::format::Line;
 use super::options::LogOptions;
-use super::writer::Progress;
 
 /// About how much is handed out at once.
 const CHUNK: usize = 32 * 1024;
 /// How much is looked at at once when the last lines are searched for.
 const BLOCK: u64 = 64 * 1024;
+
+/// How far a log has come; followers wait for it to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// How long the file is.
+    pub length: u64,
+    /// The container has ended and everything it wrote is in the file.
+    pub ended: bool,
+}
 
 /// A log as it is being read.
 #[derive(Debug)]
@@ -33,7 +41,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a log. `progress` is that of its writer, if the container still runs.
+    /// Opens a log. `progress` says how far it has come, if the container still runs.
     pub async fn open(
         path: &Path,
         options: &LogOptions,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 use windlass::Clock;
 
 use super::format::{Line, Stream, encode};
@@ -27,20 +27,10 @@ pub struct Heard {
     pub bytes: Bytes,
 }
 
-/// How far a log has come; followers wait for it to change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Changes with every record.
-    pub records: u64,
-    /// The container has ended and everything it wrote is in the file.
-    pub ended: bool,
-}
-
 /// Writes the log of one run of a container; clones write the same file.
 #[derive(Debug, Clone)]
 pub struct Writer {
     file: Arc<Mutex<File>>,
-    progress: watch::Sender<Progress>,
     voice: broadcast::Sender<Heard>,
     clock: Clock,
 }
@@ -53,15 +43,9 @@ impl Writer {
         let file = options.create(true).append(true).mode(0o600).open(path)?;
         Ok(Self {
             file: Arc::new(Mutex::new(file)),
-            progress: watch::Sender::default(),
             voice: broadcast::Sender::new(UNHEARD),
             clock,
         })
-    }
-
-    /// Follows how far the log has come.
-    pub fn progress(&self) -> watch::Receiver<Progress> {
-        self.progress.subscribe()
     }
 
     /// Where to listen to the container while it writes.
@@ -102,11 +86,6 @@ impl Writer {
         }
     }
 
-    /// Says that nothing more will come.
-    pub fn end(&self) {
-        self.progress.send_modify(|progress| progress.ended = true);
-    }
-
     fn write_line(&self, stream: Stream, mut line: &[u8]) -> io::Result<()> {
         while line.len() > LONGEST {
             let (part, rest) = line.split_at(LONGEST);
@@ -128,10 +107,7 @@ impl Writer {
             },
         );
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&record)?;
-        drop(file);
-        self.progress.send_modify(|progress| progress.records += 1);
-        Ok(())
+        file.write_all(&record)
     }
 }
 

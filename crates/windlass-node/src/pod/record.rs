@@ -5,12 +5,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 
 use super::RestartPolicy;
 use super::container::{Health, Refusal, Run, State, Termination};
 use crate::backoff::{self, Backoff};
-use crate::runtime::Adopted;
 
 /// The record of one pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +112,7 @@ impl Record {
             .unwrap_or(const { &ContainerRecord::FRESH })
     }
 
-    fn entry(&mut self, name: &str) -> &mut ContainerRecord {
+    pub(super) fn entry(&mut self, name: &str) -> &mut ContainerRecord {
         self.containers
             .entry(name.to_owned())
             .or_insert(ContainerRecord::FRESH)
@@ -135,46 +134,6 @@ impl Record {
         }
         image.clone_into(&mut container.image);
         container.restarts
-    }
-
-    /// Notes that a container has been running all along, whatever was thought of it.
-    pub(crate) fn adopted(&mut self, pod: &Pod, adopted: Adopted) {
-        let status = pod.status.as_ref();
-        let statuses = status.iter().flat_map(|status| {
-            let init = status.init_container_statuses.iter().flatten();
-            init.chain(status.container_statuses.iter().flatten())
-        });
-        let before = statuses
-            .filter(|status| status.name == adopted.container)
-            .find(|status| status.restart_count == adopted.run);
-        let spec = pod.spec.iter().flat_map(|spec| {
-            let init = spec.init_containers.iter().flatten();
-            init.chain(&spec.containers)
-        });
-        let image = spec
-            .filter(|container| container.name == adopted.container)
-            .find_map(|container| container.image.clone());
-        let last = before
-            .and_then(|status| status.last_state.as_ref()?.terminated.as_ref())
-            .map(ended);
-        let container = self.entry(&adopted.container);
-        container.restarts = adopted.run;
-        container.last = last;
-        container.image =
-            before.map_or_else(|| image.unwrap_or_default(), |status| status.image.clone());
-        container.image_id = adopted.image_id;
-        container.id = Some(adopted.id);
-        container.state = State::Running(Run {
-            started_at: adopted.at,
-            // What its probes last said holds until they say something else.
-            health: Health {
-                started: before.is_some_and(|status| status.started == Some(true)),
-                ready: before.is_some_and(|status| status.ready),
-                unhealthy: None,
-            },
-            hooking: false,
-            killed_at: None,
-        });
     }
 
     /// Notes that a container runs; `hooking` while something is done right after its start.
@@ -318,7 +277,7 @@ fn later(at: Timestamp, wait: Duration) -> Timestamp {
 
 /// What the status written by an earlier life of the node says about a container.
 fn former(status: &ContainerStatus, now: Timestamp) -> ContainerRecord {
-    let terminated = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| {
+    let terminated = |state: &Option<ContainerState>| {
         state
             .as_ref()
             .and_then(|state| state.terminated.as_ref())
@@ -354,7 +313,7 @@ fn former(status: &ContainerStatus, now: Timestamp) -> ContainerRecord {
     }
 }
 
-fn ended(state: &ContainerStateTerminated) -> Termination {
+pub(super) fn ended(state: &ContainerStateTerminated) -> Termination {
     Termination {
         exit_code: state.exit_code,
         reason: state.reason.clone().unwrap_or_default(),

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use self::player::{Player, at, plain, pod};
 use super::*;
+use crate::runtime::Adopted;
 
 #[test]
 fn a_pod_starts_and_is_ready() {
@@ -382,6 +383,67 @@ fn what_others_wrote_makes_no_difference() {
     assert!(is_reported(&player.pod, &player.status()));
     player.exit("main", 0);
     assert!(!is_reported(&player.pod, &player.status()));
+}
+
+#[test]
+fn an_end_that_was_reported_before_the_node_went_away_is_not_heard_of_twice() {
+    let adopted = |id: &str| Adopted {
+        container: "main".into(),
+        run: 0,
+        id: id.into(),
+        image_id: String::new(),
+        at: at(0),
+        ended: Some(Termination::exited(3, at(0), at(5))),
+    };
+    let mut waits = pod(&json!({"containers": [{"name": "main", "image": "x"}]}));
+    let status = |state: serde_json::Value, last: serde_json::Value| {
+        let main = json!({
+            "name": "main", "image": "x", "imageID": "", "ready": false, "restartCount": 0,
+            "state": state, "lastState": last,
+        });
+        serde_json::from_value(json!({"containerStatuses": [main]})).ok()
+    };
+    let ended = json!({"terminated": {"exitCode": 3, "containerID": "runtime://one"}});
+    for (state, last) in [
+        (ended.clone(), json!({})),
+        (json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended),
+    ] {
+        waits.status = status(state, last);
+        let mut record = Record::of(&waits, at(10));
+        assert!(!record.adopted(&waits, adopted("runtime://one")));
+        assert!(!record.is_alive());
+        assert!(record.adopted(&waits, adopted("runtime://another")));
+    }
+    // A run that had just begun is the one after what was reported.
+    waits.status = status(
+        json!({"terminated": {"exitCode": 3, "containerID": "runtime://one"}}),
+        json!({}),
+    );
+    let mut record = Record::of(&waits, at(10));
+    let next = Adopted {
+        run: 1,
+        ended: None,
+        ..adopted("runtime://two")
+    };
+    assert!(record.adopted(&waits, next));
+    let main = record.container("main");
+    assert_eq!((main.restarts, main.is_alive()), (1, true));
+    assert_eq!(main.last.as_ref().map(|last| last.exit_code), Some(3));
+    // Nobody has said anything of its health, and it has no probes that will.
+    let State::Running(run) = &main.state else {
+        panic!("does not run")
+    };
+    assert_eq!(run.health, Health::good());
+    // One that was said to run is news: what ended it comes next.
+    waits.status = status(json!({"running": {}}), json!({}));
+    let mut record = Record::of(&waits, at(10));
+    assert!(record.adopted(&waits, adopted("runtime://one")));
+    assert!(record.exited("main", 0, Termination::exited(3, at(0), at(5))));
+    let end = record.container("main").termination().expect("an end");
+    assert_eq!(
+        (end.exit_code, end.id.as_deref()),
+        (3, Some("runtime://one"))
+    );
 }
 
 proptest! {

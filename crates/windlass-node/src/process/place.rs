@@ -5,29 +5,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
 
-use super::terminal::Terminal;
 use crate::env::Environment;
 use crate::image;
 use crate::runtime::{Input, Output, User};
+use crate::shim::Ends;
+use crate::terminal::Terminal;
 
 /// What every process of a container has.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) environment: Environment,
-    pub(super) folder: PathBuf,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) environment: Environment,
+    pub(crate) folder: PathBuf,
     /// Whom it runs as; nobody else than the node itself unless that is root.
-    pub(super) user: User,
-}
-
-/// A process and its ends.
-pub(super) struct Spawned {
-    pub(super) child: Child,
-    pub(super) stdin: Option<Input>,
-    pub(super) stdout: Option<Output>,
-    pub(super) stderr: Option<Output>,
-    pub(super) terminal: Option<Terminal>,
+    pub(crate) user: User,
 }
 
 impl Place {
@@ -39,7 +32,7 @@ impl Place {
         args: &[String],
         tty: bool,
         stdin: bool,
-    ) -> io::Result<Spawned> {
+    ) -> io::Result<(Child, Ends)> {
         if tty {
             return self.spawn_at_terminal(program, args, stdin);
         }
@@ -52,13 +45,13 @@ impl Place {
             .stderr(Stdio::piped())
             .process_group(0);
         let mut child = command.spawn()?;
-        Ok(Spawned {
+        let ends = Ends {
             stdin: child.stdin.take().map(|pipe| Box::new(pipe) as Input),
             stdout: child.stdout.take().map(|pipe| Box::new(pipe) as Output),
             stderr: child.stderr.take().map(|pipe| Box::new(pipe) as Output),
-            child,
             terminal: None,
-        })
+        };
+        Ok((child, ends))
     }
 
     fn spawn_at_terminal(
@@ -66,7 +59,7 @@ impl Place {
         program: &Path,
         args: &[String],
         stdin: bool,
-    ) -> io::Result<Spawned> {
+    ) -> io::Result<(Child, Ends)> {
         let path = std::env::var("PATH").unwrap_or_default();
         let setsid = image::find("setsid", &path).ok_or_else(|| {
             io::Error::other("a terminal needs the program setsid of the package util-linux")
@@ -89,13 +82,7 @@ impl Place {
             .stdout(end.try_clone()?)
             .stderr(end)
             .spawn()?;
-        Ok(Spawned {
-            child,
-            stdin: stdin.then(|| terminal.input()).transpose()?,
-            stdout: Some(terminal.output()?),
-            stderr: None,
-            terminal: Some(terminal),
-        })
+        Ok((child, Ends::at(terminal, stdin)?))
     }
 
     fn command(&self, program: &Path) -> Command {

@@ -1,10 +1,11 @@
 //! The processes of a container, and how to end all of them.
 //!
-//! A container's processes are found by three marks: the process group of the first one, the
-//! variable that every process of the container inherits, and (for one that was left behind by a
-//! killed node) the recorded pid with its start time. A process can lose one of them (`setsid`,
-//! `env -i`), hardly all. Signals go through a pidfd that is opened before the marks are read a
-//! second time, so that a process number used anew is never hit.
+//! A container's processes are found by two marks: the process group of the first one, and the
+//! variable that every process of the container inherits. A process can lose one of them
+//! (`setsid`, `env -i`), hardly both. The shim of the pod looks among the processes below it, where
+//! all of them are; who comes after a shim that is gone looks at every process of the machine.
+//! Signals go through a pidfd that is opened before the marks are read a second time, so that a
+//! process number used anew is never hit.
 
 use std::fs;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub(crate) struct Leader {
 /// What `/proc/<pid>/stat` says, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
+    parent: i32,
     group: i32,
     start: u64,
     dead: bool,
@@ -41,12 +43,22 @@ pub(crate) struct Marks {
     /// `NAME=value` as it stands in the environment.
     variable: String,
     leader: Option<Leader>,
+    /// Whose descendants are looked at; those of the whole machine otherwise.
+    below: Option<i32>,
 }
 
 impl Leader {
     /// The leader with this number, as it is now.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         stat(pid).map(|stat| Self {
+            pid,
+            start: stat.start,
+        })
+    }
+
+    /// The same, if it still runs.
+    pub(crate) fn alive(pid: i32) -> Option<Self> {
+        stat(pid).filter(|stat| !stat.dead).map(|stat| Self {
             pid,
             start: stat.start,
         })
@@ -58,19 +70,22 @@ impl Marks {
         Self {
             variable: format!("{name}={value}"),
             leader,
+            below: None,
+        }
+    }
+
+    /// Looks only below a process that gets whatever its descendants leave behind.
+    pub(crate) fn below(self, pid: i32) -> Self {
+        Self {
+            below: Some(pid),
+            ..self
         }
     }
 
     /// The living processes that carry a mark.
     pub(crate) fn find(&self) -> Vec<i32> {
-        let Ok(entries) = fs::read_dir("/proc") else {
-            return Vec::new();
-        };
-        let mut found: Vec<i32> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| self.are_on(*pid))
-            .collect();
+        let mut found = self.below.map_or_else(all, descendants);
+        found.retain(|pid| self.are_on(*pid));
         found.sort_unstable();
         found
     }
@@ -96,7 +111,7 @@ impl Marks {
     }
 
     /// Sends a signal to every process that carries a mark; returns how many there were.
-    fn signal(&self, signal: Signal) -> usize {
+    pub(crate) fn signal(&self, signal: Signal) -> usize {
         let found = self.find();
         for pid in &found {
             send(*pid, signal, || self.are_on(*pid));
@@ -120,16 +135,60 @@ impl Marks {
     }
 }
 
-/// Asks the first process of a container to end.
-pub(crate) fn terminate(leader: Leader) {
-    send(leader.pid, Signal::TERM, || {
-        Leader::of(leader.pid) == Some(leader)
-    });
+/// The processes of the machine.
+pub(crate) fn all() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
-/// Kills the first process of a container.
-pub(crate) fn kill(leader: Leader) {
-    send(leader.pid, Signal::KILL, || {
+/// The parent of a process.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.parent)
+}
+
+/// The children of a process.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let lists: Option<Vec<String>> = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .collect();
+    match lists {
+        Some(lists) => lists
+            .iter()
+            .flat_map(|list| list.split_whitespace())
+            .filter_map(|pid| pid.parse().ok())
+            .collect(),
+        // Not every kernel tells; every process says whose child it is.
+        None => all()
+            .into_iter()
+            .filter(|child| parent(*child) == Some(pid))
+            .collect(),
+    }
+}
+
+/// The processes below a process.
+pub(crate) fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        for child in children(*pid) {
+            if !found.contains(&child) {
+                found.push(child);
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+/// Sends a signal to a process.
+pub(crate) fn send_to(leader: Leader, signal: Signal) {
+    send(leader.pid, signal, || {
         Leader::of(leader.pid) == Some(leader)
     });
 }
@@ -158,6 +217,7 @@ fn parse(stat: &str) -> Option<Stat> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Stat {
         dead: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         start: fields.get(19)?.parse().ok()?,
     })
@@ -173,12 +233,28 @@ mod tests {
         assert_eq!(
             parse(line),
             Some(Stat {
+                parent: 1,
                 group: 77,
                 start: 4711,
                 dead: false
             })
         );
         assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_child_is_below_its_parent() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .expect("sleep runs");
+        let pid = i32::try_from(child.id()).expect("a pid");
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        assert_eq!(parent(pid), Some(own));
+        assert!(children(own).contains(&pid) && descendants(own).contains(&pid));
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(!children(own).contains(&pid));
     }
 
     #[test]

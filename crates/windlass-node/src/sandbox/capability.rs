@@ -115,6 +115,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
     fn granted(context: serde_json::Value) -> Vec<String> {
         let container = json!({"name": "a", "securityContext": context});
         let container = serde_json::from_value(container).expect("a container");

@@ -1,38 +1,32 @@
-//! Commands beside a container's own process, and joining that process.
+//! Commands beside a container's own process.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use futures::FutureExt as _;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tokio::io::{AsyncWriteExt as _, duplex};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-use crate::process::Terminal;
+use crate::process::exit_code;
 use crate::runtime::{Execution, Session};
-use crate::shim::Shim;
-use crate::shim::attach::{Wish, read_frame};
-
-/// How much of what is said may wait for a slow listener.
-const PIPE: usize = 64 * 1024;
+use crate::terminal::Terminal;
 
 /// Where a container runs.
-pub(super) struct Place {
-    pub(super) oci: PathBuf,
-    pub(super) oci_root: PathBuf,
-    pub(super) id: String,
+pub(super) struct Place<'a> {
+    pub(super) oci: &'a Path,
+    pub(super) oci_root: &'a Path,
+    pub(super) id: &'a str,
     /// The folder with its description.
-    pub(super) bundle: PathBuf,
+    pub(super) bundle: &'a Path,
     /// Tells commands that run at the same time apart.
     pub(super) number: u64,
 }
 
 /// Runs a command in a container.
-pub(super) fn exec(place: &Place, execution: &Execution) -> io::Result<Session> {
+pub(super) fn exec(place: &Place<'_>, execution: &Execution) -> io::Result<Session> {
     if execution.command.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -46,15 +40,15 @@ pub(super) fn exec(place: &Place, execution: &Execution) -> io::Result<Session> 
     process["args"] = execution.command.clone().into();
     process["terminal"] = execution.tty.into();
     std::fs::write(file("json"), serde_json::to_vec(&process)?)?;
-    let mut command = Command::new(&place.oci);
+    let mut command = Command::new(place.oci);
     command
         .arg("--root")
-        .arg(&place.oci_root)
+        .arg(place.oci_root)
         .args(["exec", "--process"])
         .arg(file("json"))
         .arg("--pid-file")
         .arg(file("pid"))
-        .arg(&place.id)
+        .arg(place.id)
         .process_group(0)
         .kill_on_drop(true);
     let running = |child: Child| Running {
@@ -98,38 +92,6 @@ pub(super) fn exec(place: &Place, execution: &Execution) -> io::Result<Session> 
     })
 }
 
-/// Joins a running container.
-pub(super) async fn attach(shim: &Shim, container: &str, stdin: bool) -> io::Result<Session> {
-    let wish = Wish {
-        container: container.to_owned(),
-        stdin,
-    };
-    let (mut from, to) = shim.attach(&wish).await?.into_split();
-    let (near, mut out) = duplex(PIPE);
-    let (near_error, mut error) = duplex(PIPE);
-    let copying = tokio::spawn(async move {
-        while let Some((stream, piece)) = read_frame(&mut from).await? {
-            // One who does not listen to both hears one.
-            let _ = match stream {
-                2 => error.write_all(&piece).await,
-                _ => out.write_all(&piece).await,
-            };
-        }
-        io::Result::Ok(())
-    });
-    Ok(Session {
-        stdin: stdin.then(|| Box::new(to) as _),
-        stdout: Some(Box::new(near)),
-        stderr: Some(Box::new(near_error)),
-        resize: None,
-        ended: async move {
-            copying.await.map_err(io::Error::other)??;
-            Ok(0)
-        }
-        .boxed(),
-    })
-}
-
 /// The OCI runtime passes the size of its own terminal on when it is told that it changed.
 fn resizing(terminal: Terminal, runtime: Option<u32>) -> mpsc::UnboundedSender<(u16, u16)> {
     let (sender, mut sizes) = mpsc::unbounded_channel();
@@ -153,9 +115,7 @@ struct Running {
 
 impl Running {
     async fn ended(mut self) -> io::Result<i32> {
-        let status = self.child.wait().await?;
-        let signal = || status.signal().map(|signal| 128 + signal);
-        Ok(status.code().or_else(signal).unwrap_or(255))
+        self.child.wait().await.map(exit_code)
     }
 }
 

@@ -125,6 +125,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
     fn pod(spec: serde_json::Value) -> Pod {
         let pod = json!({"metadata": {"name": "web-0", "namespace": "shop"}, "spec": spec});
         serde_json::from_value(pod).expect("a pod")

@@ -7,17 +7,15 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use super::oci_runtime;
-use super::store::Store;
+use crate::containment::end_shims;
 use crate::network::Bridge;
-use crate::shim;
+use crate::store::Store;
 
 /// Ends every pod that a killed node left behind.
 pub(super) async fn clean_up(store: &Store, bridge: Option<&Bridge>) -> io::Result<()> {
-    let known = store.pods()?;
-    let ending = known.iter().map(|(uid, _)| end_former(store, uid));
-    futures::future::join_all(ending).await;
+    end_shims(store).await?;
     if let Some(oci) = oci_runtime() {
-        delete_containers(&oci, store, |_| true).await;
+        delete_containers(&oci, &store.oci(), |_| true).await;
     }
     if let Some(bridge) = bridge {
         remove_cgroups(&bridge.name);
@@ -25,28 +23,16 @@ pub(super) async fn clean_up(store: &Store, bridge: Option<&Bridge>) -> io::Resu
     Ok(())
 }
 
-/// Ends the shim that a former life of the node left for a pod.
-pub(super) async fn end_former(store: &Store, uid: &str) {
-    let folder = store.pod(uid);
-    match shim::find(&folder).await {
-        Some((shim, _)) => shim.end().await,
-        None => shim::end_by_force(&folder).await,
-    }
-}
-
 /// Has the OCI runtime end and forget the containers whose names are meant.
-pub(super) async fn delete_containers(oci: &Path, store: &Store, of: impl Fn(&str) -> bool) {
-    let entries = std::fs::read_dir(store.oci())
-        .into_iter()
-        .flatten()
-        .flatten();
+pub(super) async fn delete_containers(oci: &Path, root: &Path, of: impl Fn(&str) -> bool) {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
     for id in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
         if !of(&id) {
             continue;
         }
         let deleted = Command::new(oci)
             .arg("--root")
-            .arg(store.oci())
+            .arg(root)
             .args(["delete", "--force", &id])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

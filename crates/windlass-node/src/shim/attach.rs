@@ -11,6 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::stream::Streams;
+use crate::log::{Heard, Stream};
 
 /// What somebody who comes to attach says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,22 +27,25 @@ pub(super) async fn serve(
     mut to: OwnedWriteHalf,
     stdin: bool,
 ) {
-    let mut pieces = streams.output.subscribe();
+    let mut pieces = streams.voice.subscribe();
     // Only the running container's own copy keeps the channel open.
-    let Streams { input, output } = streams;
-    drop(output);
+    let Streams {
+        input, once, voice, ..
+    } = streams;
+    drop(voice);
     let writing = async {
         loop {
             match pieces.recv().await {
-                Ok((stream, piece)) => {
-                    let length = u32::try_from(piece.len()).unwrap_or_default();
-                    let mut frame = vec![stream];
+                Ok(Heard { stream, bytes }) => {
+                    let length = u32::try_from(bytes.len()).unwrap_or_default();
+                    let mut frame = vec![number(stream)];
                     frame.extend_from_slice(&length.to_be_bytes());
-                    frame.extend_from_slice(&piece);
+                    frame.extend_from_slice(&bytes);
                     if to.write_all(&frame).await.is_err() {
                         return;
                     }
                 }
+                // One who is too slow misses something.
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,
             }
@@ -60,8 +64,9 @@ pub(super) async fn serve(
                     break;
                 }
             }
-            // The end of the input of whoever came first is the end of the container's.
-            input.lock().await.take();
+            if once {
+                input.lock().await.take();
+            }
         }
         std::future::pending::<()>().await;
     };
@@ -69,6 +74,13 @@ pub(super) async fn serve(
         biased;
         () = writing => {}
         () = reading => {}
+    }
+}
+
+fn number(stream: Stream) -> u8 {
+    match stream {
+        Stream::Stdout => 1,
+        Stream::Stderr => 2,
     }
 }
 

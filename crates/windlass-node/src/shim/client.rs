@@ -1,45 +1,48 @@
 //! The node's side: starting a shim, finding it again, and talking to it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::process::Command;
+use tokio::process::{ChildStdout, Command};
 use tokio::sync::{mpsc, watch};
 
 use super::protocol::{Config, Event, Held, Request};
 use super::{SUBCOMMAND, attach, stream};
+use crate::process::tree::{self, Leader};
 
 pub(super) const CONFIG: &str = "shim-config.json";
 pub(super) const SOCKET: &str = "shim.sock";
 const FILE: &str = "shim.json";
 const LOG: &str = "shim.log";
+/// What a shim says when it can be talked to.
+pub(super) const READY: &str = "ready";
 /// How long a shim may take to start, to say what it holds, and to end.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Which process a shim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ShimFile {
-    pub(crate) pid: i32,
-    /// In clock ticks since the machine was started.
-    start: u64,
-}
+#[serde(transparent)]
+pub(crate) struct ShimFile(Leader);
 
 impl ShimFile {
-    pub(super) fn of_this_process() -> Self {
+    pub(super) fn of_this_process() -> io::Result<Self> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        Self {
-            pid,
-            start: start_time(pid).unwrap_or_default(),
-        }
+        let leader =
+            Leader::of(pid).ok_or_else(|| io::Error::other("/proc does not show this process"))?;
+        Ok(Self(leader))
+    }
+
+    pub(crate) fn pid(self) -> i32 {
+        self.0.pid
     }
 
     pub(super) fn write(self, folder: &Path) -> io::Result<()> {
@@ -53,16 +56,7 @@ impl ShimFile {
     }
 
     pub(crate) fn is_alive(self) -> bool {
-        start_time(self.pid) == Some(self.start)
-    }
-
-    fn kill(self) {
-        if let Some(pid) = Pid::from_raw(self.pid)
-            && let Ok(process) = pidfd_open(pid, PidfdFlags::empty())
-            && self.is_alive()
-        {
-            let _ = pidfd_send_signal(&process, Signal::KILL);
-        }
+        Leader::alive(self.0.pid) == Some(self.0)
     }
 
     async fn gone(self) -> bool {
@@ -99,14 +93,8 @@ pub(crate) async fn spawn(
     std::fs::write(folder.join(CONFIG), serde_json::to_vec(config)?)?;
     let _ = std::fs::remove_file(folder.join(FILE));
     let log = std::fs::File::create(folder.join(LOG))?;
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--ipc", "--uts"]);
-    if config.own_network {
-        command.arg("--net");
-    }
+    let mut command = Command::from(command(program, config));
     let mut child = command
-        .arg("--")
-        .args(program)
         .arg(SUBCOMMAND)
         .arg(folder)
         .current_dir("/")
@@ -116,20 +104,48 @@ pub(crate) async fn spawn(
         // Ctrl-C in the node's terminal is not meant for it.
         .process_group(0)
         .spawn()?;
-    let mut said = String::new();
-    if let Some(output) = child.stdout.take() {
-        let line = BufReader::new(output.take(16)).read_line(&mut said).await;
-        line?;
-    }
-    // Nobody else can collect it when it ends.
-    tokio::spawn(async move { child.wait().await });
-    if said.trim() != "ready" {
+    let output = child.stdout.take();
+    let ready = tokio::time::timeout(LIMIT, is_ready(output)).await;
+    if !ready.unwrap_or_default() {
+        let _ = child.kill().await;
         let why = std::fs::read_to_string(folder.join(LOG)).unwrap_or_default();
         let message = format!("the pod's shim did not start: {}", why.trim());
         return Err(io::Error::other(message));
     }
+    // Nobody else can collect it when it ends.
+    tokio::spawn(async move { child.wait().await });
     let (shim, _) = connect(folder).await?;
     Ok(shim)
+}
+
+/// How a shim is called: in namespaces of its own, if it is to hold some.
+fn command(program: &[OsString], config: &Config) -> std::process::Command {
+    let mut words: Vec<&OsStr> = Vec::new();
+    if let Config::Sandbox(sandbox) = config {
+        words.extend(["unshare", "--mount", "--ipc", "--uts"].map(OsStr::new));
+        if sandbox.own_network {
+            words.push(OsStr::new("--net"));
+        }
+        words.push(OsStr::new("--"));
+    }
+    words.extend(program.iter().map(OsString::as_os_str));
+    let mut command = std::process::Command::new(words.first().copied().unwrap_or_default());
+    command.args(words.iter().skip(1));
+    command
+}
+
+/// Whether a shim says that it can be talked to, before it ends.
+async fn is_ready(output: Option<ChildStdout>) -> bool {
+    let Some(output) = output else {
+        return false;
+    };
+    let mut lines = BufReader::new(output).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        if line.ends_with(READY) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The shim of the pod in `folder`, if it still runs, and what it holds.
@@ -155,7 +171,7 @@ pub(crate) async fn find(folder: &Path) -> Option<(Arc<Shim>, Vec<Held>)> {
 /// Ends the shim of the pod in `folder` without asking it.
 pub(crate) async fn end_by_force(folder: &Path) {
     if let Some(process) = ShimFile::read(folder) {
-        process.kill();
+        tree::send_to(process.0, Signal::KILL);
         process.gone().await;
     }
 }
@@ -240,12 +256,21 @@ impl Shim {
         news
     }
 
-    /// Ends the shim and everything it holds.
-    pub(crate) async fn end(&self) {
+    /// Ends the shim and everything it holds; false when that took force, and something of it may
+    /// be left.
+    pub(crate) async fn end(&self) -> bool {
+        let mut orderly = !self.is_gone();
         self.ask(Request::End);
-        if !self.process.gone().await {
+        let mut gone = self.gone.clone();
+        // It lets go of its connection last of all; a moment later it is gone.
+        let heard = tokio::time::timeout(LIMIT, gone.wait_for(|gone| *gone))
+            .await
+            .is_ok();
+        orderly &= heard && self.process.gone().await;
+        if !orderly {
             end_by_force(&self.folder).await;
         }
+        orderly
     }
 
     /// A connection that joins a container.
@@ -255,15 +280,4 @@ impl Shim {
         connection.write_all(&line(wish)?).await?;
         Ok(connection)
     }
-}
-
-/// When a process started; none when it ended, even if nobody has collected it yet.
-fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; what follows it is plain.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }

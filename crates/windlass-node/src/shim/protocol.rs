@@ -7,7 +7,16 @@ use serde::{Deserialize, Serialize};
 
 /// What a pod's shim is made from: `shim-config.json` in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Config {
+pub(crate) enum Config {
+    /// Its containers are plain processes.
+    Process,
+    /// Its containers are in namespaces.
+    Sandbox(Sandbox),
+}
+
+/// The namespaces of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sandbox {
     /// The host name of the pod.
     pub(crate) hostname: String,
     /// Whether it has a network namespace of its own.
@@ -25,7 +34,7 @@ pub(crate) struct Config {
 pub(crate) enum Request {
     /// Say what you hold; the first thing of each connection.
     Hello,
-    /// Start a container.
+    /// Start a container. A former run of it that ended is forgotten: its end has been heard of.
     Start(Start),
     /// Send a signal to its first process; 9 ends all of its processes.
     Signal {
@@ -33,8 +42,12 @@ pub(crate) enum Request {
         run: i32,
         signal: i32,
     },
-    /// Forget a run that ended: its end has been heard of.
-    Forget { container: String, run: i32 },
+    /// Tell its terminal how large the window is.
+    Resize {
+        container: String,
+        columns: u16,
+        rows: u16,
+    },
     /// End everything, and then yourself.
     End,
 }
@@ -47,13 +60,17 @@ pub(crate) struct Start {
     /// The runtime's name for this run.
     pub(crate) id: String,
     pub(crate) image_id: String,
-    /// The folder with `config.json`; `rootfs`, `upper` and `work` are made in it.
-    pub(crate) bundle: PathBuf,
-    /// What the root file system is an overlay of.
-    pub(crate) lower: String,
+    /// The folder with the description of the run; it is removed when the run is over.
+    pub(crate) folder: PathBuf,
+    /// What the root file system is an overlay of, where it has one.
+    pub(crate) lower: Option<String>,
     pub(crate) log: PathBuf,
     /// Whether its standard input is kept open.
     pub(crate) stdin: bool,
+    /// Whether the first who types ends its input.
+    pub(crate) stdin_once: bool,
+    /// Whether it has a terminal.
+    pub(crate) terminal: bool,
 }
 
 /// What the shim tells.
@@ -62,12 +79,7 @@ pub(crate) enum Event {
     /// Everything it holds; the first event of each connection.
     Hello(Vec<Held>),
     /// A container runs.
-    Started {
-        container: String,
-        run: i32,
-        pid: i32,
-        at: Timestamp,
-    },
+    Started(Held),
     /// A container could not be started.
     Failed {
         container: String,
@@ -92,8 +104,29 @@ pub(crate) struct Held {
     pub(crate) image_id: String,
     pub(crate) pid: i32,
     pub(crate) started_at: Timestamp,
+    /// Whether it reads what those who join it type.
+    pub(crate) stdin: bool,
+    /// Whether it has a terminal.
+    pub(crate) terminal: bool,
     /// Its exit code, and when it ended.
     pub(crate) exit: Option<(i32, Timestamp)>,
+}
+
+impl Held {
+    /// A run that has just begun.
+    pub(crate) fn of(start: &Start, pid: i32, started_at: Timestamp) -> Self {
+        Self {
+            container: start.container.clone(),
+            run: start.run,
+            id: start.id.clone(),
+            image_id: start.image_id.clone(),
+            pid,
+            started_at,
+            stdin: start.stdin,
+            terminal: start.terminal,
+            exit: None,
+        }
+    }
 }
 
 impl Event {
@@ -101,9 +134,10 @@ impl Event {
     pub(crate) fn run(&self) -> Option<(&str, i32)> {
         match self {
             Self::Hello(_) => None,
-            Self::Started { container, run, .. }
-            | Self::Failed { container, run, .. }
-            | Self::Exited { container, run, .. } => Some((container, *run)),
+            Self::Started(held) => Some((&held.container, held.run)),
+            Self::Failed { container, run, .. } | Self::Exited { container, run, .. } => {
+                Some((container, *run))
+            }
         }
     }
 }

@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 
-use super::client::{CONFIG, SOCKET, ShimFile};
-use super::container::{self, Target};
-use super::protocol::{Config, Event, Held, Request, Start};
+use super::client::{CONFIG, READY, SOCKET, ShimFile};
+use super::container::{self, Running, Target};
+use super::protocol::{Config, Event, Held, Request, Sandbox, Start};
 use super::stream::{self, Streams};
-use super::{HOLDER, attach};
+use super::{attach, holder, plain};
+
+/// How long whoever listens may take to hear how everything ended.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Becomes the shim of the pod in `folder`, until its end.
 pub fn main(folder: &Path) -> ExitCode {
@@ -38,14 +42,17 @@ struct Shim {
     /// The first process of the shared PID namespace, if there is one.
     holder: Option<i32>,
     state: Mutex<State>,
-    /// How many containers run.
+    /// How many containers run, and how many are being started.
     running: watch::Sender<usize>,
+    starting: watch::Sender<usize>,
 }
 
 #[derive(Default)]
 struct State {
     held: BTreeMap<(String, i32), Known>,
     listeners: Vec<mpsc::UnboundedSender<Event>>,
+    /// The tasks that tell them.
+    telling: Vec<JoinHandle<()>>,
     ending: bool,
 }
 
@@ -59,36 +66,31 @@ struct Known {
 async fn live(folder: &Path) -> io::Result<()> {
     let config: Config = serde_json::from_slice(&std::fs::read(folder.join(CONFIG))?)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    if let Err(error) = rustix::system::sethostname(config.hostname.as_bytes()) {
-        eprintln!("cannot set the host name: {error}");
-    }
-    if config.own_network {
-        // All traffic of a pod goes through the node, also to its neighbours: Services depend on it.
-        for name in ["all", "default"] {
-            let path = format!("/proc/sys/net/ipv4/conf/{name}/accept_redirects");
-            let _ = std::fs::write(path, "0");
-        }
-    }
-    let mut holding = None;
-    if config.share_processes {
-        holding = Some(hold()?);
-    }
+    let holding = match &config {
+        Config::Process => None,
+        Config::Sandbox(sandbox) => furnish(sandbox)?,
+    };
     let holder = match &holding {
-        Some(child) => Some(first_child(child.id()).await?),
+        Some(child) => Some(holder::first_child(child.id()).await?),
         None => None,
     };
     let (_folder, path) = stream::short(folder, SOCKET)?;
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path)?;
-    ShimFile::of_this_process().write(folder)?;
+    ShimFile::of_this_process()?.write(folder)?;
     // Whoever started this waits for the line.
-    println!("ready");
+    println!("{READY}");
     let shim = Arc::new(Shim {
         config,
         holder,
         state: Mutex::default(),
         running: watch::Sender::default(),
+        starting: watch::Sender::default(),
     });
+    if shim.config == Config::Process {
+        let shim = shim.clone();
+        tokio::spawn(plain::reap(move || shim.firsts(None)));
+    }
     let (end, mut ended) = mpsc::unbounded_channel();
     loop {
         let accepted = tokio::select! {
@@ -109,6 +111,21 @@ async fn live(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Puts into the namespaces what belongs to them; gives the process that holds the shared one.
+fn furnish(sandbox: &Sandbox) -> io::Result<Option<std::process::Child>> {
+    if let Err(error) = rustix::system::sethostname(sandbox.hostname.as_bytes()) {
+        eprintln!("cannot set the host name: {error}");
+    }
+    if sandbox.own_network {
+        // All traffic of a pod goes through the node, also to its neighbours: Services depend on it.
+        for name in ["all", "default"] {
+            let path = format!("/proc/sys/net/ipv4/conf/{name}/accept_redirects");
+            let _ = std::fs::write(path, "0");
+        }
+    }
+    sandbox.share_processes.then(holder::start).transpose()
+}
+
 impl Shim {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -118,6 +135,24 @@ impl Shim {
         self.lock()
             .listeners
             .retain(|listener| listener.send(event.clone()).is_ok());
+    }
+
+    /// The first processes of the containers that run, but for one.
+    fn firsts(&self, but: Option<&(String, i32)>) -> Vec<i32> {
+        let state = self.lock();
+        let running = state
+            .held
+            .iter()
+            .filter(|(key, known)| known.held.exit.is_none() && Some(*key) != but);
+        running.map(|(_, known)| known.held.pid).collect()
+    }
+
+    /// The ends of a container that runs.
+    fn streams(&self, container: &str) -> Option<Streams> {
+        let state = self.lock();
+        let mut held = state.held.values().rev();
+        held.find(|known| known.held.container == container && known.held.exit.is_none())
+            .and_then(|known| known.streams.clone())
     }
 
     async fn talk(self: Arc<Self>, connection: UnixStream, end: mpsc::UnboundedSender<()>) {
@@ -130,23 +165,15 @@ impl Shim {
             return;
         }
         if let Ok(wish) = serde_json::from_str::<attach::Wish>(&line) {
-            let streams = {
-                let state = self.lock();
-                let of = |known: &&Known| {
-                    known.held.container == wish.container && known.held.exit.is_none()
-                };
-                state
-                    .held
-                    .values()
-                    .rev()
-                    .find(of)
-                    .and_then(|known| known.streams.clone())
-            };
+            let streams = self.streams(&wish.container);
             if let Some(streams) = streams {
                 attach::serve(streams, lines, to, wish.stdin).await;
             }
             return;
         }
+        // What is being started for somebody who is gone will be held, too.
+        let mut starting = self.starting.subscribe();
+        let _ = starting.wait_for(|starting| *starting == 0).await;
         {
             let mut state = self.lock();
             let held = state
@@ -156,11 +183,10 @@ impl Shim {
                 .collect();
             let _ = sender.send(Event::Hello(held));
             state.listeners.push(sender);
+            state.telling.retain(|telling| !telling.is_finished());
+            state.telling.push(tokio::spawn(write_events(events, to)));
         }
-        futures::join!(
-            self.clone().hear(lines, line, end),
-            write_events(events, to)
-        );
+        self.hear(lines, line, end).await;
     }
 
     async fn hear(
@@ -186,15 +212,14 @@ impl Shim {
                         known.target.signal(signal);
                     }
                 }
-                Ok(Request::Forget { container, run }) => {
-                    let mut state = self.lock();
-                    let key = (container, run);
-                    if state
-                        .held
-                        .get(&key)
-                        .is_some_and(|known| known.held.exit.is_some())
-                    {
-                        state.held.remove(&key);
+                Ok(Request::Resize {
+                    container,
+                    columns,
+                    rows,
+                }) => {
+                    let streams = self.streams(&container);
+                    if let Some(terminal) = streams.and_then(|streams| streams.terminal) {
+                        terminal.resize(columns, rows);
                     }
                 }
                 Ok(Request::End) => {
@@ -211,31 +236,12 @@ impl Shim {
 
     /// Runs a container to its end.
     async fn run(self: Arc<Self>, start: Start) {
-        if self.lock().ending {
-            return;
-        }
         self.running.send_modify(|running| *running += 1);
         let key = (start.container.clone(), start.run);
-        match container::start(&self.config, self.holder, &start).await {
+        match self.clone().start(&key, &start).await {
             Ok(running) => {
-                let (pid, at) = (running.held.pid, running.held.started_at);
-                let known = Known {
-                    held: running.held.clone(),
-                    target: running.target(&self.config),
-                    streams: Some(running.streams.clone()),
-                };
-                if self.lock().ending {
-                    known.target.signal(9);
-                }
-                self.lock().held.insert(key.clone(), known);
-                self.tell(&Event::Started {
-                    container: key.0.clone(),
-                    run: key.1,
-                    pid,
-                    at,
-                });
-                let code = running.ended(&self.config, &start).await;
-                let at = Timestamp::now();
+                let others = || self.firsts(Some(&key));
+                let (code, at) = running.ended(&self.config, &start, others).await;
                 if let Some(known) = self.lock().held.get_mut(&key) {
                     known.held.exit = Some((code, at));
                     known.streams = None;
@@ -256,6 +262,33 @@ impl Shim {
         self.running.send_modify(|running| *running -= 1);
     }
 
+    async fn start(self: Arc<Self>, key: &(String, i32), start: &Start) -> Result<Running, String> {
+        if self.lock().ending {
+            return Err("the pod ends".to_owned());
+        }
+        self.starting.send_modify(|starting| *starting += 1);
+        let started = container::start(&self.config, self.holder, start).await;
+        if let Ok(running) = &started {
+            let known = Known {
+                held: running.held.clone(),
+                target: running.target(),
+                streams: Some(running.streams.clone()),
+            };
+            let mut state = self.lock();
+            if state.ending {
+                known.target.signal(9);
+            }
+            state
+                .held
+                .retain(|(container, _), known| *container != key.0 || known.held.exit.is_none());
+            state.held.insert(key.clone(), known);
+            drop(state);
+            self.tell(&Event::Started(running.held.clone()));
+        }
+        self.starting.send_modify(|starting| *starting -= 1);
+        started
+    }
+
     async fn end_all(&self) {
         {
             let mut state = self.lock();
@@ -271,6 +304,16 @@ impl Shim {
             .subscribe()
             .wait_for(|running| *running == 0)
             .await;
+        if self.config == Config::Process {
+            plain::end_strays(|| self.firsts(None)).await;
+        }
+        let telling = {
+            let mut state = self.lock();
+            state.listeners.clear();
+            std::mem::take(&mut state.telling)
+        };
+        // Whoever listens hears how everything ended.
+        let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(telling)).await;
     }
 }
 
@@ -283,62 +326,5 @@ async fn write_events(mut events: mpsc::UnboundedReceiver<Event>, mut to: OwnedW
         if to.write_all(&line).await.is_err() {
             return;
         }
-    }
-}
-
-/// Starts the first process of a PID namespace that the containers share.
-fn hold() -> io::Result<std::process::Child> {
-    std::process::Command::new("unshare")
-        .args(["--pid", "--fork", "--kill-child=KILL", "--"])
-        .arg(PathBuf::from(format!("/proc/{}/exe", std::process::id())))
-        .arg(HOLDER)
-        .stdin(std::process::Stdio::null())
-        .spawn()
-}
-
-/// The number, on the host, of the only child of a process; it takes a moment to appear.
-async fn first_child(pid: u32) -> io::Result<i32> {
-    for _ in 0..500 {
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-        if let Some(child) = children
-            .split_whitespace()
-            .next()
-            .and_then(|n| n.parse().ok())
-        {
-            return Ok(child);
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
-    Err(io::Error::other(
-        "the shared PID namespace did not come about",
-    ))
-}
-
-/// Becomes the first process of a PID namespace: collects what ends in it, until it is killed.
-pub fn hold_processes() -> ExitCode {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let outcome = runtime.and_then(|runtime| {
-        runtime.block_on(async {
-            let mut ended = signal(SignalKind::child())?;
-            let mut asked = signal(SignalKind::terminate())?;
-            loop {
-                while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG)
-                {
-                }
-                tokio::select! {
-                    biased;
-                    _ = asked.recv() => return Ok(()),
-                    _ = ended.recv() => {}
-                }
-            }
-        })
-    });
-    if outcome.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
     }
 }

@@ -351,7 +351,7 @@ mod tests {
             let next = schedule.next(after).unwrap();
             prop_assert!(next > after && next.as_second() - after.as_second() <= 24 * 3600);
             let shown = next.to_zoned(TimeZone::UTC);
-            prop_assert_eq!((shown.minute() as u32, shown.hour() as u32, shown.second()), (minute, hour, 0));
+            prop_assert_eq!((u32::try_from(shown.minute()), u32::try_from(shown.hour()), shown.second()), (Ok(minute), Ok(hour), 0));
         }
     }
 }

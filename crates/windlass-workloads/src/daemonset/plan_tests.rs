@@ -4,7 +4,6 @@ use super::*;
 use crate::daemonset::template;
 use crate::pod::testing::{at, bound, in_phase, ready};
 
-#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn set(strategy: Value, template: Value) -> DaemonSet {
     serde_json::from_value(json!({
         "metadata": {"name": "agent"},

@@ -23,8 +23,11 @@ use crate::resource::GroupKind;
 
 /// How long the first lists may take before work begins without them.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How many owners that were found to be gone are remembered.
+/// How many owners that were found to be gone are remembered, whether they matter or not.
 const REMEMBERED: usize = 1000;
+
+/// An object that is gone: its kind, namespace, name and uid.
+type Absent = (GroupKind, Option<String>, String, Uid);
 
 /// The collector.
 pub(crate) struct Collector {
@@ -34,7 +37,11 @@ pub(crate) struct Collector {
     kinds: Kinds,
     sights: UnboundedReceiver<(GroupKind, Sight)>,
     /// Owners that were found to be gone: a uid never comes back.
-    gone: BTreeSet<(GroupKind, Option<String>, String, Uid)>,
+    gone: BTreeSet<Absent>,
+    /// How many of them there may be before those that do not matter any more are left out.
+    most_gone: usize,
+    /// Definitions that went and whose kinds may still be watched.
+    withdrawn: BTreeSet<String>,
     started: Instant,
     /// Held until work may begin.
     starting: Option<BusyGuard>,
@@ -52,6 +59,8 @@ impl Collector {
             kinds,
             sights,
             gone: BTreeSet::new(),
+            most_gone: REMEMBERED,
+            withdrawn: BTreeSet::new(),
             started: Instant::now(),
         }
     }
@@ -134,9 +143,16 @@ impl Collector {
     /// Asks which kinds there are, forgets what is not served any more, and asks again later if a
     /// definition is not served (yet).
     async fn discover(&mut self, tries: u32) -> Result<(), kube::Error> {
-        for kind in self.kinds.discover().await? {
+        for (kind, definition) in self.kinds.discover().await? {
+            // Objects go before their definition does; their ends may not have been seen. Those of
+            // a kind that is not served for another reason are still there.
+            let withdrawn = self.withdrawn.remove(&definition);
             for uid in self.graph.of_kind(&kind) {
-                self.forget(&uid);
+                if withdrawn {
+                    self.lose(&uid);
+                } else {
+                    self.forget(&uid);
+                }
             }
         }
         if self.has_unserved_definitions() {
@@ -175,9 +191,10 @@ impl Collector {
             Sight::Changed(object) => self.observe(Node::new(kind.clone(), object.metadata)),
             Sight::Gone(object) => {
                 if let Some(uid) = &object.metadata.uid {
-                    self.forget(uid);
+                    self.lose(uid);
                 }
                 if *kind == definitions() {
+                    self.withdrawn.extend(object.metadata.name);
                     self.kinds.discover_soon();
                 }
             }
@@ -190,11 +207,37 @@ impl Collector {
             return;
         };
         let is_definition = node.kind == definitions();
+        if is_definition {
+            // Another one of that name, whose objects are others.
+            self.withdrawn.remove(&node.name);
+        }
         let work = self.graph.observe(node);
         self.queue.add(work);
         if is_definition && self.has_unserved_definitions() {
             self.kinds.discover_soon();
         }
+    }
+
+    /// Forgets an object whose end is certain. Its dependents may be looked at when its kind is no
+    /// longer served and nobody can be asked.
+    fn lose(&mut self, uid: &str) {
+        let has_dependents = self.graph.dependents(uid).next().is_some();
+        if let Some(node) = self.graph.get(uid).filter(|_| has_dependents) {
+            let (kind, namespace) = (node.kind.clone(), node.namespace.clone());
+            self.remember((kind, namespace, node.name.clone(), uid.to_owned()));
+        }
+        self.forget(uid);
+    }
+
+    fn remember(&mut self, absent: Absent) {
+        if self.gone.len() >= self.most_gone {
+            let graph = &self.graph;
+            // Nobody asks again for one that owns nothing any more.
+            self.gone
+                .retain(|(_, _, _, uid)| graph.dependents(uid).next().is_some());
+            self.most_gone = REMEMBERED.max(2 * self.gone.len());
+        }
+        self.gone.insert(absent);
     }
 
     fn forget(&mut self, uid: &str) {
@@ -342,7 +385,19 @@ impl Collector {
         }
         let kind = GroupKind::named_by(reference);
         let Some(watched) = self.kinds.get(&kind) else {
-            return Ok(Owner::Unknown);
+            // It may have been seen to go before its kind did, in this namespace or in none.
+            let seen_to_go = [dependent.namespace.clone(), None]
+                .into_iter()
+                .map(|namespace| {
+                    let (name, uid) = (reference.name.clone(), reference.uid.clone());
+                    (kind.clone(), namespace, name, uid)
+                })
+                .any(|absent| self.gone.contains(&absent));
+            return Ok(if seen_to_go {
+                Owner::Gone
+            } else {
+                Owner::Unknown
+            });
         };
         let resource = &watched.resource;
         if resource.namespaced && dependent.namespace.is_none() {
@@ -372,10 +427,7 @@ impl Collector {
                 })
             }
             _ => {
-                if self.gone.len() >= REMEMBERED {
-                    self.gone.clear();
-                }
-                self.gone.insert(absent);
+                self.remember(absent);
                 Ok(Owner::Gone)
             }
         }

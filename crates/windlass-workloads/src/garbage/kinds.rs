@@ -90,8 +90,8 @@ impl Kinds {
     }
 
     /// Asks which kinds there are, and watches those that are new. Returns those that are not
-    /// served any more.
-    pub(crate) async fn discover(&mut self) -> Result<Vec<GroupKind>, kube::Error> {
+    /// served any more, with the names of their resources.
+    pub(crate) async fn discover(&mut self) -> Result<Vec<(GroupKind, String)>, kube::Error> {
         let mut served = resource::discover(&self.client).await?;
         served.retain(|kind, resource| is_collected(kind, resource));
         let obsolete: Vec<GroupKind> = self
@@ -103,15 +103,16 @@ impl Kinds {
             })
             .map(|(kind, _)| kind.clone())
             .collect();
-        for kind in &obsolete {
-            if let Some(watched) = self.watched.remove(kind) {
-                watched.task.abort();
+        let mut gone = Vec::new();
+        for kind in obsolete {
+            let Some(watched) = self.watched.remove(&kind) else {
+                continue;
+            };
+            watched.task.abort();
+            if !served.contains_key(&kind) {
+                gone.push((kind, watched.resource.name()));
             }
         }
-        let gone = obsolete
-            .into_iter()
-            .filter(|kind| !served.contains_key(kind))
-            .collect();
         for (kind, resource) in served {
             if self.watched.contains_key(&kind) {
                 continue;

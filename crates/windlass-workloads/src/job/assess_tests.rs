@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::pod::testing::{at, in_phase, pod as named, ready};
 
-#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn job(spec: Value, status: Value) -> Job {
     let mut object =
         json!({"metadata": {"name": "work"}, "spec": {"template": {}}, "status": status});

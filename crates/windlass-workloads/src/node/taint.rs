@@ -145,6 +145,7 @@ mod tests {
         )
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "as `keys` gives them")]
     fn pairs(pairs: &[(&str, &str)]) -> Option<Vec<(String, String)>> {
         Some(
             pairs

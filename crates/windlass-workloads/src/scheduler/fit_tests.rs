@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::pod::testing::{bound, pod as named};
 
-#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn node(name: &str, more: Value) -> Node {
     let mut node = json!({
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
@@ -24,7 +23,6 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn pod(name: &str, spec: Value) -> Pod {
     let mut pod = named(name);
     let mut with = json!({"containers": []});

@@ -81,7 +81,8 @@ async fn following_ends_with_the_container() {
         follow: true,
         ..LogOptions::default()
     };
-    let mut reader = Reader::open(&path, &options, Timestamp::now(), Some(writer.progress()))
+    let (come, progress) = tokio::sync::watch::channel(Progress::default());
+    let mut reader = Reader::open(&path, &options, Timestamp::now(), Some(progress))
         .await
         .expect("the log");
     assert_eq!(
@@ -95,12 +96,13 @@ async fn following_ends_with_the_container() {
             .drain(Stream::Stderr, &b"late\n"[..])
             .await
             .expect("written");
+        come.send_modify(|progress| progress.length += 1);
         assert_eq!(
             waiting.await.expect("a piece").as_deref(),
             Some(&b"late\n"[..])
         );
     }
-    writer.end();
+    come.send_modify(|progress| progress.ended = true);
     assert_eq!(reader.next().await.expect("the end"), None);
 }
 

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use windlass::{Activity, BusyGuard, Environment};
 
-use super::super::runtime::ProcessRuntime;
-use super::super::store::Store;
+use super::super::FOLDER_MODE;
+use super::super::containment::Plain;
 use super::super::tree::{Marks, POD_MARK};
+use crate::containment::ContainedRuntime;
 use crate::env::{Capacity, Facts, Sources, resolve};
 use crate::handler::Target;
 use crate::image::ImageTable;
@@ -20,25 +21,27 @@ use crate::pod::{Health, Termination};
 use crate::probe;
 use crate::runtime::{Launch, Mail, Note, Report, Reports, Runtime, User};
 use crate::scratch::Scratch;
+use crate::store::Store;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// What is tested.
+pub(super) type ProcessRuntime = ContainedRuntime<Plain>;
+
 pub(super) struct Bench {
     pub(super) folder: Scratch,
     pub(super) runtime: ProcessRuntime,
-    reports: Reports,
+    pub(super) reports: Reports,
     inbox: UnboundedReceiver<(Mail, BusyGuard)>,
     pub(super) notes: Vec<Note>,
 }
 
 pub(super) fn runtime(folder: &Scratch) -> ProcessRuntime {
-    let store = Store::open(folder.path()).expect("a store");
-    ProcessRuntime::new(
-        store,
-        ImageTable::default(),
-        Some(("127.0.0.1".into(), 6443)),
-    )
+    let store = Store::open(folder.path(), FOLDER_MODE).expect("a store");
+    let server = Some(("127.0.0.1".into(), 6443));
+    let plain = Plain::new(store.root(), ImageTable::default(), server);
+    ProcessRuntime::new(store, super::shim(), plain)
 }
 
 impl Bench {
@@ -185,6 +188,20 @@ impl Bench {
             all.extend_from_slice(&piece);
         }
         String::from_utf8(all).expect("text")
+    }
+}
+
+impl Drop for Bench {
+    /// Pods outlive their runtime; they must not outlive their test.
+    fn drop(&mut self) {
+        let folder = self.folder.path().to_owned();
+        let cleaning = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.and_then(|runtime| runtime.block_on(crate::process::clean_up(&folder)))
+        });
+        let _ = cleaning.join();
     }
 }
 

@@ -26,9 +26,14 @@ impl Terminal {
         grantpt(&person)?;
         unlockpt(&person)?;
         let program = ioctl_tiocgptpeer(&person, flags)?;
+        Ok((Self::of(person)?, program))
+    }
+
+    /// The terminal whose person's side somebody else has opened.
+    pub(crate) fn of(person: OwnedFd) -> io::Result<Self> {
         let status = rustix::fs::fcntl_getfl(&person)?;
         rustix::fs::fcntl_setfl(&person, status | OFlags::NONBLOCK)?;
-        Ok((Self(Arc::new(person)), program))
+        Ok(Self(Arc::new(person)))
     }
 
     /// What is typed.

@@ -4,9 +4,10 @@
 //! <state>/oci/                                     the OCI runtime's own state
 //! <state>/pods/<uid>/pod.json                      name and address
 //! <state>/pods/<uid>/shim.json, shim.sock          the shim, and the way to it
-//! <state>/pods/<uid>/etc/                          hosts, hostname and resolv.conf
+//! <state>/pods/<uid>/etc/                          hosts, hostname and resolv.conf of a sandbox
 //! <state>/pods/<uid>/containers/<name>/<run>.log   its output, the present run and the one before
-//! <state>/pods/<uid>/containers/<name>/<run>/      its description and its writable layer
+//! <state>/pods/<uid>/containers/<name>/<run>/      what the run is made from, while it goes on
+//! <state>/pods/<uid>/containers/<name>/work/       where a plain process works
 //! ```
 
 use std::fs;
@@ -19,53 +20,58 @@ use serde::{Deserialize, Serialize};
 
 /// What is remembered of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PodNote {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) address: Ipv4Addr,
-    pub(super) host_network: bool,
+pub(crate) struct PodNote {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) host_network: bool,
 }
 
 /// The folder of the node.
 #[derive(Debug, Clone)]
-pub(super) struct Store {
+pub(crate) struct Store {
     root: PathBuf,
 }
 
 impl Store {
-    /// Opens the folder, and makes it where it is missing. It is nobody else's to read.
-    pub(super) fn open(root: &Path) -> io::Result<Self> {
+    /// Opens the folder, and makes it where it is missing. It is nobody else's to list; where
+    /// containers that run as somebody else see the machine's own files, they can reach theirs.
+    pub(crate) fn open(root: &Path, mode: u32) -> io::Result<Self> {
         fs::DirBuilder::new()
             .recursive(true)
-            .mode(0o700)
+            .mode(mode)
             .create(root.join("pods"))?;
-        let root = root.canonicalize()?;
-        fs::create_dir_all(root.join("oci"))?;
-        Ok(Self { root })
+        Ok(Self {
+            root: root.canonicalize()?,
+        })
     }
 
-    pub(super) fn oci(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn oci(&self) -> PathBuf {
         self.root.join("oci")
     }
 
-    pub(super) fn pod(&self, uid: &str) -> PathBuf {
+    pub(crate) fn pod(&self, uid: &str) -> PathBuf {
         self.root.join("pods").join(uid)
     }
 
-    pub(super) fn container(&self, uid: &str, container: &str) -> PathBuf {
+    pub(crate) fn container(&self, uid: &str, container: &str) -> PathBuf {
         self.pod(uid).join("containers").join(container)
     }
 
-    pub(super) fn bundle(&self, uid: &str, container: &str, run: i32) -> PathBuf {
+    pub(crate) fn run(&self, uid: &str, container: &str, run: i32) -> PathBuf {
         self.container(uid, container).join(run.to_string())
     }
 
-    pub(super) fn log(&self, uid: &str, container: &str, run: i32) -> PathBuf {
+    pub(crate) fn log(&self, uid: &str, container: &str, run: i32) -> PathBuf {
         self.container(uid, container).join(format!("{run}.log"))
     }
 
     /// Every pod that is remembered, with its uid.
-    pub(super) fn pods(&self) -> io::Result<Vec<(String, PodNote)>> {
+    pub(crate) fn pods(&self) -> io::Result<Vec<(String, PodNote)>> {
         let mut pods = Vec::new();
         for entry in fs::read_dir(self.root.join("pods"))? {
             let entry = entry?;
@@ -80,7 +86,7 @@ impl Store {
         Ok(pods)
     }
 
-    pub(super) fn remember(&self, uid: &str, note: &PodNote) -> io::Result<()> {
+    pub(crate) fn remember(&self, uid: &str, note: &PodNote) -> io::Result<()> {
         let folder = self.pod(uid);
         fs::create_dir_all(&folder)?;
         let draft = folder.join("pod.json.draft");
@@ -89,7 +95,7 @@ impl Store {
     }
 
     /// Removes everything about a pod.
-    pub(super) fn forget(&self, uid: &str) -> io::Result<()> {
+    pub(crate) fn forget(&self, uid: &str) -> io::Result<()> {
         match fs::remove_dir_all(self.pod(uid)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -97,7 +103,7 @@ impl Store {
     }
 
     /// The numbers of the runs that have a log, in order.
-    pub(super) fn runs(&self, uid: &str, container: &str) -> Vec<i32> {
+    pub(crate) fn runs(&self, uid: &str, container: &str) -> Vec<i32> {
         let entries = fs::read_dir(self.container(uid, container));
         let names = entries.into_iter().flatten().flatten();
         let mut runs: Vec<i32> = names
@@ -115,7 +121,7 @@ impl Store {
     }
 
     /// Removes the logs of runs before the one before `run`.
-    pub(super) fn prune_logs(&self, uid: &str, container: &str, run: i32) {
+    pub(crate) fn prune_logs(&self, uid: &str, container: &str, run: i32) {
         for old in self.runs(uid, container) {
             if old < run - 1 {
                 let _ = fs::remove_file(self.log(uid, container, old));

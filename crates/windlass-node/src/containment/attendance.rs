@@ -1,14 +1,15 @@
-//! One run of a container in a pod's sandbox, from its start to its end.
+//! One run of a container, from its start to its end, as the node attends to it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::bundle::{self, Place};
-use super::runtime::{Live, Shared};
+use super::Containment;
+use super::pods::{Live, Pods};
 use crate::pod::Termination;
 use crate::program::Obstacle;
 use crate::runtime::{Launch, Report, Reports};
@@ -16,14 +17,19 @@ use crate::shim::{Event, Held, Request, Shim, Start};
 
 /// SIGTERM and SIGKILL.
 const TERM: i32 = 15;
-const KILL: i32 = 9;
+pub(super) const KILL: i32 = 9;
 
 /// Runs a container to its end and reports on it.
-pub(super) async fn run(shared: Arc<Shared>, launch: Launch, reports: Reports) {
-    match start(&shared, &launch, &reports).await {
-        Ok(attendance) => attendance.attend(&shared, &reports).await,
-        Err(obstacle) => obstacle.report(&launch, &reports, shared.clock().now()),
+pub(super) async fn run<C: Containment>(pods: Arc<Pods<C>>, launch: Launch, reports: Reports) {
+    match start(&pods, &launch, &reports).await {
+        Ok(attendance) => attendance.attend(&pods, &reports).await,
+        Err(obstacle) => obstacle.report(&launch, &reports, pods.clock().now()),
     }
+}
+
+/// The runtime's name for a run.
+pub(super) fn id(uid: &str, container: &str, run: i32) -> String {
+    format!("{uid}.{container}.{run}")
 }
 
 /// A container that runs, and the news of it.
@@ -36,80 +42,58 @@ pub(super) struct Attendance {
     news: mpsc::UnboundedReceiver<Event>,
     stops: mpsc::UnboundedReceiver<Duration>,
     ended: watch::Sender<bool>,
+    visited: Arc<AtomicBool>,
 }
 
-async fn start(
-    shared: &Shared,
+async fn start<C: Containment>(
+    pods: &Pods<C>,
     launch: &Launch,
     reports: &Reports,
 ) -> Result<Attendance, Obstacle> {
     let (uid, name) = (launch.uid(), launch.container.name.as_str());
-    let failed = |error: std::io::Error| Obstacle::Execution(error.to_string());
-    let shim = shared
+    let shim = pods
         .shim(uid)
-        .ok_or_else(|| Obstacle::Execution("the pod's sandbox is gone".to_owned()))?;
-    let (program, note, lower, working_dir) = shared.program(launch).await?;
-    if let Some(note) = note.filter(|_| launch.run == 0) {
-        reports.report(Report::Note(note));
-    }
-    if launch.user.uid.or(program.user).unwrap_or_default() == 0 && must_not_be_root(launch) {
-        let why = "container has runAsNonRoot and image will run as root".to_owned();
-        return Err(Obstacle::Configuration(why));
-    }
-    let store = &shared.store;
-    let bundle = store.bundle(uid, name, launch.run);
-    std::fs::create_dir_all(&bundle).map_err(failed)?;
-    store.prune_logs(uid, name, launch.run);
-    let id = Shared::id(uid, name, launch.run);
-    let place = Place {
-        etc: &store.pod(uid).join("etc"),
-        hidden: &shared.hidden,
-        cgroup: format!("/{}/{id}", shared.bridge.name),
-        working_dir,
-    };
-    let description = bundle::describe(launch, &program, &place);
-    let text = serde_json::to_vec(&description).map_err(|error| failed(error.into()))?;
-    std::fs::write(bundle.join("config.json"), text).map_err(failed)?;
+        .ok_or_else(|| Obstacle::Execution("the pod's shim is gone".to_owned()))?;
+    let folder = pods.store.run(uid, name, launch.run);
+    std::fs::create_dir_all(&folder)?;
+    pods.store.prune_logs(uid, name, launch.run);
+    let described = pods.containment.describe(launch, &folder, reports).await;
+    let described = described.inspect_err(|_| {
+        let _ = std::fs::remove_dir_all(&folder);
+    })?;
     let mut news = shim.follow(name, launch.run);
     shim.ask(Request::Start(Start {
         container: name.to_owned(),
         run: launch.run,
-        id: id.clone(),
-        image_id: program.image_id.clone(),
-        bundle,
-        lower,
-        log: store.log(uid, name, launch.run),
+        id: id(uid, name, launch.run),
+        image_id: described.image_id,
+        folder,
+        lower: described.lower,
+        log: pods.store.log(uid, name, launch.run),
         stdin: launch.container.stdin == Some(true),
+        stdin_once: launch.container.stdin_once == Some(true),
+        terminal: launch.container.tty == Some(true),
     }));
-    let at = match news.recv().await {
-        Some(Event::Started { at, .. }) => at,
+    let held = match news.recv().await {
+        Some(Event::Started(held)) => held,
         Some(Event::Failed { message, .. }) => return Err(Obstacle::Execution(message)),
         _ => return Err(Obstacle::Execution("the pod's shim is gone".to_owned())),
     };
-    let held = Held {
-        container: name.to_owned(),
-        run: launch.run,
-        id,
-        image_id: program.image_id,
-        pid: 0,
-        started_at: at,
-        exit: None,
-    };
-    let attendance = Attendance::of(shared, uid, &held, shim, news);
+    let attendance = Attendance::of(pods, uid, &held, shim, news);
     reports.report(Report::Started {
         container: held.container,
-        id: format!("{}://{}", shared.oci_name(), held.id),
+        id: format!("{}://{}", pods.containment.scheme(), held.id),
         image_id: held.image_id,
         health: None,
-        at,
+        at: held.started_at,
     });
     Ok(attendance)
 }
 
 impl Attendance {
     /// Makes a container that runs known, so that it can be stopped.
-    pub(super) fn of(
-        shared: &Shared,
+    pub(super) fn of<C: Containment>(
+        pods: &Pods<C>,
         uid: &str,
         held: &Held,
         shim: Arc<Shim>,
@@ -117,19 +101,16 @@ impl Attendance {
     ) -> Self {
         let (stop, stops) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(false);
+        let visited = Arc::new(AtomicBool::new(false));
         let live = Live {
             run: held.run,
+            stdin: held.stdin,
+            terminal: held.terminal,
             stop,
             ended: end,
+            visited: visited.clone(),
         };
-        if !shared.live(uid, &held.container, live) {
-            shim.ask(Request::Signal {
-                container: held.container.clone(),
-                run: held.run,
-                signal: KILL,
-            });
-        }
-        Self {
+        let attendance = Self {
             uid: uid.to_owned(),
             container: held.container.clone(),
             run: held.run,
@@ -138,7 +119,12 @@ impl Attendance {
             news,
             stops,
             ended,
+            visited,
+        };
+        if !pods.live(uid, &held.container, live) {
+            attendance.signal(KILL);
         }
+        attendance
     }
 
     fn signal(&self, signal: i32) {
@@ -150,7 +136,7 @@ impl Attendance {
     }
 
     /// Waits for the end, stopping as asked.
-    pub(super) async fn attend(mut self, shared: &Shared, reports: &Reports) {
+    pub(super) async fn attend<C: Containment>(mut self, pods: &Pods<C>, reports: &Reports) {
         let mut kill_at: Option<Instant> = None;
         let mut asked = false;
         let end = loop {
@@ -177,17 +163,16 @@ impl Attendance {
             }
         };
         let termination = if let Some((code, at)) = end {
+            if self.visited.load(Ordering::Relaxed) {
+                pods.containment.forsake(&self.uid, &self.container).await;
+            }
             Termination::exited(code, self.started_at, at)
         } else {
-            // Without its shim a pod has no namespaces to be restarted in.
-            shared.lost(&self.uid, &self.shim).await;
-            Termination::lost(Some(self.started_at), shared.clock().now())
+            // Without its shim a pod has nothing to be restarted in.
+            pods.lost(&self.uid, &self.shim).await;
+            Termination::lost(Some(self.started_at), pods.clock().now())
         };
-        shared.dead(&self.uid, &self.container, self.run);
-        self.shim.ask(Request::Forget {
-            container: self.container.clone(),
-            run: self.run,
-        });
+        pods.dead(&self.uid, &self.container, self.run);
         reports.report(Report::Exited {
             container: self.container,
             run: self.run,
@@ -195,14 +180,4 @@ impl Attendance {
         });
         let _ = self.ended.send(true);
     }
-}
-
-/// Whether the container, or its pod for it, refuses to run as root.
-fn must_not_be_root(launch: &Launch) -> bool {
-    let own = launch.container.security_context.as_ref();
-    let spec = launch.pod.spec.as_ref();
-    let shared = spec.and_then(|spec| spec.security_context.as_ref());
-    own.and_then(|context| context.run_as_non_root)
-        .or_else(|| shared?.run_as_non_root)
-        .unwrap_or_default()
 }

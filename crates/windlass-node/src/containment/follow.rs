@@ -26,8 +26,8 @@ pub(super) fn progress(path: &Path, mut ended: watch::Receiver<bool>) -> watch::
                 .await
                 .map_or(0, |file| file.len());
             sender.send_if_modified(|progress| {
-                let news = progress.records != length || over;
-                progress.records = length;
+                let news = progress.length != length || over;
+                progress.length = length;
                 progress.ended = over;
                 news
             });

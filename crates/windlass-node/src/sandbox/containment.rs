@@ -1,0 +1,226 @@
+//! Sandboxes: what they are made from, and what is taken away after them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use k8s_openapi::api::core::v1::Pod;
+use tokio::sync::watch;
+
+use super::bundle::{self, Place};
+use super::image::Images;
+use super::leftovers::{delete_containers, remove_cgroups};
+use super::{FOLDERS, SandboxConfig, exec, files, oci_runtime};
+use crate::containment::{Containment, Described};
+use crate::env::Environment;
+use crate::network::Bridge;
+use crate::program::{Found, Obstacle, Program, Programs};
+use crate::runtime::{Connection, Execution, Launch, Note, Report, Reports, Session};
+use crate::shim;
+use crate::store::{PodNote, Store};
+
+/// Containers that an OCI runtime keeps apart from the machine.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    store: Store,
+    bridge: Bridge,
+    /// What pods must not see.
+    hidden: PathBuf,
+    programs: Programs,
+    images: Images,
+    oci: PathBuf,
+    /// Where that keeps its state.
+    oci_root: PathBuf,
+    scheme: String,
+    api_server: (String, u16),
+    commands: AtomicU64,
+}
+
+impl Sandbox {
+    pub(super) fn new(config: SandboxConfig, store: Store) -> io::Result<Self> {
+        let oci = oci_runtime().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, "no OCI runtime is installed")
+        })?;
+        let oci_root = store.oci();
+        std::fs::create_dir_all(&oci_root)?;
+        let scheme = oci.file_name().unwrap_or_default();
+        Ok(Self {
+            bridge: config.bridge,
+            hidden: config.hidden,
+            programs: Programs::new(config.images.without_addresses(), true),
+            images: Images::new(config.image_dir, store.root().join("images")),
+            store,
+            scheme: scheme.to_string_lossy().into_owned(),
+            oci,
+            oci_root,
+            api_server: config.api_server,
+            commands: AtomicU64::new(0),
+        })
+    }
+
+    /// What `kubectl get nodes -o wide` shows.
+    pub(super) fn version(&self) -> String {
+        format!("{}://windlass-{}", self.scheme, env!("CARGO_PKG_VERSION"))
+    }
+
+    /// The program of a container, what a person should know about it, what its root is an overlay
+    /// of, and where it runs.
+    async fn program(
+        &self,
+        launch: &Launch,
+    ) -> Result<(Program, Option<Note>, String, String), Obstacle> {
+        let name = launch.container.image.as_deref().unwrap_or_default();
+        let image = self.images.find(name).await;
+        let image = image.map_err(|error| {
+            let message = format!("image \"{name}\" cannot be unpacked: {error}");
+            Obstacle::Configuration(message)
+        })?;
+        if let Some(image) = image {
+            let dir = Some(image.config.working_dir.clone()).filter(|dir| !dir.is_empty());
+            let lower = image.root.to_string_lossy().into_owned();
+            let program = image.program(launch);
+            return Ok((program, None, lower, dir.unwrap_or_else(|| "/".to_owned())));
+        }
+        let Found { program, note, .. } = self.programs.find(launch).await?;
+        Ok((program, note, "/".to_owned(), "/".to_owned()))
+    }
+}
+
+impl Containment for Sandbox {
+    fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    fn address(&self, namespace: &str, name: &str, taken: &BTreeSet<Ipv4Addr>) -> Option<Ipv4Addr> {
+        self.bridge.address_for(namespace, name, taken)
+    }
+
+    fn host_address(&self) -> Ipv4Addr {
+        self.bridge.gateway()
+    }
+
+    fn environment(&self, pod: &Pod, _address: IpAddr) -> Environment {
+        let mut environment = Environment::default();
+        environment.set("PATH", FOLDERS);
+        environment.set("HOSTNAME", files::hostname(pod));
+        let (host, port) = &self.api_server;
+        environment.set("KUBERNETES_SERVICE_HOST", host.as_str());
+        environment.set("KUBERNETES_SERVICE_PORT", port.to_string());
+        environment.set("KUBERNETES_SERVICE_PORT_HTTPS", port.to_string());
+        environment
+    }
+
+    fn config(&self, pod: &Pod, note: &PodNote, folder: &Path) -> io::Result<shim::Config> {
+        let gateway = self.bridge.gateway();
+        files::write(&folder.join("etc"), pod, note.address, gateway)?;
+        let spec = pod.spec.as_ref();
+        let hostname = if note.host_network {
+            rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned()
+        } else {
+            files::hostname(pod)
+        };
+        Ok(shim::Config::Sandbox(shim::Sandbox {
+            hostname,
+            own_network: !note.host_network,
+            oci: self.oci.clone(),
+            oci_root: self.oci_root.clone(),
+            share_processes: spec.and_then(|spec| spec.share_process_namespace) == Some(true),
+        }))
+    }
+
+    async fn join(&self, uid: &str, note: &PodNote, shim: i32) -> io::Result<()> {
+        if note.host_network {
+            return Ok(());
+        }
+        self.bridge.connect(uid, shim, note.address).await
+    }
+
+    async fn describe(
+        &self,
+        launch: &Launch,
+        folder: &Path,
+        reports: &Reports,
+    ) -> Result<Described, Obstacle> {
+        let (program, note, lower, working_dir) = self.program(launch).await?;
+        if let Some(note) = note.filter(|_| launch.run == 0) {
+            reports.report(Report::Note(note));
+        }
+        if launch.user.uid.or(program.user).unwrap_or_default() == 0 && must_not_be_root(launch) {
+            let why = "container has runAsNonRoot and image will run as root".to_owned();
+            return Err(Obstacle::Configuration(why));
+        }
+        let (uid, name) = (launch.uid(), &launch.container.name);
+        let place = Place {
+            etc: &self.store.pod(uid).join("etc"),
+            hidden: &self.hidden,
+            cgroup: format!("/{}/{uid}.{name}.{}", self.bridge.name, launch.run),
+            working_dir,
+        };
+        let description = bundle::describe(launch, &program, &place);
+        let text = serde_json::to_vec(&description).map_err(io::Error::from)?;
+        std::fs::write(folder.join("config.json"), text)?;
+        Ok(Described {
+            image_id: program.image_id,
+            lower: Some(lower),
+        })
+    }
+
+    fn exec(
+        &self,
+        id: &str,
+        folder: &Path,
+        execution: &Execution,
+        _over: watch::Receiver<bool>,
+    ) -> io::Result<Session> {
+        let place = exec::Place {
+            oci: &self.oci,
+            oci_root: &self.oci_root,
+            id,
+            bundle: folder,
+            number: self.commands.fetch_add(1, Ordering::Relaxed),
+        };
+        exec::exec(&place, execution)
+    }
+
+    async fn connect(
+        &self,
+        _note: &PodNote,
+        shim: i32,
+        port: u16,
+    ) -> io::Result<Box<dyn Connection>> {
+        let stream = crate::network::connect_inside(shim, port).await?;
+        Ok(Box::new(stream))
+    }
+
+    async fn leave(&self, uid: &str, _orderly: bool) {
+        delete_containers(&self.oci, &self.oci_root, |id| id.starts_with(uid)).await;
+        self.bridge.disconnect(uid).await;
+    }
+
+    async fn sweep(&self, held: &BTreeMap<String, i32>) {
+        let is_held = |id: &str| held.keys().any(|uid| id.starts_with(uid));
+        delete_containers(&self.oci, &self.oci_root, |id| !is_held(id)).await;
+        if held.is_empty() {
+            remove_cgroups(&self.bridge.name);
+        }
+    }
+
+    async fn cut(&self, uid: &str, cut: bool) -> io::Result<()> {
+        self.bridge.cut(uid, cut).await
+    }
+}
+
+/// Whether the container, or its pod for it, refuses to run as root.
+fn must_not_be_root(launch: &Launch) -> bool {
+    let own = launch.container.security_context.as_ref();
+    let spec = launch.pod.spec.as_ref();
+    let shared = spec.and_then(|spec| spec.security_context.as_ref());
+    own.and_then(|context| context.run_as_non_root)
+        .or_else(|| shared?.run_as_non_root)
+        .unwrap_or_default()
+}
