@@ -40,6 +40,10 @@ pub struct View<'a> {
 
 /// A pod, as far as the decision looks at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that hold or not, each by itself"
+)]
 pub struct PodView {
     /// Whether this cluster controls it.
     pub ours: bool,

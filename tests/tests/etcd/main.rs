@@ -472,8 +472,8 @@ fn signal_etcd(stage: &Stage, pod: &str, signal: &str) {
         .find(|entry| entry.path().join("state.json").exists());
     // It may have ended by itself.
     let Some(entry) = entry else { return };
-    let state = fs::read(entry.path().join("state.json")).expect("a state");
-    let state: Value = serde_json::from_slice(&state).expect("JSON");
-    let pid = state["init_process_pid"].as_i64().expect("a process");
+    let text = fs::read(entry.path().join("state.json")).expect("a state");
+    let container: Value = serde_json::from_slice(&text).expect("JSON");
+    let pid = container["init_process_pid"].as_i64().expect("a process");
     windlass_tests::signal(signal, i32::try_from(pid).expect("a process number"));
 }

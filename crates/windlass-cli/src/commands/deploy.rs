@@ -110,7 +110,7 @@ async fn apply_all(
         if Box::pin(apply(client, name, object)).await? == Made::New {
             new.push(object.clone());
         }
-        let usable = signals.unless(usable(client, object)).await;
+        let usable = signals.unless(Box::pin(usable(client, object))).await;
         usable.ok_or_else(interrupted)??;
     }
     signals.unless(ready(())).await.ok_or_else(interrupted)
