@@ -69,8 +69,8 @@ bench-memcacheds: ## print what the memcached operator needs: 2,000 of size 3 si
 	KUBECTL=$$(scripts/kubectl) cargo test --release --locked -p windlass-tests --test bench_memcacheds -- --ignored --nocapture
 
 .PHONY: etcd-scenarios
-etcd-scenarios: ## disturb every scenario of the etcd operator at every write and every call, and take away each right; print how often
-	cargo test --release --locked -p etcd-operator --test simulation -- --include-ignored --nocapture scenarios:: rights::
+etcd-scenarios: ## disturb every scenario of the etcd operator at every write and every call; print how often
+	cargo test --release --locked -p etcd-operator --test simulation -- --include-ignored --nocapture scenarios::
 
 .PHONY: etcd-replay
 etcd-replay: ## compare the simulated etcd with real ones over 100 random sequences of calls

@@ -130,6 +130,7 @@ impl TestCluster {
         for (index, operator) in self.operators().iter().enumerate() {
             for right in Right::all(&operator.description()) {
                 let name = right.to_string();
+                println!("without {name}");
                 let refused = self.without(index, &right, limit, &scenario).await;
                 match (refused, exceptions.get(name.as_str())) {
                     (true, None) => shown += 1,

@@ -60,6 +60,12 @@ pub(crate) fn is_degraded(status: &Value) -> bool {
     as_before(status)[2].1
 }
 
+/// Whether a status says that a reconcile has failed, and not the author that something is wrong.
+pub(crate) fn has_failed(status: &Value) -> bool {
+    let [_, _, (_, degraded, reason, _)] = as_before(status);
+    degraded && FAILURES.contains(&reason.as_str())
+}
+
 /// The derived conditions as a status has them.
 pub(crate) fn as_before(status: &Value) -> Derived {
     ["Available", "Progressing", "Degraded"].map(|kind| {
@@ -80,6 +86,17 @@ pub(crate) fn as_before(status: &Value) -> Derived {
         )
     })
 }
+
+/// Every reason that a failed reconcile has.
+const FAILURES: [&str; 7] = [
+    "NotOurs",
+    "ReconcileTimeout",
+    "ReconcilePanic",
+    "Forbidden",
+    "ReconcileRefused",
+    "Conflict",
+    "ReconcileError",
+];
 
 fn reason_of(error: &Error) -> &'static str {
     match error {
@@ -155,6 +172,26 @@ pub(crate) fn merge(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_stays_until_a_reconcile_ends_well_whatever_the_author_says_meanwhile() {
+        let degraded = |holds: &str, reason: &str| {
+            json!({"conditions": [
+                {"type": "Degraded", "status": holds, "reason": reason, "message": "m"},
+            ]})
+        };
+        let given = degraded("False", "AsExpected");
+        let kept = |before: &Value| {
+            let beside = beside(&given, as_before(before), has_failed(before));
+            beside.iter().any(|one| one.0 == "Degraded")
+        };
+        let error = Error::other("no");
+        let failed = degraded("True", reason_of(&error));
+        assert!(kept(&failed));
+        // What the author said is the author's to take back.
+        assert!(!kept(&degraded("True", "QuorumLost")));
+        assert!(!kept(&degraded("False", "Forbidden")));
+    }
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(seconds).unwrap()

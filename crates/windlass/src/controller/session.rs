@@ -269,7 +269,10 @@ impl Session {
                 None => conditions::as_before(before),
             };
             let given = object.given.as_ref().unwrap_or(&Value::Null);
-            let failed = matches!(result, Some(Err(_)));
+            let failed = match result {
+                Some(result) => result.is_err(),
+                None => conditions::has_failed(before),
+            };
             let derived = conditions::beside(given, derived, failed);
             let now = self.shared.environment.clock.now();
             conditions::merge(&mut status, before, derived, generation.unwrap_or(0), now);

@@ -38,7 +38,6 @@ async fn lives_with_exactly_the_role_it_declares(cluster: TestCluster) {
 }
 
 #[windlass_cluster::test]
-#[ignore = "a run per right: make etcd-scenarios"]
 async fn every_right_is_needed(cluster: TestCluster) {
     cluster.start_made(make).await;
     let exceptions = [
@@ -65,7 +64,7 @@ async fn every_right_is_needed(cluster: TestCluster) {
     ];
     let shown = cluster
         .every_right_is_needed(&exceptions, |cluster| async move {
-            cluster.create(with_volumes("c", 2)).await;
+            cluster.create(with_volumes("c", 3)).await;
             cluster.settle().await;
             let small = json!({ "spec": { "size": 1 } });
             cluster.patch::<EtcdCluster>("c", small).await;
