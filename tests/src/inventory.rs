@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::PATIENCE;
 use crate::walkthrough::Terminal;
-
-/// How long a cluster may take to clear up.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Every object that lasts, by kind and name. Kinds may come and go while they are looked at.
 const LIST: &str = "for kind in $(kubectl api-resources --verbs=list -o name | grep -v -e ^events -e ^leases -e componentstatuses | sort -u); do \

@@ -1,12 +1,15 @@
 //! What black-box tests of the built `windlass` program share: a cluster in a folder of its own,
 //! stopped and removed when the test ends, however it ends.
 
+use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
 pub mod inventory;
@@ -15,7 +18,7 @@ pub mod script;
 pub mod walkthrough;
 
 /// How long anything in these tests may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A folder with a cluster of its own.
 pub struct Folder {
@@ -122,6 +125,21 @@ impl Drop for Folder {
     }
 }
 
+/// Asks again and again until there is an answer; panics with `what` when there never is.
+pub fn eventually<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    let limit = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        assert!(
+            Instant::now() < limit,
+            "waited {PATIENCE:?} in vain for {what}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// The built program, beside the tests that run it.
 pub fn program() -> PathBuf {
     let tests = std::env::current_exe().expect("a test knows where it is");
@@ -168,26 +186,45 @@ pub fn memcached_pid_at(address: &str, port: u16) -> Option<i32> {
 
 /// Whether a process of that number exists.
 pub fn exists(pid: i32) -> bool {
-    // One that ended and waits to be collected does not run any more.
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        !stat
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .trim_start()
-            .starts_with('Z')
-    })
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    // One that ended and waits to be collected does not run any more; but while threads of it are
+    // left, it holds on to its files.
+    let state = stat.rsplit(')').next().unwrap_or_default();
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    !state.trim_start().starts_with('Z') || threads > 1
+}
+
+/// A command that Ctrl-C ends, unless it decides otherwise. Tests that run in the background of a
+/// shell have that signal ignored, and so would all that they start.
+pub fn interruptible(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(program);
+    command
+}
+
+/// Waits until a process is this program: until then it may be one that ignores Ctrl-C, as
+/// [`interruptible`] begins.
+pub fn becomes(process: &Child, program: &str) {
+    let name = format!("/proc/{}/comm", process.id());
+    let limit = Instant::now() + PATIENCE;
+    while std::fs::read_to_string(&name)
+        .expect("a process has a name")
+        .trim_end()
+        != program
+    {
+        assert!(Instant::now() < limit, "{program} does not start");
+        std::thread::yield_now();
+    }
 }
 
 /// Sends a signal to a process.
-pub fn signal(name: &str, pid: i32) {
-    let done = Command::new("sh")
-        .args(["-c", &format!("kill -{name} {pid}")])
-        .status();
-    assert!(
-        done.is_ok_and(|status| status.success()),
-        "process {pid} can be sent {name}"
-    );
+pub fn signal(pid: i32, signal: Signal) {
+    // Not by a program of its own: the signal would come long after it was to be sent.
+    let process = Pid::from_raw(pid).expect("a process number");
+    let sent = kill_process(process, signal);
+    assert!(sent.is_ok(), "process {pid} is sent {signal:?}: {sent:?}");
 }
 
 /// Addresses of the pods that are ready, by name.

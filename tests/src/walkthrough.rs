@@ -9,10 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Folder;
-
-/// How long anything but a build may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+use crate::{Folder, PATIENCE};
 
 /// A block of a page.
 #[derive(Debug, PartialEq, Eq)]
@@ -200,6 +197,7 @@ impl Terminal {
             .stderr(Stdio::piped())
             .spawn()
             .expect("bash runs");
+        crate::becomes(&child, command.split(' ').next().unwrap_or_default());
         std::thread::sleep(after);
         // A terminal tells everybody in the group; nobody is left there after the end.
         let group = format!("-{}", child.id());
@@ -243,7 +241,7 @@ impl Terminal {
             self.state("variables").display(),
             self.current().display()
         );
-        let mut command = Command::new("bash");
+        let mut command = crate::interruptible("bash");
         command
             .args(["-c", &script])
             .stdin(Stdio::null())

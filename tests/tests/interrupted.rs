@@ -7,23 +7,27 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use windlass_tests::machine::{self, Traces};
-use windlass_tests::{Folder, program, signal};
+use windlass_tests::{Folder, Signal, becomes, interruptible, program, signal};
 
 /// At how many moments a command is interrupted, from its beginning to long after its end.
 const MOMENTS: u32 = 12;
 
 /// Starts `windlass`, presses Ctrl-C after a while, and tells how it ended.
 fn interrupted(folder: &Path, arguments: &[&str], after: Duration) -> ExitStatus {
-    let mut child = Command::new(program())
+    let mut child = interruptible(program())
         .args(arguments)
         .current_dir(folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("windlass runs");
+    becomes(&child, "windlass");
     std::thread::sleep(after);
     if let Ok(None) = child.try_wait() {
-        signal("INT", i32::try_from(child.id()).expect("a process number"));
+        signal(
+            i32::try_from(child.id()).expect("a process number"),
+            Signal::INT,
+        );
     }
     child.wait().expect("it ends")
 }

@@ -5,14 +5,10 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use windlass_tests::machine::{Traces, is_root, text};
-use windlass_tests::{Folder, exists, memcached_pid_at, signal};
-
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+use windlass_tests::{Folder, Signal, eventually, exists, memcached_pid_at, signal};
 
 /// One that writes all the time, one that answers at a port, and two that end when a file appears.
 /// `SIGNALS` stands for a folder that they and the test see.
@@ -66,16 +62,19 @@ spec:
 "#;
 
 fn wait_for(what: &str, is: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is() {
-        assert!(begun.elapsed() < PATIENCE, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually(what, || is().then_some(()));
 }
 
 fn pid_of(folder: &Folder) -> i32 {
     let pid = folder.status()["pid"].as_i64();
     i32::try_from(pid.expect("status tells the process")).expect("a process number")
+}
+
+/// Kills the cluster. What it held, its folder's lock first of all, is free once it is gone.
+fn kill(folder: &Folder) {
+    let cluster = pid_of(folder);
+    signal(cluster, Signal::KILL);
+    wait_for("the end of the cluster", || !exists(cluster));
 }
 
 /// The pods of a status, by name.
@@ -195,9 +194,7 @@ fn pods_go_on(folder: &Folder, runtime: &str) {
         .collect();
     assert!(ending.iter().all(|pids| pids.len() == 1), "{ending:?}");
 
-    let cluster = pid_of(folder);
-    signal("KILL", cluster);
-    wait_for("the end of the cluster", || !exists(cluster));
+    kill(folder);
     // Two end and one writes while nobody looks.
     let log = log_of(folder.path(), &before["writer"]);
     let lines = || text(&log.to_string_lossy()).lines().count();
@@ -325,7 +322,7 @@ spec:
     for _ in 0..3 {
         let some = shims(folder.path()).len() + 2;
         wait_for("some pods", || shims(folder.path()).len() >= some.min(12));
-        signal("KILL", pid_of(&folder));
+        kill(&folder);
         folder.windlass_ok(&up);
     }
     let pods = folder.until("all pods", |status| {

@@ -1,6 +1,6 @@
 //! The main job: a Memcached whose nodes are real processes.
 
-use windlass_tests::{Folder, exists, memcached_pid, ready_pods, signal};
+use windlass_tests::{Folder, Signal, exists, memcached_pid, ready_pods, signal};
 
 #[test]
 fn three_processes_answer_come_back_when_killed_and_go_with_their_resource() {
@@ -33,9 +33,15 @@ fn three_processes_answer_come_back_when_killed_and_go_with_their_resource() {
         serde_json::json!(names)
     );
 
+    // Under the address of their Service one of them answers.
+    let address = ["get", "service", "example-memcached-service", "-o"];
+    let address = folder.kubectl(&[&address[..], &["jsonpath={.spec.clusterIP}"]].concat());
+    let answers = folder.until("the Service", |_| memcached_pid(&address));
+    assert!(processes.contains(&answers));
+
     // One is killed and comes back as another process at the same address.
     let (victim, address) = &pods[0];
-    signal("KILL", processes[0]);
+    signal(processes[0], Signal::KILL);
     let restarted = folder.until("the killed process's return", |status| {
         let pod = status["pods"]
             .as_array()?

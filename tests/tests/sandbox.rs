@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use windlass_tests::machine::{Traces, is_root};
-use windlass_tests::{Folder, memcached_pid, ready_pods, signal};
+use windlass_tests::{Folder, Signal, memcached_pid, ready_pods, signal};
 
 /// Starts the rest of a test only where sandboxes can be had.
 fn sandbox(test: &str) -> Option<Folder> {
@@ -314,7 +314,7 @@ fn down_leaves_no_process_mount_interface_rule_cgroup_or_file_behind() {
 
     // The same after it was killed.
     folder.windlass_ok(&["up", "--with", "memcached", "--sample", "--detach"]);
-    signal("KILL", pid_of(&folder));
+    signal(pid_of(&folder), Signal::KILL);
     folder.windlass_ok(&["down"]);
     assert_eq!(Traces::now(folder.path()), before);
     folder.windlass_ok(&["down", "--purge"]);

@@ -217,7 +217,7 @@ fn names_follow_changes() {
     let pods = ready_pods(&folder.status());
     let (asking, told) = (&pods[0].0, &pods[1].0);
     // One call that asks as fast as it can, so that starting it does not count.
-    let script = "for i in $(seq 1 400); do getent ahostsv4 one >/dev/null && echo yes || echo no; sleep 0.01; done";
+    let script = "for i in $(seq 1 4000); do getent ahostsv4 one >/dev/null && echo yes || echo no; sleep 0.01; done";
     let mut delays = Vec::new();
     for _ in 0..3 {
         let kubeconfig = folder.path().join(".windlass/kubeconfig");

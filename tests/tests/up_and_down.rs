@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
-use windlass_tests::{Folder, exists, memcached_pid, ready_pods, signal};
+use windlass_tests::{Folder, Signal, exists, memcached_pid, ready_pods, signal};
 
 /// Pods of processes, whose numbers are the machine's.
 const WITH_PROCESSES: &[&str] = &[
@@ -92,7 +92,7 @@ fn killed_with_9_down_ends_what_it_left_behind() {
         .filter_map(|(_, ip)| memcached_pid(ip))
         .collect();
     assert_eq!(pods.len(), 3);
-    signal("KILL", pid_of(&folder));
+    signal(pid_of(&folder), Signal::KILL);
     folder.windlass_ok(&["down"]);
     assert!(
         pods.iter().all(|pid| !exists(*pid)),

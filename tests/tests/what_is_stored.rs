@@ -1,6 +1,6 @@
 //! What is stored outlives the cluster, however it ended; `down --purge` removes it.
 
-use windlass_tests::{Folder, exists, signal};
+use windlass_tests::{Folder, Signal, exists, signal};
 
 fn apply(folder: &Folder, name: &str) {
     let object = format!(
@@ -28,7 +28,7 @@ fn what_is_stored_outlives_down_and_kill() {
     let second = uid(&folder, "second");
     let pid = folder.status()["pid"].as_i64().expect("a process");
     let pid = i32::try_from(pid).expect("a process number");
-    signal("KILL", pid);
+    signal(pid, Signal::KILL);
     while exists(pid) {
         // A killed process takes a moment to be gone.
         std::thread::yield_now();

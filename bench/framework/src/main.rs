@@ -13,15 +13,9 @@ use kube::{Client, Config};
 
 use self::{process::Subject, rounds::Rounds, world::World};
 
-fn main() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    let ended = match runtime {
-        Ok(runtime) => runtime.block_on(bench()),
-        Err(error) => Err(error.into()),
-    };
-    match ended {
+#[tokio::main]
+async fn main() -> ExitCode {
+    match bench().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench-framework: {error}");

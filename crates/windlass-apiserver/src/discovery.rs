@@ -1,12 +1,16 @@
 //! Discovery: which groups, versions and resources there are, in the legacy and the aggregated form.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::ACCEPT;
 use serde_json::{Value, json};
 
 use crate::facts;
 use crate::http::Answer;
-use crate::registry::Known;
+use crate::registry::{Group, Known, Registry};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 
@@ -71,7 +75,7 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 /// `/api`.
 pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Answer {
     if wants_aggregated(headers) {
-        return aggregated(known, &[("", vec!["v1".to_owned()])]);
+        return aggregated([aggregated_group(known, "", &["v1".to_owned()])]);
     }
     Answer::value(json!({
         "kind": "APIVersions",
@@ -84,11 +88,10 @@ pub(crate) fn core_versions(known: &Known, headers: &HeaderMap) -> Answer {
 pub(crate) fn groups(known: &Known, headers: &HeaderMap) -> Answer {
     let groups = known.groups();
     if wants_aggregated(headers) {
-        let wanted: Vec<_> = groups
-            .iter()
-            .map(|group| (group.name.as_str(), group.versions.clone()))
-            .collect();
-        return aggregated(known, &wanted);
+        let groups = groups.iter();
+        return aggregated(
+            groups.map(|group| aggregated_group(known, &group.name, &group.versions)),
+        );
     }
     let groups: Vec<Value> = groups
         .iter()
@@ -174,31 +177,61 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
     Ok(Answer::value(list))
 }
 
-fn aggregated(known: &Known, groups: &[(&str, Vec<String>)]) -> Answer {
-    let items: Vec<Value> = groups
+/// What is told of the built-in groups, by their names: worked out once per process, because
+/// controllers ask for it often, and a test starts many of them.
+static BUILT_IN: LazyLock<BTreeMap<String, Bytes>> = LazyLock::new(|| {
+    let known = Registry::built_in().known();
+    let mut groups = known.groups();
+    groups.push(Group {
+        name: String::new(),
+        versions: vec!["v1".to_owned()],
+    });
+    let encoded = |group: Group| {
+        let json = group_value(&known, &group.name, &group.versions).to_string();
+        (group.name, json.into())
+    };
+    groups.into_iter().map(encoded).collect()
+});
+
+/// The aggregated form of these groups, each of which is encoded already.
+fn aggregated(groups: impl IntoIterator<Item = Bytes>) -> Answer {
+    let head = br#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":["#;
+    let mut list = head.to_vec();
+    for (index, group) in groups.into_iter().enumerate() {
+        if index > 0 {
+            list.push(b',');
+        }
+        list.extend_from_slice(&group);
+    }
+    list.extend_from_slice(b"]}");
+    Answer::bytes(AGGREGATED, list.into())
+}
+
+fn aggregated_group(known: &Known, name: &str, versions: &[String]) -> Bytes {
+    match BUILT_IN.get(name) {
+        Some(built_in) if !known.has_custom(name) => built_in.clone(),
+        _ => group_value(known, name, versions).to_string().into(),
+    }
+}
+
+fn group_value(known: &Known, name: &str, versions: &[String]) -> Value {
+    let versions: Vec<Value> = versions
         .iter()
-        .map(|(name, versions)| {
-            let versions: Vec<Value> = versions
-                .iter()
-                .map(|version| {
-                    let resources = known.of_version(name, version).unwrap_or_default();
-                    let resources: Vec<Value> = resources
-                        .into_iter()
-                        .map(|resource| aggregated_resource(resource))
-                        .collect();
-                    json!({"version": version, "resources": resources, "freshness": "Current"})
-                })
+        .map(|version| {
+            let resources = known.of_version(name, version).unwrap_or_default();
+            let resources: Vec<Value> = resources
+                .into_iter()
+                .map(|resource| aggregated_resource(resource))
                 .collect();
-            let metadata = if name.is_empty() {
-                json!({})
-            } else {
-                json!({"name": name})
-            };
-            json!({"metadata": metadata, "versions": versions})
+            json!({"version": version, "resources": resources, "freshness": "Current"})
         })
         .collect();
-    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
-    Answer::json_as(AGGREGATED, list)
+    let metadata = if name.is_empty() {
+        json!({})
+    } else {
+        json!({"name": name})
+    };
+    json!({"metadata": metadata, "versions": versions})
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {

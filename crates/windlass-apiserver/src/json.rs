@@ -1,6 +1,7 @@
 //! JSON and YAML bodies as trees, telling of fields that are said twice.
 
 mod syntax;
+mod yaml;
 
 use std::fmt;
 
@@ -40,6 +41,9 @@ fn read_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
 /// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys. With it
 /// comes the first key that a map has twice, in the words of the reader that Kubernetes uses.
 pub(crate) fn from_yaml(text: &str) -> Result<(Value, Option<String>), serde_saphyr::Error> {
+    if let Some(value) = yaml::that_is_json(text) {
+        return Ok((value, None));
+    }
     let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::Error };
     let error = match serde_saphyr::from_str_with_options::<Plain>(text, options) {
         Ok(plain) => return Ok((plain.0, None)),
@@ -63,6 +67,48 @@ impl<'de> de::Deserialize<'de> for Plain {
         Tree::root(&mut duplicates)
             .deserialize(deserializer)
             .map(Self)
+    }
+}
+
+/// The value of a member of an object, as it stands in its compact JSON, which must be well-formed.
+pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut rest = object.strip_prefix(b"{")?;
+    loop {
+        let (key, after) = rest.split_at_checked(end_of_value(rest)?)?;
+        let value = after.strip_prefix(b":")?;
+        let (value, after) = value.split_at_checked(end_of_value(value)?)?;
+        if key.strip_prefix(b"\"")?.strip_suffix(b"\"")? == name.as_bytes() {
+            return Some(value);
+        }
+        rest = after.strip_prefix(b",")?;
+    }
+}
+
+/// Where the value ends that well-formed JSON starts with.
+fn end_of_value(json: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, 0);
+    loop {
+        match json.get(at)? {
+            b'"' => {
+                at += 1;
+                while *json.get(at)? != b'"' {
+                    at += if json[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            // A number or a word: it ends where something else begins.
+            _ if depth == 0 => {
+                let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':');
+                let length = json[at..].iter().position(ends);
+                return Some(length.map_or(json.len(), |length| at + length));
+            }
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
     }
 }
 
@@ -247,6 +293,34 @@ mod tests {
         assert_eq!(read.value, json!({"a": 3, "b": [{"c": 2}]}));
         assert_eq!(read.duplicates, ["b[0].c", "a"]);
         assert!(from_json(b"{} {}").is_err());
+    }
+
+    #[test]
+    fn a_member_is_found_without_making_a_tree() {
+        let object = json!({
+            "a": "}]\"{,", "b": {"metadata": 1}, "c": [[], {}, "metadata"], "d": -1.5, "e": null,
+            "metadata": {"name": "x\\", "labels": {"metadata": ","}}, "z": true,
+        });
+        for text in [object.to_string(), json!({"metadata": []}).to_string()] {
+            let object: Value = serde_json::from_str(&text).unwrap();
+            for (name, value) in object.as_object().unwrap() {
+                let found = member(text.as_bytes(), name).unwrap();
+                assert_eq!(serde_json::from_slice::<Value>(found).unwrap(), *value);
+            }
+            assert_eq!(member(text.as_bytes(), "name"), None);
+        }
+        for cut in [
+            &b""[..],
+            b"{",
+            b"{}",
+            b"{\"a",
+            b"{\"a\":",
+            b"{\"a\":[1",
+            b"{\"a\":\"\\",
+            b"[]",
+        ] {
+            assert_eq!(member(cut, "b"), None);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! node is asked over HTTPS, at the address the Node object gives.
 
 mod log;
+mod relay;
 mod stream;
 
 pub(crate) use log::logs;

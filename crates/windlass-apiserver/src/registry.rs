@@ -8,8 +8,6 @@ use crate::facts;
 use crate::http::ResourceRequest;
 use crate::resource::Resource;
 
-type Address = (String, String, String);
-
 /// A group in discovery: its name and versions, the preferred one first.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
@@ -26,9 +24,8 @@ pub(crate) struct Registry {
 /// A fixed picture of the registry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    by_address: BTreeMap<Address, Arc<Resource>>,
-    /// Built-in resources in the order discovery shows them; custom ones follow by name.
-    order: Vec<Address>,
+    /// Built-in resources in the order discovery shows them, then custom ones.
+    all: Vec<Arc<Resource>>,
     /// Those of each plural: how requests find theirs without making an address.
     by_plural: HashMap<String, Vec<Arc<Resource>>>,
 }
@@ -42,10 +39,7 @@ impl Registry {
             let asked = is_review(&facts.group, &facts.plural) || facts.plural == "bindings";
             has("create") && (has("list") || asked)
         }) {
-            let resource = Arc::new(Resource::from_facts(facts));
-            let address = address(&resource);
-            known.order.push(address.clone());
-            known.by_address.insert(address, resource);
+            known.all.push(Arc::new(Resource::from_facts(facts)));
         }
         known.index();
         Self {
@@ -72,37 +66,31 @@ impl Registry {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let mut known = Known::clone(&guard);
-        let same = |(g, _, p): &Address| g == group && p == plural;
-        known.order.retain(|address| !same(address));
-        known.by_address.retain(|address, _| !same(address));
+        known
+            .all
+            .retain(|one| one.group != group || one.plural != plural);
         for mut resource in versions {
             // What was counted of the definition before is gone on with.
             if let Some(before) = guard.at(group, &resource.version, plural) {
                 resource.counts = before.counts.clone();
             }
-            let address = address(&resource);
-            known.order.push(address.clone());
-            known.by_address.insert(address, Arc::new(resource));
+            known.all.push(Arc::new(resource));
         }
         known.index();
         *guard = Arc::new(known);
     }
 }
 
-fn address(resource: &Resource) -> Address {
-    (
-        resource.group.clone(),
-        resource.version.clone(),
-        resource.plural.clone(),
-    )
-}
-
 impl Known {
     fn index(&mut self) {
         self.by_plural.clear();
-        for resource in self.by_address.values() {
-            let same = self.by_plural.entry(resource.plural.clone()).or_default();
-            same.push(resource.clone());
+        for resource in &self.all {
+            if let Some(same) = self.by_plural.get_mut(&resource.plural) {
+                same.push(resource.clone());
+            } else {
+                let same = vec![resource.clone()];
+                self.by_plural.insert(resource.plural.clone(), same);
+            }
         }
     }
 
@@ -113,9 +101,20 @@ impl Known {
 
     /// Every resource in discovery order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.order
+        self.all.iter()
+    }
+
+    /// Whether a group has resources that come from definitions.
+    pub(crate) fn has_custom(&self, group: &str) -> bool {
+        self.all
             .iter()
-            .filter_map(|address| self.by_address.get(address))
+            .any(|resource| resource.is_custom() && resource.group == group)
+    }
+
+    fn serves(&self, group: &str, version: &str) -> bool {
+        self.all
+            .iter()
+            .any(|resource| resource.group == group && resource.version == version)
     }
 
     /// The resources of one group and version; `None` when there is no such version.
@@ -158,7 +157,7 @@ impl Known {
         for group in &mut groups {
             group
                 .versions
-                .retain(|version| self.of_version(&group.name, version).is_some());
+                .retain(|version| self.serves(&group.name, version));
         }
         groups.retain(|group| !group.versions.is_empty());
         groups

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
 use crate::admission::quota::QuotaLock;
-use crate::auth::rbac::Rbac;
+use crate::auth::rbac::{self, Rbac};
 use crate::auth::{Accounts, Identity, Presented, SigningKey};
 use crate::clock::Clock;
 use crate::http::{Body, ResourceRequest, Room};
@@ -163,7 +163,7 @@ impl ApiServer {
     /// A server with nothing stored but the namespaces and roles every cluster has, in memory.
     pub fn new(config: Config) -> Self {
         let store = Store::new(config.compaction_interval);
-        let server = Self::with_store(config, store);
+        let server = Self::with_store(config, store, crate::bootstrap::policy());
         crate::bootstrap::run(&server);
         server
     }
@@ -172,7 +172,7 @@ impl ApiServer {
     /// acknowledges is durable. The folder must be used by one server at a time.
     pub fn open(config: Config, folder: &Path) -> Result<Self, StorageError> {
         let store = Store::kept_in(folder, config.compaction_interval)?;
-        let server = Self::with_store(config, store);
+        let server = Self::with_store(config, store, crate::bootstrap::policy());
         crate::bootstrap::run(&server);
         crate::restore::run(&server);
         server
@@ -183,12 +183,12 @@ impl ApiServer {
     }
 
     /// A server that has nothing but a store.
-    pub(crate) fn with_store(config: Config, store: Store) -> Self {
+    pub(crate) fn with_store(config: Config, store: Store, policy: rbac::Policy) -> Self {
         Self(Arc::new(Inner {
             store,
             registry: Registry::built_in(),
             accounts: Accounts::new(config.service_account_key.clone()),
-            rbac: Rbac::new(crate::bootstrap::policy()),
+            rbac: Rbac::new(policy),
             allocations: Allocations::default(),
             openapi: Whole::default(),
             room: Room::new(

@@ -37,7 +37,7 @@ impl Account {
     /// The one that an operator's manifests give it.
     pub(crate) fn of(operator: &Operator) -> Self {
         Self {
-            namespace: Installation::of(&operator.description()).namespace,
+            namespace: Installation::namespace_of(operator.name()),
             name: operator.name().to_owned(),
         }
     }

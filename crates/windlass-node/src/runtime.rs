@@ -68,7 +68,7 @@ pub(crate) trait Runtime: Send + Sync + 'static {
     fn is_draining(&self) -> bool;
 
     /// Runs a command in a running container, as its user and in its environment. Whoever drops
-    /// the session ends the command.
+    /// the session ends the command. One that cannot be run is a session whose end is an error.
     fn exec(
         &self,
         uid: &str,

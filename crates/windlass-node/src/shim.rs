@@ -25,6 +25,7 @@ mod stream;
 
 pub(crate) use client::{Shim, end_by_force, find, spawn};
 pub use holder::hold_processes;
+pub(crate) use oci::{complaint, delete};
 pub(crate) use protocol::{Config, Event, Held, Request, Sandbox, Start};
 pub use serve::main;
 pub(crate) use stream::Ends;

@@ -196,6 +196,14 @@ mod serve;
 mod webhook;
 
 pub use kube::core::{Expression, Selector};
+/// An allocator for the program: operators allocate much and in small pieces, for which the
+/// system's is slow.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: windlass::Allocator = windlass::Allocator;
+/// ```
+pub use mimalloc::MiMalloc as Allocator;
 pub use windlass_manifests as manifests;
 
 pub use self::{

@@ -8,7 +8,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::ResourceExt;
-use windlass::{Context, Declare, Delete, Error, Next, Owned, Reconciler, Result};
+use windlass::{Context, Declare, Delete, Error, Key, Next, Owned, Reconciler, Result};
 
 use crate::{
     decision::{Decision, LATER, SOON, Step, decide},
@@ -215,11 +215,16 @@ impl Reconciler for Caretaker {
         let status = status::status_of(cluster, &view, &decision);
         // Before anything is done: who comes after a crash has to know.
         ctx.status(&status).await?;
-        if let Some(event) = told::event(&self.alarms, &uid, &decision, &recorded, &status) {
+        if let Some(event) = told::event(&self.alarms, view.names, &decision, &recorded, &status) {
             ctx.event(event);
         }
         self.keep_up(cluster, &status, ctx).await?;
         self.take(&decision, &view, ctx).await
+    }
+
+    async fn gone(&self, key: &Key) -> Result<()> {
+        self.alarms.forget(key);
+        Ok(())
     }
 }
 

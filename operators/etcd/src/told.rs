@@ -2,48 +2,72 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use windlass::Event;
+use windlass::{Event, Key};
 
 use crate::{
     decision::{Decision, Step},
     kind::EtcdClusterStatus,
+    member::Names,
     status::known_trouble,
 };
 
-/// What this process has told of clusters that it does nothing for any more, by the uid of each.
+/// What this process has told of clusters that it does nothing for any more: of which, and why.
 ///
 /// The status is written before anybody is told, and an operator may die in between: who comes after
 /// it finds nothing new, and tells it once all the same.
 #[derive(Debug, Default)]
-pub(crate) struct Alarms(Mutex<BTreeMap<String, &'static str>>);
+pub(crate) struct Alarms(Mutex<BTreeMap<Key, Alarm>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Alarm {
+    uid: String,
+    reason: &'static str,
+}
 
 impl Alarms {
     /// Whether a decision to stop has not been told yet; it is from now on.
-    fn is_new(&self, uid: &str, decision: &Decision) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if decision.step == Step::Stop {
-            told.insert(uid.to_owned(), decision.reason) != Some(decision.reason)
-        } else {
-            told.remove(uid);
-            false
+    fn is_new(&self, names: Names<'_>, decision: &Decision) -> bool {
+        let key = Key::namespaced(names.namespace, names.cluster);
+        if decision.step != Step::Stop {
+            self.forget(&key);
+            return false;
         }
+        let alarm = Alarm {
+            uid: names.uid.to_owned(),
+            reason: decision.reason,
+        };
+        let mut told = self.lock();
+        if told.get(&key) == Some(&alarm) {
+            return false;
+        }
+        told.insert(key, alarm);
+        true
+    }
+
+    /// A cluster is gone, or is cared for again.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Alarm>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The event about a decision, if it is news.
 pub(crate) fn event(
     alarms: &Alarms,
-    uid: &str,
+    names: Names<'_>,
     decision: &Decision,
     before: &EtcdClusterStatus,
     now: &EtcdClusterStatus,
 ) -> Option<Event> {
     let message = &decision.message;
     let trouble = known_trouble(now);
-    let alarm = alarms.is_new(uid, decision);
+    let alarm = alarms.is_new(names, decision);
     let news = alarm || trouble != known_trouble(before);
     let action = match &decision.step {
         Step::Record(_) => "Record",
@@ -76,4 +100,30 @@ pub(crate) fn event(
         return None;
     }
     Some(Event::normal(decision.reason, message).action(action))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_is_told_once_and_a_cluster_that_is_gone_is_forgotten() {
+        let alarms = Alarms::default();
+        let names = |uid| Names {
+            cluster: "c",
+            namespace: "n",
+            uid,
+        };
+        let stop = |reason| Decision {
+            step: Step::Stop,
+            reason,
+            message: String::new(),
+        };
+        assert!(alarms.is_new(names("1"), &stop("QuorumLost")));
+        assert!(!alarms.is_new(names("1"), &stop("QuorumLost")));
+        assert!(alarms.is_new(names("1"), &stop("Other")));
+        assert!(alarms.is_new(names("2"), &stop("Other")));
+        alarms.forget(&Key::namespaced("n", "c"));
+        assert!(alarms.lock().is_empty());
+    }
 }

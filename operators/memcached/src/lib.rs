@@ -107,7 +107,7 @@ pub fn operator() -> Operator {
             "example-memcached",
             MemcachedSpec {
                 size: Some(3),
-                expose: false,
+                expose: true,
             },
         ))
 }

@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Operators allocate much and in small pieces, for which the system's allocator is slow.
+#[global_allocator]
+static ALLOCATOR: windlass::Allocator = windlass::Allocator;
+
 fn main() -> ExitCode {
     windlass::main(sidecarset_operator::operator)
 }

@@ -60,6 +60,11 @@ pub(super) fn normalise(text: &str, ordered: bool) -> String {
     if !ordered {
         lines.sort_unstable();
     }
+    // An older kubectl describes what a Secret holds in the order of a Go map: in any.
+    let is_size = |line: &str| line.ends_with(" bytes");
+    for sizes in lines.chunk_by_mut(|one, next| is_size(one) && is_size(next)) {
+        sizes.sort_unstable();
+    }
     lines.into_iter().flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -73,6 +78,11 @@ mod tests {
         assert_eq!(
             normalise(table, true),
             "NAME  AGE\nweb-<hash>-<random>  <age>\n"
+        );
+        let secret = "Data\n====\nuser:  2 bytes\npass:  6 bytes\n";
+        assert_eq!(
+            normalise(secret, true),
+            "Data\n====\npass:  6 bytes\nuser:  2 bytes\n"
         );
         let event = "Normal  Scaled  5s (x2 over 7s)  deployment-controller  up\n";
         assert_eq!(

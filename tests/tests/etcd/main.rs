@@ -9,6 +9,7 @@ mod writer;
 use std::fs;
 
 use serde_json::{Value, json};
+use windlass_tests::{Signal, exists, signal};
 
 use stage::{Stage, condition, on_volumes};
 
@@ -134,7 +135,7 @@ fn ready_members_status() {
         .iter()
         .find(|name| json!(name) != status["leader"])
         .unwrap();
-    signal_etcd(&stage, hangs, "STOP");
+    signal_etcd(&stage, hangs, Signal::STOP);
     stage.until("an unready member", || {
         let status = stage.status("c");
         (status["members"]["unready"] == json!([hangs])).then_some(())
@@ -145,7 +146,7 @@ fn ready_members_status() {
         "{told}"
     );
     stage.progress(&writer);
-    signal_etcd(&stage, hangs, "CONT");
+    signal_etcd(&stage, hangs, Signal::CONT);
     stage.well("c", 3);
     assert_eq!(stage.members("c"), members, "it came back as it was");
     writer.finish();
@@ -334,7 +335,7 @@ fn data_folder_corrupted() {
     stage
         .folder
         .kubectl(&["exec", &spoilt, "--", "sh", "-c", spoil]);
-    signal_etcd(&stage, &spoilt, "KILL");
+    signal_etcd(&stage, &spoilt, Signal::KILL);
     stage.until("its replacement", || {
         (!stage.members("c").contains(&spoilt)).then_some(())
     });
@@ -460,7 +461,7 @@ fn ten_clusters_at_once_one_of_them_broken() {
 }
 
 /// Sends a signal to etcd in a pod.
-fn signal_etcd(stage: &Stage, pod: &str, signal: &str) {
+fn signal_etcd(stage: &Stage, pod: &str, with: Signal) {
     let address = ["get", "pod", pod, "-o", "jsonpath={.metadata.uid}"];
     let uid = stage.folder.kubectl(&address);
     let oci = stage.folder.path().join(".windlass/node/oci");
@@ -475,5 +476,8 @@ fn signal_etcd(stage: &Stage, pod: &str, signal: &str) {
     let text = fs::read(entry.path().join("state.json")).expect("a state");
     let container: Value = serde_json::from_slice(&text).expect("JSON");
     let pid = container["init_process_pid"].as_i64().expect("a process");
-    windlass_tests::signal(signal, i32::try_from(pid).expect("a process number"));
+    let pid = i32::try_from(pid).expect("a process number");
+    if exists(pid) {
+        signal(pid, with);
+    }
 }

@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use bench_framework::{WORKERS, Widget, deployment_for, status_of};
 use windlass::{Controller, Observed, Operator};
 
+/// Operators allocate much and in small pieces, for which the system's allocator is slow.
+#[global_allocator]
+static ALLOCATOR: windlass::Allocator = windlass::Allocator;
+
 fn operator() -> Operator {
     Operator::new("widgets").controller(
         Controller::of::<Widget>()

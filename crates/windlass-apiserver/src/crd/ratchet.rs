@@ -55,13 +55,17 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The item of a keyed list `old` that has the keys of `item`.
+/// The item of a keyed list `old` that has the keys of `item`. One that lacks a key, or has a key
+/// that is no plain value, was never there.
 pub(super) fn same_keys<'a>(schema: &Schema, old: &'a Value, item: &Value) -> Option<&'a Value> {
     if !schema.is_list_of("map") {
         return None;
     }
     let keys = &schema.list_map_keys;
-    item.as_object()?;
+    let plain = |value: &Value| value.is_boolean() || value.is_number() || value.is_string();
+    if !keys.iter().all(|key| item.get(key).is_some_and(plain)) {
+        return None;
+    }
     old.as_array()?
         .iter()
         .filter(|candidate| candidate.is_object())
@@ -73,13 +77,30 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    #[test]
-    fn keyed_items_are_found_wherever_they_stand() {
-        let schema: Schema = serde_json::from_value(json!({
+    fn keyed_list() -> Schema {
+        serde_json::from_value(json!({
             "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}},
         }))
-        .unwrap();
+        .unwrap()
+    }
+
+    #[test]
+    fn items_without_their_keys_are_not_taken_for_each_other() {
+        let schema = keyed_list();
+        for list in [
+            json!([{"v": 0}, {}]),
+            json!([{"k": {}}]),
+            json!([{"k": null}]),
+        ] {
+            let same = Correlated::new(&list, &list, &schema);
+            assert!(!same.is_unchanged() && same.index(0).is_none(), "{list}");
+        }
+    }
+
+    #[test]
+    fn keyed_items_are_found_wherever_they_stand() {
+        let schema = keyed_list();
         let old = json!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]);
         let turned = json!([{"k": "b", "v": 2}, {"k": "a", "v": 1}]);
         let changed = json!([{"k": "b", "v": 3}, {"k": "a", "v": 1}]);

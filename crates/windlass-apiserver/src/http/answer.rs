@@ -24,9 +24,7 @@ pub(crate) enum Content {
     Stored(Bytes),
     /// JSON that is encoded already, in pieces.
     Json(Vec<Bytes>),
-    /// JSON with a media type of its own.
-    JsonAs(&'static str, Value),
-    /// What is neither JSON nor text.
+    /// What has a media type of its own.
     Bytes(&'static str, Bytes),
     Text(&'static str),
     /// Nothing but these headers: the connection becomes something else, or there is nothing to say.
@@ -57,10 +55,6 @@ impl Answer {
 
     pub(crate) fn stored(json: Bytes) -> Self {
         Self::new(StatusCode::OK, Content::Stored(json))
-    }
-
-    pub(crate) fn json_as(media_type: &'static str, value: Value) -> Self {
-        Self::new(StatusCode::OK, Content::JsonAs(media_type, value))
     }
 
     pub(crate) fn bytes(media_type: &'static str, bytes: Bytes) -> Self {
@@ -145,9 +139,6 @@ impl Answer {
                 encoding.content_type(),
                 Body::whole(encoded_anew(&json, encoding)),
             ),
-            Content::JsonAs(media_type, value) => {
-                (media_type, Body::whole(encode(&value, Encoding::Json)))
-            }
             Content::Bytes(media_type, bytes) => (media_type, Body::whole(bytes)),
             Content::None(_) => ("", Body::pieces([])),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),

@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
+use super::relay::relay;
 use super::{address_of, client, container_of, encode};
 use crate::http::{Answer, Query};
 use crate::status::{ApiError, Result};
@@ -102,10 +103,7 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     tokio::spawn(async move {
         match futures::try_join!(connection, node) {
             Ok((client, node)) => {
-                let (mut client, mut node) = (TokioIo::new(client), TokioIo::new(node));
-                if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut node).await {
-                    tracing::debug!(%error, "a connection to a pod ended");
-                }
+                relay(TokioIo::new(client), TokioIo::new(node)).await;
             }
             Err(error) => tracing::debug!(%error, "a connection was not upgraded"),
         }

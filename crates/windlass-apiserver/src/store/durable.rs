@@ -104,7 +104,7 @@ impl Inner {
 }
 
 impl State {
-    fn with(inner: Inner) -> Self {
+    pub(super) fn with(inner: Inner) -> Self {
         let state = Self::default();
         let revision = inner.revision;
         state.revision.store(revision, Ordering::Release);

@@ -16,6 +16,7 @@
 
 mod changes;
 mod compaction;
+mod contents;
 mod durable;
 mod journal;
 mod key;
@@ -36,6 +37,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 pub(crate) use changes::{Change, ChangeKind};
+pub(crate) use contents::Contents;
 pub use journal::StorageError;
 pub(crate) use key::Key;
 pub(crate) use labels::{Labelled, Labels};

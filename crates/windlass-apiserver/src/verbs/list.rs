@@ -271,16 +271,19 @@ impl Call<'_> {
                 Answer::json(pieces)
             }
             Shape::Metadata => {
-                let items = page.iter();
-                let items: Vec<_> = items
-                    .map(|object| stored_metadata_only(&object.json))
-                    .collect();
-                Answer::value(json!({
-                    "kind": "PartialObjectMetadataList",
-                    "apiVersion": "meta.k8s.io/v1",
-                    "metadata": metadata,
-                    "items": (!items.is_empty()).then_some(items),
-                }))
+                let kind = "PartialObjectMetadataList";
+                let head =
+                    json!({"kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+                let mut list = head.to_string().into_bytes();
+                list.truncate(list.len() - 1);
+                list.extend_from_slice(b",\"items\":");
+                for (index, object) in page.iter().enumerate() {
+                    list.push(if index == 0 { b'[' } else { b',' });
+                    list.extend(stored_metadata_only(&object.json, &self.resource));
+                }
+                let end: &[u8] = if page.is_empty() { b"null}\n" } else { b"]}\n" };
+                list.extend_from_slice(end);
+                Answer::json(vec![list.into()])
             }
             Shape::Table => Answer::value(table::of(
                 &self.resource,

@@ -1,13 +1,13 @@
 //! One object in the form the client wants.
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Call;
 use super::write::to_requested;
 use crate::defaults::drop_template_generation;
 use crate::http::{Answer, Shape};
+use crate::json;
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::Result;
@@ -25,7 +25,7 @@ impl Call<'_> {
     pub(super) fn present_value(&self, object: Value) -> Answer {
         Answer::value(match self.wanted.shape {
             Shape::Object => object,
-            Shape::Metadata => metadata_only(&object["metadata"]),
+            Shape::Metadata => metadata_only(&object["metadata"], &self.resource),
             Shape::Table => {
                 let revision = object["metadata"]["resourceVersion"]
                     .as_str()
@@ -34,7 +34,7 @@ impl Call<'_> {
                 table::of(
                     &self.resource,
                     &[object],
-                    &json!({"resourceVersion": revision}),
+                    &serde_json::json!({"resourceVersion": revision}),
                     self.table_options(),
                 )
             }
@@ -85,18 +85,22 @@ pub(super) fn list_item(mut object: Value, resource: &Resource) -> Value {
     object
 }
 
-fn metadata_only(metadata: &Value) -> Value {
+fn metadata_only(metadata: &Value, resource: &Resource) -> Value {
     let mut metadata = metadata.clone();
-    drop_template_generation(&mut metadata);
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+    if resource.is("apps", "daemonsets") {
+        drop_template_generation(&mut metadata);
+    }
+    serde_json::json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
 /// The metadata of a stored object, of which nothing else is looked at: every version has the same.
-pub(super) fn stored_metadata_only(stored_json: &[u8]) -> Value {
-    #[derive(Default, Deserialize)]
-    struct Object {
-        metadata: Value,
+/// It is the stored bytes again, wherever nothing is to be left out of them.
+pub(super) fn stored_metadata_only(stored_json: &[u8], resource: &Resource) -> Vec<u8> {
+    let metadata = json::member(stored_json, "metadata").unwrap_or(b"null");
+    if resource.is("apps", "daemonsets") {
+        let metadata: Value = serde_json::from_slice(metadata).unwrap_or_default();
+        return metadata_only(&metadata, resource).to_string().into_bytes();
     }
-    let object: Object = serde_json::from_slice(stored_json).unwrap_or_default();
-    metadata_only(&object.metadata)
+    let head = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
+    [head, metadata, b"}"].concat()
 }

@@ -300,15 +300,9 @@ impl Cursor {
         match self.wanted.shape {
             Shape::Object => {
                 let object = object_bytes(json, &self.resource, &self.server).await?;
-                let mut frame = Vec::with_capacity(object.len() + 32);
-                frame.extend_from_slice(b"{\"type\":\"");
-                frame.extend_from_slice(kind.as_bytes());
-                frame.extend_from_slice(b"\",\"object\":");
-                frame.extend_from_slice(&object);
-                frame.extend_from_slice(b"}\n");
-                self.ready.push_back(frame.into());
+                self.push_json(kind, &object);
             }
-            Shape::Metadata => self.push(kind, &stored_metadata_only(json)),
+            Shape::Metadata => self.push_json(kind, &stored_metadata_only(json, &self.resource)),
             Shape::Table => {
                 let object = self.value(json).await?;
                 let revision = object["metadata"]["resourceVersion"].clone();
@@ -354,6 +348,16 @@ impl Cursor {
     fn fail(&mut self, error: &ApiError) {
         self.push("ERROR", &error.to_status());
         self.over = true;
+    }
+
+    fn push_json(&mut self, kind: &str, object: &[u8]) {
+        let mut frame = Vec::with_capacity(object.len() + 32);
+        frame.extend_from_slice(b"{\"type\":\"");
+        frame.extend_from_slice(kind.as_bytes());
+        frame.extend_from_slice(b"\",\"object\":");
+        frame.extend_from_slice(object);
+        frame.extend_from_slice(b"}\n");
+        self.ready.push_back(frame.into());
     }
 
     fn push(&mut self, kind: &str, object: &Value) {

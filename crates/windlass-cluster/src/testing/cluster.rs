@@ -16,12 +16,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 use windlass::manifests::Description;
 use windlass::{Activity, Environment, Operator, Running};
 use windlass_apiserver::webhook::LocalWebhooks;
-use windlass_apiserver::{ApiServer, Identity};
+use windlass_apiserver::{ApiServer, Identity, Snapshot};
 use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
 use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use super::faults::{Failure, Faults, Request, user_of};
 use super::outside::{Outside, OutsideCall};
+use super::pristine;
 use super::started::{Maker, Origin, Started};
 use crate::operators::{self, Account};
 use crate::webhooks;
@@ -82,19 +83,28 @@ struct Inner {
 }
 
 impl TestCluster {
-    /// A fresh cluster. Everything random in it follows from `seed`.
+    /// A fresh cluster. Everything that becomes random in it follows from `seed`.
     pub async fn new(seed: u64) -> Self {
+        Self::made(seed, Some(pristine::snapshot())).await
+    }
+
+    /// A cluster with what is in `snapshot`; without one, with what every cluster begins with.
+    pub(super) async fn made(seed: u64, snapshot: Option<&Snapshot>) -> Self {
         let start: Timestamp = START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         let faults = Arc::new(Faults::default());
         let clock = windlass_apiserver::Clock::starting_at(start);
         let webhooks = LocalWebhooks::new(clock);
-        let server = ApiServer::new(windlass_apiserver::Config {
+        let config = windlass_apiserver::Config {
             clock,
             webhooks: Arc::new(webhooks.clone()),
             random: windlass_apiserver::Random::seeded(seed),
             hooks: Some(faults.clone()),
             ..windlass_apiserver::Config::default()
-        });
+        };
+        let server = match snapshot {
+            Some(snapshot) => ApiServer::starting_from(config, snapshot),
+            None => ApiServer::new(config),
+        };
         let environment = Environment {
             clock: windlass::Clock::starting_at(start),
             random: windlass::Random::seeded(seed),
@@ -112,8 +122,10 @@ impl TestCluster {
             }),
         });
         let account = Account::of_system(&workloads);
-        let admitted = operators::admit(&admin, &workloads, &account).await;
-        answer(admitted, "admit", workloads.name());
+        if snapshot.is_none() {
+            let admitted = operators::admit(&admin, &workloads, &account).await;
+            answer(admitted, "admit", workloads.name());
+        }
         let controllers = Started::new(
             Arc::new(workloads),
             account.user(),
@@ -123,8 +135,10 @@ impl TestCluster {
         );
         let (node_operator, node) = simulated::operator(SimulatedNodeConfig::new(NODE));
         let node_user = Identity::new(format!("system:node:{NODE}"), ["system:nodes".to_owned()]);
-        let admitted = operators::admit_user(&admin, &node_operator, &node_user.user).await;
-        answer(admitted, "admit", &node_user.user);
+        if snapshot.is_none() {
+            let admitted = operators::admit_user(&admin, &node_operator, &node_user.user).await;
+            answer(admitted, "admit", &node_user.user);
+        }
         let node_running = node_operator.start(client(node_user), environment.clone());
         let cluster = Self(Arc::new(Inner {
             seed,
@@ -302,6 +316,11 @@ impl TestCluster {
 
     pub(super) fn faults(&self) -> &Faults {
         &self.0.faults
+    }
+
+    /// What the API server holds now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        self.0.server.snapshot()
     }
 
     pub(super) fn seed(&self) -> u64 {

@@ -4,6 +4,7 @@ mod cluster;
 mod dry_run;
 mod faults;
 mod outside;
+mod pristine;
 mod replay;
 mod replica;
 mod rights;
@@ -13,6 +14,8 @@ mod state;
 
 use std::future::Future;
 use std::time::Duration;
+
+use tokio::runtime::Runtime;
 
 pub use cluster::TestCluster;
 pub use faults::{Failure, Request};
@@ -51,12 +54,14 @@ where
         .and_then(|seed| seed.parse().ok())
         .unwrap_or(1);
     println!("seed {seed} (set {SEED} to try another)");
+    paused_runtime().block_on(async { test(TestCluster::new(seed).await).await });
+}
+
+/// A runtime whose clock only moves when nobody has anything to do.
+fn paused_runtime() -> Runtime {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build();
-    match runtime {
-        Ok(runtime) => runtime.block_on(async { test(TestCluster::new(seed).await).await }),
-        Err(error) => panic!("cannot start a runtime: {error}"),
-    }
+    runtime.unwrap_or_else(|error| panic!("cannot start a runtime: {error}"))
 }

@@ -147,6 +147,12 @@ async fn what_is_there_is_compared_and_kept(cluster: TestCluster) {
             "{told:?}"
         );
         assert_eq!(told[1], "delete configmaps default/old", "{told:?}");
+        // What was rehearsed is not taken for done.
+        let patch = json!({"metadata": {"annotations": {"other": "x"}}});
+        cluster.patch::<Secret>("one", patch).await;
+        cluster.settle().await;
+        let again = lines.told().into_iter().filter(|line| *line == told[0]);
+        assert_eq!(again.count(), 2);
         running
     };
     let kept = cluster.get::<ConfigMap>("one").await;

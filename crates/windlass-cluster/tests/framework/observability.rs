@@ -156,3 +156,37 @@ async fn an_event_that_repeats_is_counted_in_a_series(cluster: TestCluster) {
         .filter(|one| one.resource == "events.events.k8s.io");
     assert!(writes.count() <= 9, "not one request for each");
 }
+
+#[windlass_cluster::test]
+async fn an_event_that_meets_a_conflict_is_sent_again(cluster: TestCluster) {
+    cluster.start(maker()).await;
+    for code in [409, 429, 503] {
+        let failure = Failure::with(code).by("maker").on("events.events.k8s.io");
+        cluster.fail(failure.times(3));
+        let mut noted = secret(&format!("after-{code}"));
+        noted.metadata.annotations = Some([("note".to_owned(), "look".to_owned())].into());
+        cluster.create(noted).await;
+        cluster.settle().await;
+    }
+    // What will be refused again is not sent again.
+    cluster.fail(Failure::with(403).by("maker").on("events.events.k8s.io"));
+    let mut noted = secret("refused");
+    noted.metadata.annotations = Some([("note".to_owned(), "look".to_owned())].into());
+    cluster.create(noted).await;
+    cluster.settle().await;
+    let events = cluster.list::<Event>().await;
+    let noted = events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some("Noted"));
+    let mut regarding: Vec<_> = noted
+        .filter_map(|event| event.regarding.as_ref()?.name.as_deref())
+        .collect();
+    regarding.sort_unstable();
+    assert_eq!(regarding, ["after-409", "after-429", "after-503"]);
+    let sent = cluster.requests_of("maker");
+    let refused = sent.iter().filter(|one| one.code == 403).count();
+    assert!(
+        (1..=3).contains(&refused),
+        "{refused}: once for each reconcile"
+    );
+}

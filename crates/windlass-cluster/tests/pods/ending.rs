@@ -128,7 +128,7 @@ async fn last_messages_from_a_file_and_from_the_log() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sidecars_end_after_the_others_and_the_last_first() {
     let stage = Stage::new("sidecars").await;
-    let file = stage.folder.join("order");
+    let file = stage.shared.join("order");
     let last = |name: &str| {
         let file = file.display();
         let text = format!(
@@ -145,7 +145,7 @@ async fn sidecars_end_after_the_others_and_the_last_first() {
         "initContainers": [last("first"), last("second")],
         "containers": [last("main")],
     });
-    stage.pod("one", spec).await;
+    stage.pod("one", stage.sharing(spec)).await;
     for name in ["first", "second", "main"] {
         stage.line("one", name, "up").await;
     }
@@ -153,5 +153,29 @@ async fn sidecars_end_after_the_others_and_the_last_first() {
     stage.gone("one").await;
     let order = std::fs::read_to_string(&file).expect("a file");
     assert_eq!(order, "main\nsecond\nfirst\n");
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_that_takes_more_memory_than_it_may_is_killed_and_says_so() {
+    let stage = Stage::new("memory").await;
+    let greedy = |limit: &str| {
+        let mut main = script("main", "exec python3 -c 'bytearray(200 << 20)'");
+        main["resources"] = json!({"limits": {"memory": limit}});
+        json!({"restartPolicy": "Never", "containers": [main]})
+    };
+    stage.pod("enough", greedy("1Gi")).await;
+    let pod = stage.ended("enough", "Succeeded").await;
+    let how = |end: (i32, String, String)| (end.0, end.1);
+    assert_eq!(end(&pod, "main").map(how), Some((0, "Completed".into())));
+    stage.pod("little", greedy("64Mi")).await;
+    // Plain processes have no limits.
+    let (phase, wanted) = if is_sandboxed() {
+        ("Failed", (137, "OOMKilled".into()))
+    } else {
+        ("Succeeded", (0, "Completed".into()))
+    };
+    let pod = stage.ended("little", phase).await;
+    assert_eq!(end(&pod, "main").map(how), Some(wanted));
     stage.stop().await;
 }

@@ -4,15 +4,26 @@ use std::time::{Duration, Instant};
 
 use kube::api::DeleteParams;
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
-use super::stage::{Stage, end, phase, script, status, waits};
+use super::stage::{Stage, UNTIL_ASKED, end, phase, python, script, waits};
+
+/// Writes down what it is asked, and answers that it is not well: whatever is answered is an answer.
+const WITNESS: &str = "
+import http.server
+class Witness(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with open(FILE, 'w') as file:
+            file.write(f'{self.requestline}\\n{self.headers}')
+        self.send_response(500)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+http.server.HTTPServer((ADDRESS, 18090), Witness).serve_forever()
+";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_container_runs_once_its_first_hook_is_done() {
     let stage = Stage::new("post-start").await;
-    let (begun, done) = (stage.folder.join("begun"), stage.folder.join("done"));
+    let (begun, done) = (stage.shared.join("begun"), stage.shared.join("done"));
     let mut main = script("main", "exec sleep 1000");
     let hook = format!(
         "touch {}; until test -e {}; do sleep 0.05; done",
@@ -20,7 +31,8 @@ async fn a_container_runs_once_its_first_hook_is_done() {
         done.display()
     );
     main["lifecycle"] = json!({"postStart": {"exec": {"command": ["sh", "-c", hook]}}});
-    stage.pod("one", json!({"containers": [main]})).await;
+    let spec = stage.sharing(json!({"containers": [main]}));
+    stage.pod("one", spec).await;
     stage
         .until("the hook", || async { begun.exists().then_some(()) })
         .await;
@@ -37,7 +49,7 @@ async fn a_container_runs_once_its_first_hook_is_done() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_hook_that_fails_ends_the_container() {
     let stage = Stage::new("post-start-fails").await;
-    let mut main = script("main", "exec sleep 1000");
+    let mut main = script("main", UNTIL_ASKED);
     main["lifecycle"] =
         json!({"postStart": {"exec": {"command": ["sh", "-c", "echo no luck; exit 3"]}}});
     let spec = json!({"restartPolicy": "Never", "containers": [main]});
@@ -52,7 +64,7 @@ async fn a_first_hook_that_fails_ends_the_container() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_hook_comes_before_the_end_and_its_time_counts() {
     let stage = Stage::new("pre-stop").await;
-    let file = stage.folder.join("order");
+    let file = stage.shared.join("order");
     let note = |word: &str| format!("echo {word} >> {}", file.display());
     let text = format!(
         "trap '{}; exit 0' TERM; echo up; while :; do sleep 0.05; done",
@@ -61,7 +73,7 @@ async fn the_last_hook_comes_before_the_end_and_its_time_counts() {
     let with = |name: &str, hook: serde_json::Value| {
         let mut container = script(name, &text);
         container["lifecycle"] = json!({"preStop": hook});
-        json!({"terminationGracePeriodSeconds": 30, "containers": [container]})
+        stage.sharing(json!({"terminationGracePeriodSeconds": 30, "containers": [container]}))
     };
     let exec = json!({"exec": {"command": ["sh", "-c", format!("sleep 0.3; {}", note("hook"))]}});
     stage.pod("exec", with("main", exec)).await;
@@ -107,40 +119,24 @@ async fn the_last_hook_comes_before_the_end_and_its_time_counts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hook_may_ask_over_http() {
     let stage = Stage::new("http-hook").await;
-    let mut main = script("main", "exec sleep 1000");
+    let file = stage.shared.join("asked");
+    let program = format!("FILE = '{}'\n{WITNESS}", file.display());
+    let mut main = python("main", &program);
+    main["readinessProbe"] = json!({"tcpSocket": {"port": 18090}, "periodSeconds": 1});
     main["lifecycle"] = json!({"preStop": {"httpGet": {"path": "/bye", "port": 18090}}});
     let spec = json!({"terminationGracePeriodSeconds": 20, "containers": [main]});
-    stage.pod("one", spec).await;
-    let pod = stage.ready("one").await;
-    let address = pod
-        .status
-        .as_ref()
-        .and_then(|s| s.pod_ip.clone())
-        .expect("an address");
-    let listener = TcpListener::bind((address.as_str(), 18090))
-        .await
-        .expect("a port");
-    let asked = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.expect("a question");
-        let mut request = [0; 1024];
-        let length = stream.read(&mut request).await.expect("a question");
-        // Whatever is answered is an answer.
-        let _ = stream
-            .write_all(b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")
-            .await;
-        String::from_utf8_lossy(&request[..length]).into_owned()
-    });
+    stage.pod("one", stage.sharing(spec)).await;
+    stage.ready("one").await;
     stage.delete("one", &DeleteParams::default()).await;
     stage.gone("one").await;
-    let request = asked.await.expect("a question");
-    assert!(request.starts_with("GET /bye HTTP/1.1\r\n"), "{request}");
+    let request = std::fs::read_to_string(&file).expect("a question");
+    assert!(request.starts_with("GET /bye HTTP/1.1\n"), "{request}");
     assert!(
         request
             .to_ascii_lowercase()
-            .contains("user-agent: kube-lifecycle/1.36"),
+            .contains("user-agent: kube-lifecycle/1.36\n"),
         "{request}"
     );
     assert!(!stage.events("one").await.contains_key("FailedPreStopHook"));
-    assert!(status(&pod, "main").is_some());
     stage.stop().await;
 }

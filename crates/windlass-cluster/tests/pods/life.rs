@@ -8,20 +8,16 @@ use super::stage::{Stage, condition, end, is_sandboxed, phase, script, status, w
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn init_containers_run_in_order_and_a_sidecar_stays() {
     let stage = Stage::new("init").await;
-    let file = stage.folder.join("order");
+    let file = stage.shared.join("order");
     let note = |word: &str| format!("echo {word} >> {}", file.display());
     let mut sidecar = script("sidecar", &format!("{}; exec sleep 1000", note("sidecar")));
     sidecar["restartPolicy"] = json!("Always");
     let second = format!("sleep 0.2; {}", note("second"));
-    stage
-        .pod(
-            "one",
-            json!({
-                "initContainers": [script("first", &note("first")), sidecar, script("second", &second)],
-                "containers": [script("main", &format!("{}; exec sleep 1000", note("main")))],
-            }),
-        )
-        .await;
+    let spec = json!({
+        "initContainers": [script("first", &note("first")), sidecar, script("second", &second)],
+        "containers": [script("main", &format!("{}; exec sleep 1000", note("main")))],
+    });
+    stage.pod("one", stage.sharing(spec)).await;
     let pod = stage.ready("one").await;
     let order = std::fs::read_to_string(&file).expect("a file");
     assert_eq!(order, "first\nsidecar\nsecond\nmain\n");
@@ -165,7 +161,11 @@ async fn another_image_restarts_that_container_alone() {
         .pod(
             "one",
             json!({"containers": [
-                {"name": "a", "image": "memcached:1.6", "command": ["memcached", "-u", "nobody", "-l", "$(POD_IP)"]},
+                {
+                    "name": "a", "image": "memcached:1.6",
+                    "command": ["memcached", "-u", "nobody", "-l", "$(POD_IP)"],
+                    "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+                },
                 script("b", "exec sleep 1000"),
             ]}),
         )

@@ -24,6 +24,9 @@ pub(crate) struct Stage {
     pub(crate) cluster: Option<Cluster>,
     pub(crate) client: Client,
     pub(crate) folder: PathBuf,
+    /// What a test and its containers share ([`Stage::sharing`]); the cluster's own folder is
+    /// nobody else's to see.
+    pub(crate) shared: PathBuf,
 }
 
 impl Stage {
@@ -32,6 +35,8 @@ impl Stage {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = format!("windlass-pods-{name}-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
+        let shared = folder.with_extension("shared");
+        std::fs::create_dir(&shared).expect("a folder");
         let cluster = Cluster::start(ClusterConfig {
             data_dir: folder.clone(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -45,6 +50,7 @@ impl Stage {
             cluster: Some(cluster),
             client,
             folder,
+            shared,
         };
         // Pods are refused until their account is there.
         let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = stage.api();
@@ -115,6 +121,17 @@ impl Stage {
         }
         self.create(json!({"metadata": {"name": name, "labels": labels}, "spec": spec}))
             .await
+    }
+
+    /// The spec with the shared folder in every container, at the same path as here.
+    pub(crate) fn sharing(&self, mut spec: Value) -> Value {
+        for list in ["initContainers", "containers"] {
+            for container in spec[list].as_array_mut().into_iter().flatten() {
+                container["volumeMounts"] = json!([{"name": "shared", "mountPath": &self.shared}]);
+            }
+        }
+        spec["volumes"] = json!([{"name": "shared", "hostPath": {"path": &self.shared}}]);
+        spec
     }
 
     /// Tells containers in sandboxes what the process runtime tells its own: where their volumes
@@ -265,11 +282,11 @@ impl Stage {
         .await
     }
 
-    /// Stops everything; no process of it may be left.
+    /// Stops everything; nothing of it may be left.
     pub(crate) async fn stop(mut self) {
         let cluster = self.cluster.take().expect("a cluster");
         cluster.stop().await;
-        assert_eq!(marked(&self.folder.to_string_lossy()), [] as [i32; 0]);
+        assert_eq!(super::leftovers::of(&self.folder), [] as [String; 0]);
     }
 }
 
@@ -288,6 +305,7 @@ impl Drop for Stage {
             let _ = cleaning.join();
         }
         let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.shared);
     }
 }
 
@@ -358,6 +376,19 @@ pub(crate) fn uid(pod: &Pod) -> String {
 /// A container that runs a script; `$$` is a dollar sign.
 pub(crate) fn script(name: &str, script: &str) -> Value {
     json!({"name": name, "image": "busybox", "command": ["sh", "-c", script]})
+}
+
+/// A script that ends when it is asked to: the first process of a PID namespace hears of no signal
+/// that it has not asked for.
+pub(crate) const UNTIL_ASKED: &str = "trap 'exit 143' TERM; sleep 1000 & wait $!";
+
+/// A container that runs a program in Python until it is asked to end. `ADDRESS` is where it may
+/// listen: a plain process at the pod's address, as all of them are on the machine's network.
+pub(crate) fn python(name: &str, program: &str) -> Value {
+    let program = format!("import os\nADDRESS = os.environ.get('POD_IP', '0.0.0.0')\n{program}");
+    // As with [`UNTIL_ASKED`].
+    let run = "trap 'exit 143' TERM; python3 -c \"$0\" & wait $!";
+    json!({"name": name, "image": "python", "command": ["sh", "-c", run, program]})
 }
 
 /// Whether pods are sandboxes, and not plain processes: `WINDLASS_RUNTIME` says so.

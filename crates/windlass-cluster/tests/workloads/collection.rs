@@ -286,6 +286,16 @@ async fn lamps(scene: &Scene, group: &str) -> (Api<DynamicObject>, ApiResource) 
     (lamps, kind)
 }
 
+/// Waits until the collector follows the lamps; Kubernetes' own looks for new kinds now and then.
+async fn until_followed(scene: &Scene, lamps: &(Api<DynamicObject>, ApiResource)) {
+    let owner = lamp(lamps, "brief", json!([])).await;
+    scene.create::<ConfigMap>(map("brief", &[owner])).await;
+    until_collected_by_then(scene).await;
+    let deleted = lamps.0.delete("brief", &DeleteParams::default()).await;
+    deleted.expect("deleted");
+    scene.until_gone::<ConfigMap>("brief").await;
+}
+
 /// A lamp with these owners, as a reference to it.
 async fn lamp(
     (lamps, kind): &(Api<DynamicObject>, ApiResource),
@@ -322,6 +332,7 @@ fn kinds_that_are_defined_later_are_collected_too() {
 fn a_definition_that_goes_takes_what_its_objects_own() {
     play("definition-gone", async |scene| {
         let lamps = lamps(scene, "withdrawn.example.com").await;
+        until_followed(scene, &lamps).await;
         for name in ["one", "two", "three"] {
             let owner = lamp(&lamps, name, json!([])).await;
             scene.create::<ConfigMap>(map(name, &[owner])).await;

@@ -1,6 +1,7 @@
 //! Jobs: pods that run to their end. What becomes of the pods says the test.
 
 mod end;
+mod in_virtual_time;
 mod indexed;
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus, UncountedTerminatedPods};

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::daemonset::add_node;
+use crate::daemonset::{SCENE, add_node};
 use crate::scene::{Scene, idle, until};
 use crate::stage::play;
 
@@ -21,6 +21,7 @@ fn taints(node: &Node) -> Vec<(String, String)> {
         .iter()
         .flat_map(|spec| spec.taints.iter().flatten());
     let mut taints: Vec<_> = taints
+        .filter(|taint| taint.key != SCENE)
         .map(|taint| (taint.key.clone(), taint.effect.clone()))
         .collect();
     taints.sort();

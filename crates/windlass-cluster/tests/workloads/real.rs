@@ -26,6 +26,11 @@ const CONTROLLERS: &str = "WINDLASS_REAL_CONTROLLERS";
 /// The name of the only node.
 const NODE: &str = "only";
 
+/// Whether the controllers are Kubernetes' own.
+pub(crate) fn controllers_are_theirs() -> bool {
+    std::env::var_os(CONTROLLERS).is_some_and(|whose| whose == "theirs")
+}
+
 /// Plays a scenario on the API server of this kubeconfig.
 pub(crate) fn play(kubeconfig: &Path, name: &str, scenario: impl AsyncFnOnce(&Scene)) {
     /// The API servers that have their controllers.
@@ -58,7 +63,7 @@ fn attend(kubeconfig: PathBuf) {
         let runtime = Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let client = connect(&kubeconfig).await;
-            let theirs = std::env::var_os(CONTROLLERS).is_some_and(|whose| whose == "theirs");
+            let theirs = controllers_are_theirs();
             let ours = (!theirs).then(|| {
                 let workloads = windlass_workloads::operator(WorkloadsConfig {
                     root_ca: Some("a certificate".to_owned()),
@@ -114,10 +119,22 @@ async fn run_pods(client: Client, binds: bool) {
         let spec = pod.spec.as_ref();
         match spec.and_then(|spec| spec.node_name.as_deref()) {
             Some(NODE) => report(&client, &pod).await,
-            None if binds && pod.metadata.deletion_timestamp.is_none() => bind(&client, &pod).await,
+            None if binds && pod.metadata.deletion_timestamp.is_none() && !is_meant(&pod) => {
+                bind(&client, &pod).await;
+            }
             _ => {}
         }
     }
+}
+
+/// Whether a pod is meant for certain nodes, as those of daemons are: its scene binds it.
+fn is_meant(pod: &Pod) -> bool {
+    let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
+    let affinity = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
+    affinity.is_some_and(|nodes| {
+        let required = &nodes.required_during_scheduling_ignored_during_execution;
+        required.is_some()
+    })
 }
 
 async fn bind(client: &Client, pod: &Pod) {

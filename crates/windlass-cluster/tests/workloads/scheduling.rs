@@ -16,6 +16,8 @@ fn a_pod_that_fits_nowhere_is_told_why_and_bound_once_a_node_fits() {
                 "metadata": { "name": "picky" },
                 "spec": {
                     "nodeSelector": wanted,
+                    // What is wrong with the nodes of other scenes is not ours to say, either.
+                    "tolerations": [{ "operator": "Exists" }],
                     "containers": [{ "name": "main", "image": "a" }],
                 },
             }))

@@ -144,7 +144,7 @@ impl Attendance {
             tokio::select! {
                 biased;
                 news = self.news.recv() => match news {
-                    Some(Event::Exited { code, at, .. }) => break Some((code, at)),
+                    Some(Event::Exited { exit, .. }) => break Some(exit),
                     Some(_) => {}
                     None => break None,
                 },
@@ -162,11 +162,11 @@ impl Attendance {
                 }
             }
         };
-        let termination = if let Some((code, at)) = end {
+        let termination = if let Some(exit) = end {
             if self.visited.load(Ordering::Relaxed) {
                 pods.containment.forsake(&self.uid, &self.container).await;
             }
-            Termination::exited(code, self.started_at, at)
+            exit.termination(self.started_at)
         } else {
             // Without its shim a pod has nothing to be restarted in.
             pods.lost(&self.uid, &self.shim).await;

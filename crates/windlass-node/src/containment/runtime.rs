@@ -15,7 +15,6 @@ use super::attendance::{self, Attendance, KILL};
 use super::pods::{Entry, Pods};
 use super::{Containment, attach, end_former, follow};
 use crate::env::Environment;
-use crate::pod::Termination;
 use crate::runtime::{Adopted, Connection, Execution, Launch, LogFile, Reports, Runtime, Session};
 use crate::shim::{self, Request};
 use crate::store::Store;
@@ -104,9 +103,7 @@ impl<C: Containment> Runtime for ContainedRuntime<C> {
         };
         let mut adopted = Vec::new();
         for held in found {
-            let ended = held
-                .exit
-                .map(|(code, at)| Termination::exited(code, held.started_at, at));
+            let ended = held.exit.map(|exit| exit.termination(held.started_at));
             if ended.is_none() {
                 let news = shim.follow(&held.container, held.run);
                 let attendance = Attendance::of(&self.pods, uid, &held, shim.clone(), news);

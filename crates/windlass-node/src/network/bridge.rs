@@ -14,6 +14,7 @@ use std::os::fd::AsFd as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -106,12 +107,22 @@ impl Bridge {
         super::nft::remove(&self.name).await?;
         if exists(&self.name) {
             // The kernel takes the links of pods away in its own time after their namespaces.
-            for link in links_of_pods() {
+            for link in self.links().await? {
                 let _ = ip(None, &format!("link del {link}\n")).await;
             }
             ip(None, &format!("link del {}\n", self.name)).await?;
         }
         Ok(())
+    }
+
+    /// The links to pods that are on it: those on others are another cluster's.
+    async fn links(&self) -> io::Result<Vec<String>> {
+        let listed = Command::new("ip")
+            .args(["-oneline", "link", "show", "master", &self.name])
+            .stdin(Stdio::null())
+            .output()
+            .await?;
+        Ok(names(&String::from_utf8_lossy(&listed.stdout)))
     }
 
     /// The machine's own address on it.
@@ -181,24 +192,20 @@ fn link(uid: &str) -> String {
     format!("{LINK}{:012x}", hasher.finish() & 0xffff_ffff_ffff)
 }
 
-/// The links that lead to pods.
-fn links_of_pods() -> Vec<String> {
-    interfaces(|name| name.starts_with(LINK).then(|| name.to_owned())).collect()
+/// The names of the links to pods in what `ip` lists, a link a line: `7: name@peer: ...`.
+fn names(listed: &str) -> Vec<String> {
+    let fields = listed.lines().filter_map(|line| line.split(": ").nth(1));
+    let names = fields.filter_map(|field| field.split('@').next());
+    let links = names.filter(|name| name.starts_with(LINK));
+    links.map(str::to_owned).collect()
 }
 
 /// Whether the machine has an interface of that name.
 fn exists(name: &str) -> bool {
-    interfaces(|known| (known == name).then_some(()))
-        .next()
-        .is_some()
-}
-
-/// What is wanted of the interfaces in this network namespace.
-fn interfaces<T>(wanted: impl Fn(&str) -> Option<T>) -> impl Iterator<Item = T> {
+    // The namespace's own table: /sys may be another's.
     let table = std::fs::read_to_string("/proc/net/dev").unwrap_or_default();
-    let lines = table.lines().filter_map(|line| line.split_once(':'));
-    let found: Vec<T> = lines.filter_map(|(name, _)| wanted(name.trim())).collect();
-    found.into_iter()
+    let mut lines = table.lines().filter_map(|line| line.split_once(':'));
+    lines.any(|(known, _)| known.trim() == name)
 }
 
 /// Runs commands of `ip`, here or in the network namespace of a process.
@@ -256,6 +263,14 @@ mod tests {
     #[test]
     fn names_fit_an_interface() {
         assert!(link("9f1c2a3e-0000-4000-8000-1234567890ab").len() <= 15);
+    }
+
+    #[test]
+    fn links_to_pods_are_found_by_their_names() {
+        let listed = "7: wv00a1b2c3d4e5@if2: <BROADCAST,UP> mtu 1500 master wl0\\    link/ether 1 brd 2\n\
+                      8: eth1: <BROADCAST> mtu 1500 master wl0\\    link/ether 1 brd 2\n";
+        assert_eq!(names(listed), ["wv00a1b2c3d4e5"]);
+        assert_eq!(names(""), [] as [String; 0]);
     }
 
     #[test]

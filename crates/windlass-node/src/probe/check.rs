@@ -17,6 +17,8 @@ pub enum Outcome {
     Success,
     /// It did not, and this is what was seen.
     Failure(String),
+    /// It could not be asked, and this is why: that says nothing about the container.
+    Error(String),
 }
 
 /// Runs a probe once.
@@ -26,39 +28,42 @@ pub(crate) async fn check<R: Runtime>(
     timeout: Duration,
 ) -> Outcome {
     match tokio::time::timeout(timeout, run(probe, target)).await {
-        Ok(Ok(())) => Outcome::Success,
-        Ok(Err(message)) => Outcome::Failure(message),
+        Ok(Ok(Ok(()))) => Outcome::Success,
+        Ok(Ok(Err(seen))) => Outcome::Failure(seen),
+        Ok(Err(why)) => Outcome::Error(why),
         Err(_) => Outcome::Failure(late(probe, timeout)),
     }
 }
 
-async fn run<R: Runtime>(probe: &Probe, target: &Target<R>) -> Result<(), String> {
+/// What the container answered, or why it could not be asked.
+async fn run<R: Runtime>(probe: &Probe, target: &Target<R>) -> Result<Result<(), String>, String> {
     if let Some(tcp) = &probe.tcp_socket {
         let host = target.host(tcp.host.as_deref());
-        dial(&host, target.port(&tcp.port)?).await?;
-        Ok(())
+        Ok(dial(&host, target.port(&tcp.port)?).await.map(drop))
     } else if let Some(get) = &probe.http_get {
-        let status = handler::get(target, get, AGENT).await?;
-        if status.is_success() || status.is_redirection() {
-            Ok(())
-        } else {
+        target.port(&get.port)?;
+        Ok(handler::get(target, get, AGENT).await.and_then(|status| {
+            if status.is_success() || status.is_redirection() {
+                return Ok(());
+            }
             let code = status.as_u16();
             Err(format!("HTTP probe failed with statuscode: {code}"))
-        }
+        }))
     } else if let Some(grpc) = &probe.grpc {
         let port = u16::try_from(grpc.port).map_err(|error| error.to_string())?;
         let service = grpc.service.as_deref().unwrap_or_default();
-        handler::check_grpc(&target.host(None), port, service).await
+        Ok(handler::check_grpc(&target.host(None), port, service).await)
     } else if let Some(exec) = &probe.exec {
         let command = exec.command.as_deref().unwrap_or_default();
-        match target.command(command).await {
-            Ok((0, _)) => Ok(()),
-            Ok((code, said)) if said.trim().is_empty() => {
-                Err(format!("command ended with exit code {code}"))
-            }
-            Ok((_, said)) => Err(said.trim().to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+        let (code, said) = target
+            .command(command)
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok(match (code, said.trim()) {
+            (0, _) => Ok(()),
+            (code, "") => Err(format!("command ended with exit code {code}")),
+            (_, said) => Err(said.to_owned()),
+        })
     } else {
         Err("missing probe handler".to_owned())
     }

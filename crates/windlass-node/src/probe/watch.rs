@@ -119,12 +119,25 @@ impl<R: Runtime> Watch<'_, R> {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             (Tally::new(&schedule), ticks)
         });
+        let mut unasked = None;
         loop {
             ticks.tick().await;
             let (success, message) = match check(probe, self.target, schedule.timeout).await {
                 Outcome::Success => (true, String::new()),
-                Outcome::Failure(message) => (false, format!("{kind} probe failed: {message}")),
+                Outcome::Failure(seen) => (false, format!("{kind} probe failed: {seen}")),
+                // Not counted: it says nothing about the container. Told once, not every time.
+                Outcome::Error(why) => {
+                    if unasked.as_ref() != Some(&why) {
+                        let message =
+                            format!("{kind} probe errored and resulted in unknown state: {why}");
+                        let note = Note::warning("Unhealthy", message);
+                        self.reports.report(Report::Note(note));
+                        unasked = Some(why);
+                    }
+                    continue;
+                }
             };
+            unasked = None;
             if !success && tally.is_news() {
                 let note = Note::warning("Unhealthy", message.clone());
                 self.reports.report(Report::Note(note));

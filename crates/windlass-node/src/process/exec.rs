@@ -30,15 +30,14 @@ pub(super) fn exec(
         ));
     };
     let path = place.environment.get("PATH").unwrap_or_default();
-    let found = image::find(program, path).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::NotFound,
-            format!("exec: \"{program}\": executable file not found in $PATH"),
-        )
-    })?;
-    let (child, ends) = place
-        .spawn(&found, args, execution.tty, execution.stdin)
-        .map_err(|error| io::Error::new(error.kind(), format!("exec: \"{program}\": {error}")))?;
+    let Some(found) = image::find(program, path) else {
+        return Ok(failed(program, "executable file not found in $PATH"));
+    };
+    let spawned = place.spawn(&found, args, execution.tty, execution.stdin);
+    let (child, ends) = match spawned {
+        Ok(spawned) => spawned,
+        Err(error) => return Ok(failed(program, &error.to_string())),
+    };
     let Ends {
         stdin,
         stdout,
@@ -60,6 +59,18 @@ pub(super) fn exec(
         }
         .boxed(),
     })
+}
+
+/// A command that never began.
+fn failed(program: &str, why: &str) -> Session {
+    let error = io::Error::other(format!("exec failed: exec: \"{program}\": {why}"));
+    Session {
+        stdin: None,
+        stdout: None,
+        stderr: None,
+        resize: None,
+        ended: std::future::ready(Err(error)).boxed(),
+    }
 }
 
 fn resizing(terminal: Terminal) -> mpsc::UnboundedSender<(u16, u16)> {

@@ -75,6 +75,9 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
             "resources": resources(container),
         },
     });
+    if container.tty == Some(true) {
+        name_terminal(&mut description["process"]);
+    }
     if !privileged {
         description["linux"]["maskedPaths"] = json!([
             "/proc/acpi",
@@ -95,6 +98,16 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
         ]);
     }
     description
+}
+
+/// Tells a process what kind of terminal it has, unless it knows better.
+pub(super) fn name_terminal(process: &mut Value) {
+    if let Some(environment) = process["env"].as_array_mut() {
+        let names = |variable: &Value| variable.as_str().is_some_and(|v| v.starts_with("TERM="));
+        if !environment.iter().any(names) {
+            environment.push("TERM=xterm".into());
+        }
+    }
 }
 
 fn mounts(launch: &Launch, place: &Place<'_>) -> Vec<Value> {

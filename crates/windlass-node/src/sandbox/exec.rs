@@ -10,8 +10,10 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
+use super::bundle;
 use crate::process::exit_code;
 use crate::runtime::{Execution, Session};
+use crate::shim;
 use crate::terminal::Terminal;
 
 /// Where a container runs.
@@ -39,12 +41,17 @@ pub(super) fn exec(place: &Place<'_>, execution: &Execution) -> io::Result<Sessi
     let mut process = description["process"].take();
     process["args"] = execution.command.clone().into();
     process["terminal"] = execution.tty.into();
+    if execution.tty {
+        bundle::name_terminal(&mut process);
+    }
     std::fs::write(file("json"), serde_json::to_vec(&process)?)?;
     let mut command = Command::new(place.oci);
     command
         .arg("--root")
         .arg(place.oci_root)
-        .args(["exec", "--process"])
+        .arg("--log")
+        .arg(file("log"))
+        .args(["--log-format", "json", "exec", "--process"])
         .arg(file("json"))
         .arg("--pid-file")
         .arg(file("pid"))
@@ -53,7 +60,11 @@ pub(super) fn exec(place: &Place<'_>, execution: &Execution) -> io::Result<Sessi
         .kill_on_drop(true);
     let running = |child: Child| Running {
         child,
-        files: [file("json"), file("pid")],
+        files: Files {
+            process: file("json"),
+            pid: file("pid"),
+            log: file("log"),
+        },
     };
     if !execution.tty {
         let input = if execution.stdin {
@@ -110,12 +121,26 @@ fn resizing(terminal: Terminal, runtime: Option<u32>) -> mpsc::UnboundedSender<(
 /// A command that ends when nobody waits for it any more.
 struct Running {
     child: Child,
-    files: [PathBuf; 2],
+    files: Files,
+}
+
+/// What the OCI runtime reads and writes for one command.
+struct Files {
+    process: PathBuf,
+    pid: PathBuf,
+    log: PathBuf,
 }
 
 impl Running {
+    /// Waits for the end: the command's own, or what kept it from beginning.
     async fn ended(mut self) -> io::Result<i32> {
-        self.child.wait().await.map(exit_code)
+        let ended = self.child.wait().await?;
+        match shim::complaint(&self.files.log).filter(|_| !ended.success()) {
+            Some(complaint) => Err(io::Error::other(format!(
+                "OCI runtime exec failed: {complaint}"
+            ))),
+            None => Ok(exit_code(ended)),
+        }
     }
 }
 
@@ -123,12 +148,12 @@ impl Drop for Running {
     fn drop(&mut self) {
         if self.child.id().is_some() {
             // The runtime still waits for the command, so the number is the command's own.
-            let pid = std::fs::read_to_string(&self.files[1]).unwrap_or_default();
+            let pid = std::fs::read_to_string(&self.files.pid).unwrap_or_default();
             if let Some(pid) = pid.trim().parse().ok().and_then(Pid::from_raw) {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
-        for file in &self.files {
+        for file in [&self.files.process, &self.files.pid, &self.files.log] {
             let _ = std::fs::remove_file(file);
         }
     }

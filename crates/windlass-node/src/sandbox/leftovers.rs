@@ -2,13 +2,11 @@
 
 use std::io;
 use std::path::Path;
-use std::process::Stdio;
-
-use tokio::process::Command;
 
 use super::oci_runtime;
 use crate::containment::end_shims;
 use crate::network::Bridge;
+use crate::shim;
 use crate::store::Store;
 
 /// Ends every pod that a killed node left behind.
@@ -30,16 +28,7 @@ pub(super) async fn delete_containers(oci: &Path, root: &Path, of: impl Fn(&str)
         if !of(&id) {
             continue;
         }
-        let deleted = Command::new(oci)
-            .arg("--root")
-            .arg(root)
-            .args(["delete", "--force", &id])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .await;
-        if let Err(error) = deleted {
+        if let Err(error) = shim::delete(oci, root, &id).await {
             tracing::warn!(%error, id, "cannot delete a container");
         }
     }

@@ -11,16 +11,17 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt, StreamExt};
+use futures::{SinkExt, StreamExt, TryStreamExt};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Mutex, mpsc};
-use tokio_tungstenite::tungstenite::Message;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::upgrade::{Socket, upgrade};
 use super::{Body, Server, no_such_pod, query};
@@ -39,8 +40,10 @@ const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 const CHUNK: usize = 32 * 1024;
 /// How many messages may wait for a program to read them.
 const UNREAD: usize = 64;
-/// How long what a program left behind may hold its output open once it has ended.
+/// How long what a program left behind may hold its output open, once it has ended, and say nothing.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a client that has been told everything may take to read it and go.
+const FAREWELL: Duration = Duration::from_mins(1);
 
 /// Which ends the client wants.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +52,7 @@ struct Wanted {
     stderr: bool,
 }
 
-type Sender = Arc<Mutex<SplitSink<Socket, Message>>>;
+type Sender = Mutex<SplitSink<Socket, Message>>;
 
 /// `GET /exec/<namespace>/<pod>/<container>`.
 pub(super) async fn exec<R: Runtime>(
@@ -70,7 +73,7 @@ pub(super) async fn exec<R: Runtime>(
     };
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let session = server.runtime.exec(&uid, container, execution).await;
-    talk(request, session, wanted(query))
+    talk(request, session, wanted(query), "executing command in")
 }
 
 /// `GET /attach/<namespace>/<pod>/<container>`.
@@ -88,7 +91,7 @@ pub(super) async fn attach<R: Runtime>(
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let stdin = query::flag(query, "input");
     let session = server.runtime.attach(&uid, container, stdin).await;
-    talk(request, session, wanted(query))
+    talk(request, session, wanted(query), "attaching to")
 }
 
 fn wanted(query: &str) -> Wanted {
@@ -104,26 +107,44 @@ fn talk(
     request: Request<Incoming>,
     session: io::Result<Session>,
     wanted: Wanted,
+    doing: &'static str,
 ) -> Response<Body> {
     upgrade(request, &PROTOCOLS, move |socket, _protocol| async move {
-        let (sink, incoming) = socket.split();
-        let sink: Sender = Arc::new(Mutex::new(sink));
+        let (sink, mut incoming) = socket.split();
+        let sink: Sender = Mutex::new(sink);
         let status = match session {
-            Ok(session) => converse(session, wanted, &sink, incoming).await,
+            Ok(session) => converse(session, wanted, &sink, &mut incoming, doing).await,
             Err(error) => Some(failure(&format!("unable to upgrade connection: {error}"))),
         };
         if let Some(status) = status {
             let _ = send(&sink, ERROR, status.to_string().as_bytes()).await;
         }
-        let mut sink = sink.lock().await;
-        // Without a code clients take it for an accident.
-        let normal = CloseFrame {
-            code: CloseCode::Normal,
-            reason: "".into(),
-        };
-        let _ = sink.send(Message::Close(Some(normal))).await;
-        let _ = sink.flush().await;
+        if let Ok(socket) = sink.into_inner().reunite(incoming) {
+            take_leave(socket).await;
+        }
     })
+}
+
+/// Closes a conversation so that the client hears all of it: a connection that is dropped while
+/// something of the client's is unread is reset, and what is on its way is lost.
+async fn take_leave<S>(mut socket: WebSocketStream<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    // Without a code clients take it for an accident.
+    let normal = CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
+    };
+    let parting = async {
+        socket.close(Some(normal)).await?;
+        while socket.try_next().await?.is_some() {}
+        socket.get_mut().shutdown().await?;
+        Ok::<_, tungstenite::Error>(())
+    };
+    if let Ok(Err(error)) = tokio::time::timeout(FAREWELL, parting).await {
+        tracing::debug!(%error, "a client is gone");
+    }
 }
 
 /// Carries everything to and fro until the program ends (then how it ended is returned) or the
@@ -132,14 +153,15 @@ async fn converse(
     session: Session,
     wanted: Wanted,
     sink: &Sender,
-    incoming: SplitStream<Socket>,
+    incoming: &mut SplitStream<Socket>,
+    doing: &str,
 ) -> Option<Value> {
     let Session {
         stdin,
         stdout,
         stderr,
         resize,
-        mut ended,
+        ended,
     } = session;
     // The client learns that it is connected before the program says anything.
     if wanted.stdout {
@@ -147,50 +169,68 @@ async fn converse(
     } else if wanted.stderr {
         send(sink, STDERR, b"").await.ok()?;
     }
-    let outputs = async {
-        futures::join!(
-            speak(stdout, STDOUT, wanted.stdout, sink),
-            speak(stderr, STDERR, wanted.stderr, sink)
-        )
-    };
+    let (end, over) = watch::channel(false);
     let program = async {
-        let mut outputs = std::pin::pin!(outputs);
-        tokio::select! {
-            biased;
-            _ = &mut outputs => ended.await,
-            code = &mut ended => {
-                let _ = tokio::time::timeout(LAST_WORDS, outputs).await;
-                code
-            }
-        }
+        let ended = async {
+            let code = ended.await;
+            let _ = end.send(true);
+            code
+        };
+        let (code, (), ()) = futures::join!(
+            ended,
+            speak(stdout, STDOUT, wanted.stdout, sink, over.clone()),
+            speak(stderr, STDERR, wanted.stderr, sink, over.clone()),
+        );
+        code
     };
     tokio::select! {
         biased;
         code = program => Some(match code {
             Ok(0) => json!({"metadata": {}, "status": "Success"}),
             Ok(code) => non_zero(code),
-            Err(error) => failure(&error.to_string()),
+            Err(error) => failure(&format!("error {doing} container: {error}")),
         }),
         () = listen(incoming, stdin, resize) => None,
     }
 }
 
-/// Sends what a program writes, also when nobody wants to hear it: it must not wait.
-async fn speak(output: Option<Output>, channel: u8, wanted: bool, sink: &Sender) {
+/// Sends what a program writes, also when nobody wants to hear it: it must not wait. A client may
+/// take its time; only what holds the output open after the program's end may not.
+async fn speak(
+    output: Option<Output>,
+    channel: u8,
+    wanted: bool,
+    sink: &Sender,
+    mut over: watch::Receiver<bool>,
+) {
     let Some(mut output) = output else {
         return;
     };
     let mut chunk = vec![0; CHUNK];
-    while let Ok(length @ 1..) = output.read(&mut chunk).await {
+    loop {
+        let read = tokio::select! {
+            biased;
+            read = output.read(&mut chunk) => read,
+            () = silence(&mut over) => return,
+        };
+        let Ok(length @ 1..) = read else {
+            return;
+        };
         if wanted && send(sink, channel, &chunk[..length]).await.is_err() {
             return;
         }
     }
 }
 
+/// Over when nothing was said for long enough after a program's end.
+async fn silence(over: &mut watch::Receiver<bool>) {
+    let _ = over.wait_for(|over| *over).await;
+    tokio::time::sleep(LAST_WORDS).await;
+}
+
 /// Hears the client until it goes.
 async fn listen(
-    mut incoming: SplitStream<Socket>,
+    incoming: &mut SplitStream<Socket>,
     stdin: Option<Input>,
     resize: Option<mpsc::UnboundedSender<(u16, u16)>>,
 ) {
@@ -277,4 +317,52 @@ fn failure(message: &str) -> Value {
         "details": {"causes": [{"message": message}]},
         "code": 500,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    use super::*;
+
+    /// A client and a server that speak over a connection on which little is under way at a time.
+    async fn pair() -> (
+        WebSocketStream<tokio::net::TcpStream>,
+        WebSocketStream<tokio::net::TcpStream>,
+    ) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let client = TcpSocket::new_v4().expect("a socket");
+        client.set_recv_buffer_size(4096).expect("a small buffer");
+        let address = listener.local_addr().expect("an address");
+        let (client, server) = futures::join!(client.connect(address), listener.accept());
+        let (server, _) = server.expect("a connection");
+        let client = client.expect("a connection");
+        futures::join!(
+            WebSocketStream::from_raw_socket(client, Role::Client, None),
+            WebSocketStream::from_raw_socket(server, Role::Server, None),
+        )
+    }
+
+    #[tokio::test]
+    async fn what_a_client_says_last_does_not_cut_off_what_it_is_told() {
+        let (mut client, mut server) = pair().await;
+        client
+            .send(Message::Ping(Bytes::new()))
+            .await
+            .expect("said");
+        let long = Bytes::from(vec![7; 500_000]);
+        let told = long.clone();
+        let telling = tokio::spawn(async move {
+            server.send(Message::Binary(told)).await.expect("told");
+            take_leave(server).await;
+        });
+        let mut heard = Vec::new();
+        while let Some(message) = client.next().await {
+            heard.push(message.expect("a message"));
+        }
+        assert!(heard.contains(&Message::Binary(long)));
+        assert!(heard.iter().any(Message::is_close));
+        telling.await.expect("an end");
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
-use super::protocol::{Config, Held, Start};
+use super::protocol::{Config, Exit, Held, Start};
 use super::stream::{Ends, Streams};
 use super::{oci, plain};
 use crate::log::Writer;
@@ -76,14 +76,14 @@ impl Running {
         }
     }
 
-    /// Waits for the end of the container; nothing of it is left afterwards. Gives its exit code
-    /// and when it ended. `others` are the first processes of the containers that run beside it.
+    /// Waits for the end of the container; nothing of it is left afterwards. `others` are the
+    /// first processes of the containers that run beside it.
     pub(super) async fn ended(
         self,
         config: &Config,
         start: &Start,
         others: impl Fn() -> Vec<i32>,
-    ) -> (i32, Timestamp) {
+    ) -> Exit {
         let ended = match self.first {
             First::Plain(first) => first.ended(others).await,
             First::Contained(first) => first.ended().await,

@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::console::Console;
-use super::protocol::{Sandbox, Start};
+use super::protocol::{Exit, Sandbox, Start};
 use super::stream::Ends;
 use crate::runtime::{Input, Output};
 use crate::terminal::Terminal;
@@ -23,6 +23,8 @@ use crate::terminal::Terminal;
 pub(super) struct First {
     pid: Pid,
     target: Target,
+    /// Its cgroup, below each hierarchy's root.
+    cgroup: String,
 }
 
 /// Whom signals are sent to.
@@ -43,7 +45,7 @@ pub(super) async fn start(
     holder: Option<i32>,
     start: &Start,
 ) -> Result<(First, Ends), String> {
-    prepare(config, holder, start)
+    let cgroup = prepare(config, holder, start)
         .map_err(|error| format!("cannot prepare the root of the container: {error}"))?;
     let cannot = |error: io::Error| format!("cannot run {}: {error}", config.oci.display());
     let pid_file = start.folder.join("pid");
@@ -91,7 +93,8 @@ pub(super) async fn start(
     };
     let ended = child.wait().await.map_err(cannot)?;
     if !ended.success() {
-        return Err(complaint(&said));
+        let silent = || "the OCI runtime did not say why".to_owned();
+        return Err(complaint(&said).unwrap_or_else(silent));
     }
     let text = std::fs::read_to_string(&pid_file).map_err(cannot)?;
     let pid = text
@@ -109,7 +112,12 @@ pub(super) async fn start(
         pid,
         mount_namespace: namespace.filter(|_| config.share_processes),
     };
-    Ok((First { pid, target }, ends))
+    let first = First {
+        pid,
+        target,
+        cgroup,
+    };
+    Ok((first, ends))
 }
 
 impl First {
@@ -122,11 +130,15 @@ impl First {
     }
 
     /// Waits for the end; no process is left afterwards.
-    pub(super) async fn ended(self) -> (i32, Timestamp) {
+    pub(super) async fn ended(self) -> Exit {
         let code = exit_code(self.pid).await;
         let at = Timestamp::now();
         kill_mates(self.target.mount_namespace.as_deref());
-        (code, at)
+        Exit {
+            code,
+            at,
+            out_of_memory: was_out_of_memory(&self.cgroup),
+        }
     }
 }
 
@@ -164,6 +176,20 @@ async fn exit_code(pid: Pid) -> i32 {
     }
 }
 
+/// Whether the kernel has killed a process of a cgroup for want of memory.
+fn was_out_of_memory(cgroup: &str) -> bool {
+    // Where the two versions of cgroups count that.
+    let counts = [
+        format!("/sys/fs/cgroup/memory{cgroup}/memory.oom_control"),
+        format!("/sys/fs/cgroup{cgroup}/memory.events"),
+    ];
+    counts.iter().any(|path| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let killed = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        killed.is_some_and(|count| count.trim() != "0")
+    })
+}
+
 fn mount_namespace(pid: i32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok()
 }
@@ -183,8 +209,8 @@ fn kill_mates(namespace: Option<&Path>) {
     }
 }
 
-/// Mounts the root and completes the description of the container.
-fn prepare(config: &Sandbox, holder: Option<i32>, start: &Start) -> io::Result<()> {
+/// Mounts the root and completes the description of the container; says in which cgroup it is.
+fn prepare(config: &Sandbox, holder: Option<i32>, start: &Start) -> io::Result<String> {
     let folder = |name: &str| start.folder.join(name);
     for name in ["rootfs", "upper", "work"] {
         std::fs::create_dir_all(folder(name))?;
@@ -225,33 +251,38 @@ fn prepare(config: &Sandbox, holder: Option<i32>, start: &Start) -> io::Result<(
         }
     }
     description["linux"]["namespaces"] = namespaces.into();
-    std::fs::write(&path, serde_json::to_vec(&description)?)
+    std::fs::write(&path, serde_json::to_vec(&description)?)?;
+    let cgroup = description["linux"]["cgroupsPath"].as_str();
+    Ok(cgroup.unwrap_or_default().to_owned())
 }
 
 /// Takes away what a run leaves behind: the runtime's state, its cgroups, its root.
 pub(super) async fn clean_up(config: &Sandbox, start: &Start) {
-    let deleted = Command::new(&config.oci)
-        .arg("--root")
-        .arg(&config.oci_root)
-        .args(["delete", "--force"])
-        .arg(&start.id)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .await;
-    if let Err(error) = deleted {
+    if let Err(error) = delete(&config.oci, &config.oci_root, &start.id).await {
         eprintln!("cannot delete {}: {error}", start.id);
     }
     let _ = rustix::mount::unmount(start.folder.join("rootfs"), UnmountFlags::DETACH);
 }
 
-/// What the OCI runtime said last.
-fn complaint(log: &Path) -> String {
+/// Has the OCI runtime end a container and forget it; one that it does not know is no error.
+pub(crate) async fn delete(oci: &Path, root: &Path, id: &str) -> io::Result<()> {
+    let deleted = Command::new(oci)
+        .arg("--root")
+        .arg(root)
+        .args(["delete", "--force", id])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    deleted.await.map(drop)
+}
+
+/// The last error in a log of the OCI runtime.
+pub(crate) fn complaint(log: &Path) -> Option<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    let said = text.lines().rev().find_map(|line| {
+    text.lines().rev().find_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;
-        Some(line["msg"].as_str()?.to_owned())
-    });
-    said.unwrap_or_else(|| "the OCI runtime did not say why".to_owned())
+        let said = line["msg"].as_str()?;
+        (line["level"] == "error").then(|| said.to_owned())
+    })
 }

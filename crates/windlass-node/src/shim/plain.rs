@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::protocol::Start;
+use super::protocol::{Exit, Start};
 use super::stream::Ends;
 use crate::process::tree::{self, CONTAINER_MARK, Leader, Marks};
 use crate::process::{Description, exit_code};
@@ -57,12 +57,17 @@ impl First {
 
     /// Waits for the end; what the first process leaves behind ends with it, as in a PID namespace.
     /// `others` are the first processes of the containers that run beside it.
-    pub(super) async fn ended(mut self, others: impl Fn() -> Vec<i32>) -> (i32, Timestamp) {
+    pub(super) async fn ended(mut self, others: impl Fn() -> Vec<i32>) -> Exit {
         let ended = self.child.wait().await;
         let at = Timestamp::now();
         self.target.marks.kill().await;
         end_strays(others).await;
-        (ended.map_or(137, exit_code), at)
+        Exit {
+            code: ended.map_or(137, exit_code),
+            at,
+            // Nothing limits it.
+            out_of_memory: false,
+        }
     }
 }
 

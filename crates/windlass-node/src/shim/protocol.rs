@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::pod::Termination;
+
 /// What a pod's shim is made from: `shim-config.json` in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Config {
@@ -90,9 +92,31 @@ pub(crate) enum Event {
     Exited {
         container: String,
         run: i32,
-        code: i32,
-        at: Timestamp,
+        #[serde(flatten)]
+        exit: Exit,
     },
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exit {
+    /// Its exit code; 128 + n when a signal ended it.
+    pub(crate) code: i32,
+    pub(crate) at: Timestamp,
+    /// Whether a process of it was killed because it wanted more memory than it may have.
+    #[serde(default)]
+    pub(crate) out_of_memory: bool,
+}
+
+impl Exit {
+    /// The end of a run that began at `started_at`, for the pod's status.
+    pub(crate) fn termination(self, started_at: Timestamp) -> Termination {
+        let mut termination = Termination::exited(self.code, started_at, self.at);
+        if self.out_of_memory {
+            "OOMKilled".clone_into(&mut termination.reason);
+        }
+        termination
+    }
 }
 
 /// A container that the shim knows.
@@ -108,8 +132,8 @@ pub(crate) struct Held {
     pub(crate) stdin: bool,
     /// Whether it has a terminal.
     pub(crate) terminal: bool,
-    /// Its exit code, and when it ended.
-    pub(crate) exit: Option<(i32, Timestamp)>,
+    /// How it ended, if it has.
+    pub(crate) exit: Option<Exit>,
 }
 
 impl Held {

@@ -241,16 +241,15 @@ impl Shim {
         match self.clone().start(&key, &start).await {
             Ok(running) => {
                 let others = || self.firsts(Some(&key));
-                let (code, at) = running.ended(&self.config, &start, others).await;
+                let exit = running.ended(&self.config, &start, others).await;
                 if let Some(known) = self.lock().held.get_mut(&key) {
-                    known.held.exit = Some((code, at));
+                    known.held.exit = Some(exit);
                     known.streams = None;
                 }
                 self.tell(&Event::Exited {
                     container: key.0,
                     run: key.1,
-                    code,
-                    at,
+                    exit,
                 });
             }
             Err(message) => self.tell(&Event::Failed {

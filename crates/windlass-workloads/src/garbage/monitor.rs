@@ -38,7 +38,9 @@ pub(crate) async fn monitor(
     sights: UnboundedSender<(GroupKind, Sight)>,
 ) {
     let kind = resource.group_kind();
-    let events = watcher::watcher(resource.everywhere(client), watcher::Config::default());
+    // One request for the list and what follows it: there are many kinds.
+    let config = watcher::Config::default().streaming_lists();
+    let events = watcher::watcher(resource.everywhere(client), config);
     let mut events = std::pin::pin!(events);
     let mut delay = FIRST_DELAY;
     while let Some(event) = events.next().await {

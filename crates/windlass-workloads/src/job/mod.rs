@@ -43,6 +43,8 @@ pub(crate) use self::condition::finished;
 
 /// The controller that Jobs ask for, unless they ask for another.
 const NAME: &str = "kubernetes.io/job-controller";
+/// How often a pod that others write, too, is tried to be released.
+const TRIES: u32 = 10;
 
 /// Adds the controller of Jobs and those that go with it.
 pub(crate) fn add_to(operator: Operator) -> Operator {
@@ -176,23 +178,27 @@ impl Jobs {
         Ok(())
     }
 
-    /// Takes a pod's finalizer away.
+    /// Takes a pod's finalizer away. A pod that keeps it though it was deleted counts as failed the
+    /// next time, so whoever else writes it (its node, and we who deleted it just now) must not
+    /// stop us: it is looked at again as it is.
     async fn release(&self, ctx: &Ctx, pod: &Pod) -> Result<()> {
-        match self.release_read(ctx, pod).await {
-            Err(error) if error.is_conflict() => {
-                // We may have deleted it just now: it is looked at again as it is.
-                let name = pod.metadata.name.as_deref().unwrap_or_default();
-                let namespace = ctx.key().namespace().unwrap_or_default();
-                let pods: Api<Pod> = Api::namespaced(self.raw.client(ctx), namespace);
-                match pods.get_opt(name).await? {
-                    Some(live) if live.metadata.uid == pod.metadata.uid => {
-                        self.release_read(ctx, &live).await
-                    }
-                    _ => Ok(()),
-                }
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let namespace = ctx.key().namespace().unwrap_or_default();
+        let mut released = self.release_read(ctx, pod).await;
+        for _ in 1..TRIES {
+            match &released {
+                Err(error) if error.is_conflict() => {}
+                _ => break,
             }
-            released => released,
+            let pods: Api<Pod> = Api::namespaced(self.raw.client(ctx), namespace);
+            released = match pods.get_opt(name).await? {
+                Some(live) if live.metadata.uid == pod.metadata.uid => {
+                    self.release_read(ctx, &live).await
+                }
+                _ => Ok(()),
+            };
         }
+        released
     }
 
     /// Takes the finalizer away from a pod that is as it was read.

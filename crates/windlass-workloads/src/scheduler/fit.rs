@@ -3,19 +3,20 @@
 //! A node takes a pod when it is not cordoned or tainted against it, has the labels the pod asks
 //! for, has its ports and [`resources`](super::resources) free, and the pod's neighbours
 //! ([`neighbours`](super::neighbours)) and volumes ([`volumes`](super::volumes)) allow it. Of those
-//! that take it the one with the most preferred labels is chosen, then the one with the fewest
-//! pods, then the first by name, so that a run can be repeated.
+//! that take it the one that would rather have others (`PreferNoSchedule`) comes last; then the one
+//! with the most preferred labels is chosen, then the one with the fewest pods, then the first by
+//! name, so that a run can be repeated.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodSpec, Taint};
 
 use super::occupancy::{House, Occupancy};
 use super::resources::{self, Resources};
 use super::volumes::Volumes;
 use super::{neighbours, resources::ports};
 use crate::affinity;
-use crate::toleration::{of_pod, taints, untolerated};
+use crate::toleration::{of_pod, taints, tolerates, untolerated};
 
 /// What there is.
 pub(crate) struct Cluster<'a> {
@@ -85,12 +86,21 @@ pub(crate) fn place<'a>(pod: &Pod, cluster: &Cluster<'a>, volumes: &Volumes<'_>)
         }
         let load = cluster.occupancy.on(name(node)).map_or(0, House::len);
         let chosen = volumes.chose(name(node));
-        fitting.push((!chosen, -preference(pod, node), load, name(node)));
+        let unwelcome = unwelcome(pod, node);
+        fitting.push((!chosen, unwelcome, -preference(pod, node), load, name(node)));
     }
     match fitting.into_iter().min() {
-        Some((_, _, _, name)) => Placement::Node(name),
+        Some((_, _, _, _, name)) => Placement::Node(name),
         None => Placement::Nowhere(message(pod, all, &refusals)),
     }
+}
+
+/// How many taints say that the node would rather not have the pod.
+fn unwelcome(pod: &Pod, node: &Node) -> usize {
+    let soft = |taint: &&Taint| taint.effect == "PreferNoSchedule";
+    let bears = |taint: &Taint| of_pod(pod).iter().any(|one| tolerates(one, taint));
+    let taints = taints(node).iter().filter(soft);
+    taints.filter(|taint| !bears(taint)).count()
 }
 
 /// Why the node does not take the pod; `None` if it does.

@@ -51,6 +51,17 @@ fn placed_on(pod: &Pod, nodes: &[Node], there: &[Pod]) -> String {
 const HELPLESS: &str = "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
 
 #[test]
+fn a_node_that_would_rather_have_others_comes_last() {
+    let soft = json!({"spec": {"taints": [{"key": "gpu", "effect": "PreferNoSchedule"}]}});
+    let nodes = [node("a", soft.clone()), node("b", json!({}))];
+    let there = [bound(named("x"), "b"), bound(named("y"), "b")];
+    assert_eq!(placed_on(&pod("web", json!({})), &nodes, &there), "b");
+    let bears = json!({"tolerations": [{"key": "gpu", "operator": "Exists"}]});
+    assert_eq!(placed_on(&pod("web", bears), &nodes, &there), "a");
+    assert_eq!(placed_on(&pod("web", json!({})), &nodes[..1], &[]), "a");
+}
+
+#[test]
 fn the_emptiest_node_takes_it() {
     let nodes = [
         node("a", json!({})),

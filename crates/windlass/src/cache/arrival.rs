@@ -150,6 +150,6 @@ impl Store {
         if let Some(transform) = &self.transform {
             transform(&mut value);
         }
-        CachedObject::new(value, &self.kind, &self.manager)
+        CachedObject::new(value, &self.kind, &self.manager, &self.examples)
     }
 }

@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::{
     Store, Transform,
     expectation::{Want, Writer},
-    object::version_of,
 };
 use crate::{Key, KindInfo, Scope, metrics::Metrics};
 
@@ -86,10 +85,10 @@ impl Caches {
         if self.rehearsal {
             return;
         }
-        let version = version_of(answer);
+        let want = Want::of(answer);
         for store in self.of(kind) {
             if store.scope.shows(answer) {
-                store.expect(key, writer, Want::Version(version));
+                store.expect(key, writer, want.clone());
             }
         }
     }

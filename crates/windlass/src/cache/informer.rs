@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::{Store, Wire};
+use super::{Store, Watched};
 use crate::Environment;
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
@@ -228,7 +228,7 @@ impl Informer {
                 let items = page
                     .items
                     .into_iter()
-                    .map(|one| Wire::of_metadata(&one.metadata));
+                    .map(|one| Watched::of_metadata(&one.metadata));
                 (items.collect::<Vec<_>>(), page.metadata)
             } else {
                 let page = self.api().list(&params).await?;
@@ -251,18 +251,20 @@ impl Informer {
         &self,
         params: &WatchParams,
         from: &str,
-    ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<Wire>>> + Send> {
+    ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<Watched>>> + Send> {
         let whole = |event| event;
         if self.store.scope.metadata_only {
             let events = self.api().watch_metadata(params, from).await?;
             let events = events.map(|event| {
                 event.map(|event| match event {
-                    WatchEvent::Added(one) => WatchEvent::Added(Wire::of_metadata(&one.metadata)),
+                    WatchEvent::Added(one) => {
+                        WatchEvent::Added(Watched::of_metadata(&one.metadata))
+                    }
                     WatchEvent::Modified(one) => {
-                        WatchEvent::Modified(Wire::of_metadata(&one.metadata))
+                        WatchEvent::Modified(Watched::of_metadata(&one.metadata))
                     }
                     WatchEvent::Deleted(one) => {
-                        WatchEvent::Deleted(Wire::of_metadata(&one.metadata))
+                        WatchEvent::Deleted(Watched::of_metadata(&one.metadata))
                     }
                     WatchEvent::Bookmark(mark) => WatchEvent::Bookmark(mark),
                     WatchEvent::Error(status) => WatchEvent::Error(status),
@@ -275,7 +277,7 @@ impl Informer {
         }
     }
 
-    fn api(&self) -> Api<Wire> {
+    fn api(&self) -> Api<Watched> {
         let (client, resource) = (self.client.clone(), self.store.kind.api_resource());
         match &self.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &resource),
@@ -290,7 +292,7 @@ impl Informer {
     }
 }
 
-impl Wire {
+impl Watched {
     fn version(&self) -> Option<String> {
         let version = self.value.pointer("/metadata/resourceVersion");
         version.and_then(Value::as_str).map(ToOwned::to_owned)

@@ -21,6 +21,7 @@ mod index;
 mod informer;
 mod labels;
 mod object;
+mod packed;
 mod selection;
 mod source;
 mod state;
@@ -34,7 +35,7 @@ pub(crate) use self::{
     expectation::Writer,
     feeds::Feeds,
     labels::Labels,
-    object::{CachedObject, controller_of, take_managed},
+    object::{CachedObject, Examples, controller_of, take_managed, version_of},
     store::{Change, Memo, Store, Transform},
-    wire::Wire,
+    wire::{Watched, Wire},
 };

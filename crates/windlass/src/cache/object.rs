@@ -3,7 +3,10 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::labels::Labels;
+use super::{
+    labels::Labels,
+    packed::{Example, Packed},
+};
 use crate::{Error, Key, KindInfo, Result, client::managed};
 
 /// The controller of an object, as its owner reference names it.
@@ -29,13 +32,25 @@ pub(crate) struct CachedObject {
     /// A number that changes when the annotations do: all that predicates ask of them.
     pub(crate) annotations: u64,
     /// The fields this operator applied, in the server's own notation.
-    pub(crate) managed: Option<Box<str>>,
-    json: Box<[u8]>,
+    managed: Option<Packed>,
+    json: Packed,
+}
+
+/// What the objects of a store are compared with, to be kept small.
+#[derive(Debug, Default)]
+pub(crate) struct Examples {
+    json: Example,
+    managed: Example,
 }
 
 impl CachedObject {
     /// Takes in an object as the server sent it. `manager` is this operator's field manager.
-    pub(crate) fn new(mut value: Value, kind: &KindInfo, manager: &str) -> Self {
+    pub(crate) fn new(
+        mut value: Value,
+        kind: &KindInfo,
+        manager: &str,
+        examples: &Examples,
+    ) -> Self {
         // Items of a list do not say what they are.
         value["apiVersion"] = kind.api_version().into();
         value["kind"] = kind.kind.as_str().into();
@@ -63,15 +78,15 @@ impl CachedObject {
                 .and_then(Value::as_i64)
                 .unwrap_or(0),
             annotations: metadata.get("annotations").map_or(0, managed::fingerprint),
-            managed: fields.map(|fields| fields.to_string().into()),
-            // Copied to its exact length: giving back the rest of a buffer leaves a hole behind.
-            json: Box::from(json.as_slice()),
+            managed: fields
+                .map(|fields| Packed::new(fields.to_string().as_bytes(), &examples.managed)),
+            json: Packed::new(&json, &examples.json),
         }
     }
 
     /// The object as its type.
     pub(crate) fn decode<T: DeserializeOwned>(&self, kind: &KindInfo) -> Result<T> {
-        serde_json::from_slice(&self.json).map_err(|source| Error::Codec {
+        serde_json::from_slice(&self.json.unpacked()).map_err(|source| Error::Codec {
             verb: "decode",
             object: format!("{kind} {}", self.key),
             source,
@@ -80,12 +95,22 @@ impl CachedObject {
 
     /// How much memory the object takes, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.json.len() + self.managed.as_deref().map_or(0, str::len) + size_of::<Self>()
+        self.json.len() + self.managed.as_ref().map_or(0, Packed::len) + size_of::<Self>()
     }
 
     /// The object as plain JSON.
     pub(crate) fn value(&self) -> Value {
-        serde_json::from_slice(&self.json).unwrap_or_default()
+        serde_json::from_slice(&self.json.unpacked()).unwrap_or_default()
+    }
+
+    /// Whether this operator applied it.
+    pub(crate) fn is_applied(&self) -> bool {
+        self.managed.is_some()
+    }
+
+    /// The fields this operator applied, in the server's own notation.
+    pub(crate) fn managed(&self) -> Option<Value> {
+        serde_json::from_slice(&self.managed.as_ref()?.unpacked()).ok()
     }
 }
 
@@ -166,6 +191,7 @@ mod tests {
             }),
             &KindInfo::of::<ConfigMap>(),
             "us",
+            &Examples::default(),
         );
         assert_eq!(object.key, Key::namespaced("n", "a"));
         assert_eq!(object.version, 42);
@@ -174,7 +200,7 @@ mod tests {
             object.controller.as_ref().map(|owner| &*owner.uid),
             Some("2")
         );
-        assert_eq!(object.managed.as_deref(), Some(r#"{"f:data":{"f:k":{}}}"#));
+        assert_eq!(object.managed(), Some(json!({"f:data": {"f:k": {}}})));
         let map: ConfigMap = object.decode(&KindInfo::of::<ConfigMap>()).unwrap();
         assert_eq!(map.metadata.managed_fields, None);
         assert_eq!(map.data.unwrap()["k"], "v");

@@ -83,10 +83,14 @@ impl State {
                 old.key == expectation.key && old.writer == expectation.writer
             })
             .map(|old| match old.want {
-                Want::Version(version) | Want::Gone { version, .. } => version,
+                Want::Version(version)
+                | Want::Gone { version, .. }
+                | Want::Removed { version, .. } => version,
             })
             .max();
-        if let (Want::Gone { version, .. }, Some(earlier)) = (&mut expectation.want, earlier) {
+        if let Want::Gone { version, .. } | Want::Removed { version, .. } = &mut expectation.want
+            && let Some(earlier) = earlier
+        {
             *version = earlier.max(*version);
         }
         if !self.meets(&expectation) {
@@ -123,8 +127,10 @@ impl State {
             Want::Version(version) => {
                 source.seen >= *version || object.is_some_and(|object| object.version >= *version)
             }
-            Want::Gone { uid, version } => match object {
-                Some(object) if object.uid == *uid => object.terminating,
+            Want::Gone { uid, version } | Want::Removed { uid, version } => match object {
+                Some(object) if object.uid == *uid => {
+                    object.terminating && matches!(expectation.want, Want::Gone { .. })
+                }
                 // Another object of that name: made after ours went, or the one before it.
                 Some(object) => object.version > *version,
                 None => source.seen >= *version,

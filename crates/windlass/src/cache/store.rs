@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{
-    CachedObject, Delivered,
+    CachedObject, Delivered, Examples,
     index::{Index, ValuesOf},
     source::Source,
     state::State,
@@ -53,6 +53,8 @@ pub(crate) type Transform = Arc<dyn Fn(&mut Value) + Send + Sync>;
 pub(crate) struct Memo {
     pub(crate) intent: u64,
     pub(crate) outcome: u64,
+    /// The object's version at which that was last seen to hold.
+    pub(crate) version: u64,
 }
 
 /// What a store holds, in numbers.
@@ -68,6 +70,7 @@ pub(crate) struct Store {
     pub(crate) scope: Scope,
     pub(super) manager: Arc<str>,
     pub(super) transform: Option<Transform>,
+    pub(super) examples: Examples,
     pub(super) state: Mutex<State>,
     pub(super) changed: Notify,
     pub(super) synced: AtomicBool,
@@ -91,6 +94,7 @@ impl Store {
             scope,
             manager,
             transform,
+            examples: Examples::default(),
             state: Mutex::new(State {
                 sources,
                 ..State::default()

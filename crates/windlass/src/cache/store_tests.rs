@@ -176,6 +176,35 @@ async fn a_delete_is_seen_as_gone_or_as_on_its_way() {
     store.shows_writes_to(&key("a")).await.unwrap();
 }
 
+#[test]
+fn whoever_takes_the_last_finalizer_waits_for_the_end_and_not_for_a_version() {
+    let store = store();
+    let mut going = object("a", 2);
+    going["metadata"]["uid"] = json!("uid-a");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    going["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    let mut released = going.clone();
+    going["metadata"]["finalizers"] = json!(["example.com/a"]);
+    list(&store, [going.clone()]);
+    // The server answers with the version that the object had before.
+    store.expect(&key("a"), &writer(), Want::of(&released));
+    assert!(
+        store.owes(&writer()),
+        "it is still shown with its finalizer"
+    );
+    store.put(0, object("b", 3));
+    assert!(
+        store.owes(&writer()),
+        "another object's news are not its end"
+    );
+    store.remove(0, object("a", 4));
+    assert!(!store.owes(&writer()));
+    // What a node still holds goes later, and has a new version.
+    released["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    assert_eq!(Want::of(&released), Want::Version(2));
+    assert_eq!(Want::of(&going), Want::Version(2));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_delete_of_what_the_cache_has_not_shown_yet_is_waited_for() {
     let store = store();

@@ -116,10 +116,10 @@ fn project(fields: &Value, live: Option<&Value>, into: &mut DefaultHasher) {
         hash(live.unwrap_or(&Value::Null), into);
         return;
     }
-    let mut steps: Vec<(&String, &Value)> =
-        fields.iter().filter(|(step, _)| *step != ".").collect();
-    steps.sort_unstable_by_key(|(step, _)| *step);
-    for (step, below) in steps {
+    in_order(fields, |step, below| {
+        if step == "." {
+            return;
+        }
         step.hash(into);
         let items = || live.and_then(Value::as_array);
         if let Some(name) = step.strip_prefix("f:") {
@@ -131,20 +131,18 @@ fn project(fields: &Value, live: Option<&Value>, into: &mut DefaultHasher) {
                 .is_some_and(|items| items.contains(&value))
                 .hash(into);
         }
-    }
+    });
 }
 
 /// Hashes in the order of keys, so that equal values hash equally however they were written.
 fn hash(value: &Value, into: &mut DefaultHasher) {
     match value {
         Value::Object(map) => {
-            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            ("object", entries.len()).hash(into);
-            for (key, value) in entries {
+            ("object", map.len()).hash(into);
+            in_order(map, |key, value| {
                 key.hash(into);
                 hash(value, into);
-            }
+            });
         }
         Value::Array(items) => {
             ("array", items.len()).hash(into);
@@ -152,7 +150,23 @@ fn hash(value: &Value, into: &mut DefaultHasher) {
                 hash(item, into);
             }
         }
-        scalar => scalar.to_string().hash(into),
+        Value::String(text) => ("string", text).hash(into),
+        Value::Number(number) => ("number", number).hash(into),
+        Value::Bool(value) => ("bool", value).hash(into),
+        Value::Null => "null".hash(into),
+    }
+}
+
+/// Visits the entries of a map by key, whether or not the map keeps them so.
+fn in_order<'a>(map: &'a Map<String, Value>, mut visit: impl FnMut(&'a String, &'a Value)) {
+    if map.keys().is_sorted() {
+        map.iter().for_each(|(key, value)| visit(key, value));
+        return;
+    }
+    let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    for (key, value) in entries {
+        visit(key, value);
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn diff(current: &Value, wanted: &Value) -> Option<Value> {
                 }
             }
             None => {
-                patch.insert(name.clone(), without_nulls(want));
+                patch.insert(name.clone(), without_nulls(want.clone()));
             }
         }
     }
@@ -44,16 +44,19 @@ pub(crate) fn changes(current: &Value, patch: &Value) -> bool {
 }
 
 /// The value without fields that are null: fields of a type that are not set.
-pub(crate) fn without_nulls(value: &Value) -> Value {
+pub(crate) fn without_nulls(mut value: Value) -> Value {
+    drop_nulls(&mut value);
+    value
+}
+
+fn drop_nulls(value: &mut Value) {
     match value {
-        Value::Object(map) => Value::Object(
-            map.iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| (name.clone(), without_nulls(value)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
-        scalar => scalar.clone(),
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 

@@ -1,6 +1,9 @@
 //! [`AnyController`]: a controller of whatever kind and form, as operators hold it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -28,6 +31,8 @@ pub struct AnyController {
     crd: Option<CustomResourceDefinition>,
     flaw: Option<String>,
     describe: Box<dyn Fn() -> Part + Send + Sync>,
+    /// What it said; it is asked often.
+    described: OnceLock<Part>,
     bind: Bind,
 }
 
@@ -46,8 +51,8 @@ impl AnyController {
         self.flaw.as_deref()
     }
 
-    pub(crate) fn describe(&self) -> Part {
-        (self.describe)()
+    pub(crate) fn describe(&self) -> &Part {
+        self.described.get_or_init(|| (self.describe)())
     }
 
     /// Declares, wires up the watches, and returns what runs the controller.
@@ -76,6 +81,7 @@ impl AnyController {
                     rules: declare.rules,
                 }
             }),
+            described: OnceLock::new(),
             bind: Box::new(move |shared| bind(&settings, only.as_ref(), &form, shared)),
         }
     }

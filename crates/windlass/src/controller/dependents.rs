@@ -157,23 +157,22 @@ impl<K: Kind, D: Dependent<K>> Bound<K> for BoundDependent<D, D::Kind> {
             } else {
                 None
             };
-            let applied = self.owned.apply(ctx, wanted).await;
-            let live = match &applied {
-                Ok(live) => Some(live.clone()),
-                // What could not be changed can still be looked at.
-                Err(_) => self
-                    .owned
-                    .get(ctx, name)
-                    .await
-                    .inspect_err(|_| seen.blind = true)?,
-            };
-            seen.observed.add(live);
-            let live = applied?;
-            if seen.tells {
-                tell(ctx, before.as_ref(), &live);
+            match self.owned.apply(ctx, wanted).await {
+                Ok(live) => {
+                    if seen.tells {
+                        tell(ctx, before.as_ref(), &live);
+                    }
+                    seen.wants(KindInfo::of::<D::Kind>(), Key::of(&live));
+                    seen.observed.add(Some(live));
+                    Ok(())
+                }
+                Err(error) => {
+                    // What could not be changed can still be looked at.
+                    let live = self.owned.get(ctx, name).await;
+                    seen.observed.add(live.inspect_err(|_| seen.blind = true)?);
+                    Err(error)
+                }
             }
-            seen.wants(KindInfo::of::<D::Kind>(), Key::of(&live));
-            Ok(())
         }
         .boxed()
     }

@@ -159,8 +159,11 @@ impl Session {
         self.event(Event::warning("WriteLoop", message).action("Write"));
     }
 
-    /// Notes how an owned object looks.
+    /// Notes how an owned object looks, where conditions are to tell of it.
     pub(crate) fn owns(&self, kind: &KindInfo, key: Key, object: &Value) {
+        if !self.controller.conditions {
+            return;
+        }
         let readiness = conditions::readiness(kind, object);
         self.lock().owned.insert((kind.clone(), key), readiness);
     }
@@ -248,7 +251,7 @@ impl Session {
             .get("status")
             .filter(|status| status.is_object())
             .unwrap_or(&nothing);
-        let mut status = merge::without_nulls(object.given.as_ref().unwrap_or(before));
+        let mut status = merge::without_nulls(object.given.as_ref().unwrap_or(before).clone());
         let generation = object
             .current
             .pointer("/metadata/generation")

@@ -221,7 +221,7 @@ impl<K: Kind> BoundTemplate<K> {
             .owned
             .get(&kind)
             .ok_or_else(|| Error::terminal(format!("{kind} of a template was not declared")))?;
-        owned.apply_value(ctx, &wanted).await
+        owned.apply_value(ctx, wanted).await
     }
 }
 

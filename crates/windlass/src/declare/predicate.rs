@@ -133,10 +133,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cache::Examples;
 
     fn passes(predicate: &Predicate<ConfigMap>, old: Option<Value>, new: Option<Value>) -> bool {
         let kind = KindInfo::of::<ConfigMap>();
-        let cached = |value: Value| Delivered::new(Arc::new(CachedObject::new(value, &kind, "us")));
+        let examples = Examples::default();
+        let cached = |value: Value| {
+            Delivered::new(Arc::new(CachedObject::new(value, &kind, "us", &examples)))
+        };
         let (old, new) = (old.map(cached), new.map(cached));
         predicate.passes(&Change {
             kind: &kind,

@@ -1,13 +1,19 @@
 //! Writes events, one after the other, in the background.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 use tracing::debug;
 
 use super::Event;
-use crate::{Environment, Grant, Key, KindInfo, Verb, client::Requests, environment::BusyGuard};
+use crate::{
+    Environment, Error, Grant, Key, KindInfo, Verb, client::Requests, environment::BusyGuard,
+};
 
 /// An event that happens again within this time belongs to the series of the first.
 const SERIES: Duration = Duration::from_mins(6);
@@ -15,6 +21,13 @@ const SERIES: Duration = Duration::from_mins(6);
 const COUNTED: Duration = Duration::from_mins(5);
 /// How many events are remembered.
 const REMEMBERED: usize = 1024;
+/// How often an event is sent that fails for a reason that may pass.
+const TRIES: usize = 12;
+/// How long is waited after the first failure; twice as long after each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// How many events wait while one is sent again; what comes then is lost.
+const WAITING: usize = 1000;
 
 /// What recording events needs.
 pub(crate) fn grant() -> Grant {
@@ -32,7 +45,26 @@ struct Entry {
     regarding: Value,
     /// Who tells it.
     reporter: Arc<str>,
-    _busy: BusyGuard,
+    /// Held while it waits for its turn; none while another is sent again.
+    queued: Option<BusyGuard>,
+}
+
+impl Entry {
+    /// What makes two events the same.
+    fn identity(&self) -> String {
+        let Event {
+            warning,
+            reason,
+            action,
+            note,
+        } = &self.event;
+        let Self {
+            regarding,
+            reporter,
+            ..
+        } = self;
+        format!("{reporter} {regarding} {warning} {reason} {action} {note}")
+    }
 }
 
 impl Recorder {
@@ -47,16 +79,13 @@ impl Recorder {
     }
 
     pub(crate) fn record(&self, event: Event, regarding: Value, reporter: Arc<str>) {
-        let busy = self
-            .environment
-            .activity
-            .busy(format!("event {}", event.reason));
+        let queued = self.environment.activity.busy(what(&event));
         // Nobody listens any more when the operator ends: best effort.
         let _ = self.queue.send(Entry {
             event,
             regarding,
             reporter,
-            _busy: busy,
+            queued: Some(queued),
         });
     }
 }
@@ -75,66 +104,172 @@ async fn write_all(
     environment: Environment,
     mut entries: mpsc::UnboundedReceiver<Entry>,
 ) {
-    let kind = kind();
-    let mut recent: BTreeMap<String, Series> = BTreeMap::new();
-    while let Some(entry) = entries.recv().await {
-        let now = Instant::now();
-        let Event {
-            warning,
-            reason,
-            action,
-            note,
-        } = &entry.event;
-        let Entry {
-            regarding,
-            reporter,
-            ..
-        } = &entry;
-        let identity = format!("{reporter} {regarding} {warning} {reason} {action} {note}");
-        recent.retain(|_, series| now.duration_since(series.last) < SERIES);
-        if let Some(series) = recent.get_mut(&identity) {
-            series.count += 1;
-            series.last = now;
-            // The second says that it is a series; then the count is brought up to date at times.
-            if series.count > 2 && now.duration_since(series.written) < COUNTED {
-                continue;
-            }
-            series.written = now;
-            let count = json!({"series": {
-                "count": series.count,
-                "lastObservedTime": environment.clock.micro_time(),
-            }});
-            match requests.merge(&kind, &series.key, None, &count).await {
-                Ok(_) => continue,
-                // Events do not live for ever: then it is told anew.
-                Err(error) if error.is_not_found() => {
-                    recent.remove(&identity);
-                }
-                Err(error) => {
-                    debug!(%error, "an event was not counted");
-                    continue;
-                }
-            }
+    let mut writer = Writer {
+        requests,
+        environment,
+        kind: kind(),
+        recent: BTreeMap::new(),
+    };
+    let mut waiting = VecDeque::new();
+    loop {
+        let entry = match waiting.pop_front() {
+            Some(entry) => entry,
+            None => match entries.recv().await {
+                Some(entry) => entry,
+                None => return,
+            },
+        };
+        writer.write(entry, &mut entries, &mut waiting).await;
+    }
+}
+
+struct Writer {
+    requests: Requests,
+    environment: Environment,
+    kind: KindInfo,
+    /// What was told lately, by what makes two events the same.
+    recent: BTreeMap<String, Series>,
+}
+
+impl Writer {
+    /// Writes an event, again and again while it fails for a reason that may pass; those that come
+    /// meanwhile wait.
+    async fn write(
+        &mut self,
+        mut entry: Entry,
+        entries: &mut mpsc::UnboundedReceiver<Entry>,
+        waiting: &mut VecDeque<Entry>,
+    ) {
+        let activity = self.environment.activity.clone();
+        let mut sending = entry
+            .queued
+            .take()
+            .unwrap_or_else(|| activity.busy(what(&entry.event)));
+        let identity = entry.identity();
+        if self.counted(&identity).await {
+            return;
         }
-        let body = body(&environment, &entry);
+        let body = body(&self.environment, &entry);
         let namespace = body["metadata"]["namespace"].as_str().unwrap_or("default");
         let key = Key::namespaced(
             namespace,
             body["metadata"]["name"].as_str().unwrap_or_default(),
         );
-        match requests.create(&kind, &key, body).await {
-            Ok(_) if recent.len() < REMEMBERED => {
-                let series = Series {
-                    key,
-                    count: 1,
-                    last: now,
-                    written: now,
-                };
-                recent.insert(identity, series);
+        let mut wait = FIRST_WAIT;
+        for attempt in 1..=TRIES {
+            match self.requests.create(&self.kind, &key, body.clone()).await {
+                Ok(_) => return self.remember(identity, key),
+                // An earlier attempt arrived, and its answer was lost.
+                Err(error) if attempt > 1 && error.is_already_exists() => {
+                    return self.remember(identity, key);
+                }
+                // An operator that ends does not wait for its events.
+                Err(error) if attempt == TRIES || entries.is_closed() || !may_pass(&error) => {
+                    debug!(%error, "an event was lost");
+                    return;
+                }
+                Err(error) => debug!(%error, "an event is sent again in {wait:?}"),
             }
-            Ok(_) => {}
-            Err(error) => debug!(%error, "an event was lost"),
+            let at = Instant::now() + wait;
+            let due = activity.due(at, what(&entry.event));
+            drop(sending);
+            gather(entries, waiting, at).await;
+            sending = activity.busy(what(&entry.event));
+            drop(due);
+            wait = (wait * 2).min(LAST_WAIT);
         }
+    }
+
+    /// Counts an event that was told lately. False if it is to be told.
+    async fn counted(&mut self, identity: &str) -> bool {
+        let now = Instant::now();
+        self.recent
+            .retain(|_, series| now.duration_since(series.last) < SERIES);
+        let Some(series) = self.recent.get_mut(identity) else {
+            return false;
+        };
+        series.count += 1;
+        series.last = now;
+        // The second says that it is a series; then the count is brought up to date at times.
+        if series.count > 2 && now.duration_since(series.written) < COUNTED {
+            return true;
+        }
+        series.written = now;
+        let count = json!({"series": {
+            "count": series.count,
+            "lastObservedTime": self.environment.clock.micro_time(),
+        }});
+        match self
+            .requests
+            .merge(&self.kind, &series.key, None, &count)
+            .await
+        {
+            Ok(_) => true,
+            // Events do not live for ever: then it is told anew.
+            Err(error) if error.is_not_found() => {
+                self.recent.remove(identity);
+                false
+            }
+            // The next count says it too.
+            Err(error) => {
+                debug!(%error, "an event was not counted");
+                true
+            }
+        }
+    }
+
+    fn remember(&mut self, identity: String, key: Key) {
+        if self.recent.len() < REMEMBERED {
+            let now = Instant::now();
+            let series = Series {
+                key,
+                count: 1,
+                last: now,
+                written: now,
+            };
+            self.recent.insert(identity, series);
+        }
+    }
+}
+
+/// Takes what comes until `until`, so that nobody waits for events to be written.
+async fn gather(
+    entries: &mut mpsc::UnboundedReceiver<Entry>,
+    waiting: &mut VecDeque<Entry>,
+    until: Instant,
+) {
+    let passed = tokio::time::sleep_until(until);
+    tokio::pin!(passed);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut passed => return,
+            entry = entries.recv() => {
+                let Some(mut entry) = entry else {
+                    return;
+                };
+                entry.queued = None;
+                if waiting.len() < WAITING {
+                    waiting.push_back(entry);
+                } else {
+                    debug!(reason = entry.event.reason, "an event was lost: too many wait");
+                }
+            }
+        }
+    }
+}
+
+/// What is being done, for a person.
+fn what(event: &Event) -> String {
+    format!("event {}", event.reason)
+}
+
+/// Whether the same request may be taken a little later.
+fn may_pass(error: &Error) -> bool {
+    match error.status() {
+        Some(status) => matches!(status.code, 409 | 429 | 500..),
+        // No answer at all. Who does not lead leaves it to the one that does.
+        None => !error.is_not_leading(),
     }
 }
 

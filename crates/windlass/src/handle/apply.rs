@@ -1,14 +1,17 @@
 //! Applying an owned object: never another's, never needlessly.
 
+use std::sync::Arc;
+
 use k8s_openapi::ByteString;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::{
     Error, Key, KindInfo, Result,
-    cache::{CachedObject, Memo, Store, take_managed},
+    cache::{CachedObject, Examples, Memo, Store, take_managed, version_of},
     client::{managed, merge},
-    controller::{Session, key_of},
+    controller::{Session, decode, key_of},
     declare::wiring::Refusals,
     event::Event,
 };
@@ -31,7 +34,7 @@ const IDENTITY: [&str; 9] = [
 const NEVER: &str = "9223372036854775807";
 
 /// Completes an object that the session's object shall control: namespace and owner reference.
-pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: &Value) -> Result<Value> {
+pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: Value) -> Result<Value> {
     let mut body = merge::without_nulls(object);
     let own = session.key().namespace();
     let given = body.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -85,7 +88,7 @@ pub(crate) async fn apply(
     store: &Store,
     refusals: &Refusals,
     body: Value,
-) -> Result<Value> {
+) -> Result<Applied> {
     let kind = &store.kind;
     let key = key_of(&body);
     store.shows_writes_to(&key).await?;
@@ -94,23 +97,48 @@ pub(crate) async fn apply(
         refuse_anothers(session, kind, cached)
             .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
     }
-    let intent = intent_of(&body);
+    let intent = intent_of(body);
     let fingerprint = managed::fingerprint(&intent);
-    let idle = cached.as_deref().filter(|cached| {
-        // What is on its way out cannot be repaired; its end wakes us to create it again.
-        cached.terminating || is_idle(store, cached, &intent, fingerprint)
-    });
-    if let Some(cached) = idle {
+    // What is on its way out cannot be repaired; its end wakes us to create it again.
+    if let Some(cached) = &cached
+        && (cached.terminating || is_idle(store, cached, &intent, fingerprint))
+    {
+        if !session.controller.conditions {
+            return Ok(Applied::Idle(Arc::clone(cached)));
+        }
         let live = cached.value();
         session.owns(kind, key, &live);
-        return Ok(live);
+        return Ok(Applied::Value(live));
     }
 
     let live = send(session, store, refusals, &key, intent, cached.as_deref()).await?;
     session.wrote(kind, &live);
     let live = remember(session, store, &key, fingerprint, live);
     session.owns(kind, key, &live);
-    Ok(live)
+    Ok(Applied::Value(live))
+}
+
+/// An object after an apply.
+pub(crate) enum Applied {
+    /// Nothing had to be sent: it is as the cache shows it.
+    Idle(Arc<CachedObject>),
+    Value(Value),
+}
+
+impl Applied {
+    pub(crate) fn decode<T: DeserializeOwned>(self, kind: &KindInfo) -> Result<T> {
+        match self {
+            Self::Idle(cached) => cached.decode(kind),
+            Self::Value(live) => decode(kind, live),
+        }
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Idle(cached) => cached.value(),
+            Self::Value(live) => live,
+        }
+    }
 }
 
 /// Sends the apply, for exactly the object that the cache shows, or for none.
@@ -145,7 +173,7 @@ async fn send(
     let Some(live) = requests.get(kind, key).await? else {
         return Err(error);
     };
-    let live = CachedObject::new(live, kind, &session.shared.operator);
+    let live = CachedObject::new(live, kind, &session.shared.operator, &Examples::default());
     refuse_anothers(session, kind, &live)
         .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
     if let Some(metadata) = request["metadata"].as_object_mut() {
@@ -157,26 +185,45 @@ async fn send(
 
 /// Remembers what the server made of an intent.
 fn remember(session: &Session, store: &Store, key: &Key, intent: u64, mut live: Value) -> Value {
-    if let Some(fields) = take_managed(&mut live, &session.shared.operator) {
-        let outcome = managed::outcome(&fields, &live);
-        store.remember(key.clone(), Memo { intent, outcome });
+    // What is rehearsed is not so: the next reconcile asks again.
+    if let Some(fields) = take_managed(&mut live, &session.shared.operator)
+        && !session.shared.caches.is_rehearsal()
+    {
+        let memo = Memo {
+            intent,
+            outcome: managed::outcome(&fields, &live),
+            version: version_of(&live),
+        };
+        store.remember(key.clone(), memo);
     }
     live
 }
 
 /// Whether the cached object already is what the intent asks for.
 fn is_idle(store: &Store, cached: &CachedObject, intent: &Value, fingerprint: u64) -> bool {
-    let fields = cached
-        .managed
-        .as_deref()
-        .and_then(|fields| serde_json::from_str::<Value>(fields).ok());
-    let Some(fields) = fields else { return false };
-    let live = cached.value();
     let memo = store
         .memo(&cached.key)
         .filter(|memo| memo.intent == fingerprint);
-    memo.is_some_and(|memo| memo.outcome == managed::outcome(&fields, &live))
-        || managed::unchanged(&fields, intent, &live)
+    if memo.is_some_and(|memo| memo.version == cached.version) {
+        return true;
+    }
+    let Some(fields) = cached.managed() else {
+        return false;
+    };
+    let live = cached.value();
+    let outcome = || managed::outcome(&fields, &live);
+    let idle = memo.is_some_and(|memo| memo.outcome == outcome())
+        || managed::unchanged(&fields, intent, &live);
+    if idle {
+        // The next look at the same version is short.
+        let memo = Memo {
+            intent: fingerprint,
+            outcome: outcome(),
+            version: cached.version,
+        };
+        store.remember(cached.key.clone(), memo);
+    }
+    idle
 }
 
 fn refuse_anothers(session: &Session, kind: &KindInfo, cached: &CachedObject) -> Result<()> {
@@ -194,8 +241,7 @@ fn refuse_anothers(session: &Session, kind: &KindInfo, cached: &CachedObject) ->
 }
 
 /// The fields an apply is about: the object without its identity and status.
-fn intent_of(body: &Value) -> Value {
-    let mut intent = body.clone();
+fn intent_of(mut intent: Value) -> Value {
     if let Some(fields) = intent.as_object_mut() {
         for field in ["apiVersion", "kind", "status"] {
             fields.remove(field);
@@ -219,7 +265,7 @@ pub(crate) async fn prune(
     let owned = store.controlled_by(&session.uid);
     let superfluous: Vec<_> = owned
         .into_iter()
-        .filter(|object| object.managed.is_some() && !object.terminating && !wanted(&object.key))
+        .filter(|object| object.is_applied() && !object.terminating && !wanted(&object.key))
         .collect();
     let mut pruned = Vec::new();
     for object in superfluous {

@@ -91,20 +91,21 @@ impl<T: Object> Owned<T> {
         let intent = owned_body(
             &ctx.session,
             &self.store.kind,
-            &encode(&self.store.kind, &object)?,
+            encode(&self.store.kind, &object)?,
         )?;
-        let live = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
-        decode(&self.store.kind, live)
+        let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
+        applied.decode(&self.store.kind)
     }
 
     /// As `apply`, of an object as JSON; answers it as it is then.
     pub(crate) async fn apply_value<K: Kind>(
         &self,
         ctx: &Context<K>,
-        object: &Value,
+        object: Value,
     ) -> Result<Value> {
         let intent = owned_body(&ctx.session, &self.store.kind, object)?;
-        apply::apply(&ctx.session, &self.store, &self.refusals, intent).await
+        let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
+        Ok(applied.into_value())
     }
 
     /// Creates an object controlled by the reconciled object; its name may be a `generateName`.
@@ -112,7 +113,7 @@ impl<T: Object> Owned<T> {
         let body = owned_body(
             &ctx.session,
             &self.store.kind,
-            &encode(&self.store.kind, &object)?,
+            encode(&self.store.kind, &object)?,
         )?;
         let created = writes::create(&ctx.session, &self.store.kind, body).await?;
         decode(&self.store.kind, created)

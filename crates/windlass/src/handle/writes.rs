@@ -39,7 +39,7 @@ impl<T: Kind> Writes<T> {
     /// Creates an object (verb `create`).
     pub async fn create<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         self.check("", Verb::Create)?;
-        let mut body = merge::without_nulls(&encode(&self.info, object)?);
+        let mut body = merge::without_nulls(encode(&self.info, object)?);
         if let (true, None) = (self.info.namespaced, body.pointer("/metadata/namespace")) {
             body["metadata"]["namespace"] = ctx.key().namespace().into();
         }
@@ -177,7 +177,7 @@ impl<T: Kind> Writes<T> {
     ) -> Result<T> {
         self.check("status", Verb::Patch)?;
         let current = encode(&self.info, object)?;
-        let wanted = merge::without_nulls(&encode(&self.info, &status)?);
+        let wanted = merge::without_nulls(encode(&self.info, &status)?);
         let nothing = json!({});
         let before = current
             .get("status")

@@ -78,7 +78,7 @@ impl Collector for Live {
                 labels.push(("priority", priority.to_owned()));
                 depth.push((labels, number(waiting)));
             }
-            let ages = || snapshot.ages.iter().map(std::time::Duration::as_secs_f64);
+            let ages = || snapshot.running.iter().map(|(_, age)| age.as_secs_f64());
             unfinished.push((labels.clone(), ages().sum()));
             longest.push((labels, ages().fold(0.0, f64::max)));
         }

@@ -44,6 +44,18 @@ impl Debug {
         named.collect()
     }
 
+    /// What is being reconciled, and for how long: `controller of object (3 s)`.
+    pub(crate) fn running(&self) -> Vec<String> {
+        let queues = self.metrics.live().queues();
+        let running = queues.iter().flat_map(|(controller, queue)| {
+            let running = queue.snapshot().running;
+            running
+                .into_iter()
+                .map(move |(key, age)| format!("{controller} {key} ({} s)", age.as_secs()))
+        });
+        running.collect()
+    }
+
     /// Everything at once, as JSON.
     pub fn value(&self) -> Value {
         let live = self.metrics.live();
@@ -54,12 +66,16 @@ impl Debug {
                 .failing
                 .iter()
                 .map(|(key, failures)| json!({"object": key.to_string(), "failures": failures}));
+            let running = snapshot
+                .running
+                .iter()
+                .map(|(key, age)| json!({"object": key.to_string(), "seconds": age.as_secs()}));
             json!({
                 "controller": &**controller,
                 "changed": snapshot.high,
                 "listed": snapshot.low,
                 "delayed": snapshot.delayed,
-                "running": snapshot.ages.len(),
+                "running": running.collect::<Vec<_>>(),
                 "failing": failing.collect::<Vec<_>>(),
             })
         });

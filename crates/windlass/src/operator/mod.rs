@@ -22,7 +22,7 @@ use kube::ResourceExt;
 use tracing::warn;
 use windlass_manifests::{Description, Part};
 
-pub(crate) use self::running::Signals;
+pub(crate) use self::running::{Apart, Signals};
 use self::task::Task;
 pub use self::{
     debug::Debug,
@@ -145,12 +145,8 @@ impl Operator {
     /// What somebody who runs the operator should know: watches that keep more in memory than
     /// they should.
     pub fn warnings(&self) -> Vec<String> {
-        let parts: Vec<Part> = self
-            .controllers
-            .iter()
-            .map(AnyController::describe)
-            .collect();
-        let watched = parts.iter().flat_map(|part| {
+        let parts = self.controllers.iter().map(AnyController::describe);
+        let watched = parts.flat_map(|part| {
             let unlimited = part.watches.iter().filter(|watch| watch.scope.is_none());
             unlimited.map(|watch| (part.name.as_str(), watch.resource.as_str()))
         });
@@ -205,7 +201,7 @@ impl Operator {
             controllers: self
                 .controllers
                 .iter()
-                .map(AnyController::describe)
+                .map(|controller| controller.describe().clone())
                 .collect(),
             tasks: tasks.collect(),
             webhooks: self.webhooks.iter().flat_map(AnyWebhook::facts).collect(),
@@ -228,6 +224,12 @@ impl Operator {
             description.serving = Some(serving);
         }
         description
+    }
+
+    fn has_webhooks(&self) -> bool {
+        let mut facts = self.webhooks.iter().flat_map(AnyWebhook::facts);
+        let mut converted = self.versions.iter().filter_map(AnyVersions::converted);
+        facts.next().is_some() || converted.next().is_some()
     }
 
     pub(crate) fn conversions(&self) -> &[AnyVersions] {
@@ -254,9 +256,20 @@ impl Operator {
         environment: Environment,
         launch: Launch,
     ) -> Running {
+        self.launch_beside(client, environment, launch, None)
+    }
+
+    /// As [`launch`](Self::launch), with the election apart from everything else.
+    pub(crate) fn launch_beside(
+        &self,
+        client: kube::Client,
+        environment: Environment,
+        launch: Launch,
+        apart: Option<Apart>,
+    ) -> Running {
         for warning in self.warnings() {
             warn!(operator = %self.name, "{warning}");
         }
-        Running::start(self, client, environment, launch)
+        Running::start(self, client, environment, launch, apart)
     }
 }

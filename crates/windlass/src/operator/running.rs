@@ -37,6 +37,13 @@ pub struct Launch {
     pub dry_run: bool,
 }
 
+/// A thread and a client apart from the operator's own: what a reconcile that blocks its thread
+/// must not hold up goes on there.
+pub(crate) struct Apart {
+    pub(crate) runtime: tokio::runtime::Handle,
+    pub(crate) client: kube::Client,
+}
+
 /// When a part of the operator may begin, and must end.
 #[derive(Clone)]
 pub(crate) struct Signals {
@@ -73,6 +80,7 @@ impl Running {
         unguarded: kube::Client,
         environment: Environment,
         launch: Launch,
+        apart: Option<Apart>,
     ) -> Self {
         let name = &operator.name;
         let metrics = operator.metrics.clone();
@@ -112,12 +120,11 @@ impl Running {
             stopping: CancellationToken::new(),
         };
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
-        let description = operator.description();
-        let serving = (description.has_webhooks() && !dry_run).then(|| {
+        let serving = (operator.has_webhooks() && !dry_run).then(|| {
             let (webhooks, versions) = (&operator.webhooks, &operator.versions);
             Arc::new(Serving {
                 router: Arc::new(Router::new(webhooks, versions, &caches, &metrics)),
-                description: Arc::new(description),
+                description: Arc::new(operator.description()),
                 lives: operator.lives,
                 caches: Arc::clone(&caches),
                 requests: shared.requests.clone(),
@@ -148,9 +155,13 @@ impl Running {
         match election_wanted {
             None => signals.leading.cancel(),
             Some(leader) => {
+                let (runtime, client) = match apart {
+                    Some(apart) => (apart.runtime, apart.client),
+                    None => (tokio::runtime::Handle::current(), unguarded),
+                };
                 let elector = Elector {
                     election: leader,
-                    client: unguarded,
+                    client,
                     gate: gate.clone(),
                     environment: environment.clone(),
                     metrics: metrics.clone(),
@@ -158,7 +169,7 @@ impl Running {
                     lost: lost.clone(),
                     release: release.clone(),
                 };
-                election.spawn(elector.run());
+                election.spawn_on(elector.run(), &runtime);
             }
         }
         for run in runs {

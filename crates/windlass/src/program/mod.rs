@@ -8,6 +8,7 @@ mod manifests;
 mod output;
 mod run;
 mod webhooks;
+mod workers;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -123,7 +124,7 @@ fn print(text: &str) -> Result<()> {
 }
 
 fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     runtime.map_err(crate::Error::other)?.block_on(work)

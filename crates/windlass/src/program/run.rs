@@ -8,12 +8,16 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use kube::{Client, Config};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    runtime::Handle,
+    signal::unix::{Signal, SignalKind, signal},
+};
 use tracing::{error, info, warn};
 
-use super::webhooks::Webhooks;
+use super::{webhooks::Webhooks, workers::Workers};
 use crate::{
     Environment, Error, Launch, LeaderElection, Operator, Result, Running,
+    operator::Apart,
     serve::{Endpoint, Readers},
 };
 
@@ -45,7 +49,11 @@ pub(super) struct Run {
 }
 
 /// Runs until SIGTERM or SIGINT, then stops gracefully; a second signal ends it at once.
+///
+/// This thread has the signals, the lease, probes and metrics; reconciles have threads of their own,
+/// so that none of them can cost the lease, however long it blocks its thread.
 pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
+    let workers = Workers::start()?;
     let listen = |kind| signal(kind).map_err(Error::other);
     let mut terminate: Signal = listen(SignalKind::terminate())?;
     let mut interrupt: Signal = listen(SignalKind::interrupt())?;
@@ -56,10 +64,10 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
         webhooks: options.webhooks.serving(&config, in_cluster),
         ..Environment::default()
     };
-    let client = Client::try_from(config)?;
+    let client_here = Client::try_from(config.clone())?;
     let leader_election = options.leader_elect.unwrap_or(in_cluster).then(|| {
         let namespace = options.leader_election_namespace.clone();
-        let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+        let namespace = namespace.unwrap_or_else(|| client_here.default_namespace().to_owned());
         LeaderElection::new(namespace, operator.name(), identity(&environment))
     });
     let launch = Launch {
@@ -67,11 +75,21 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
         host,
         dry_run: options.rehearse,
     };
+    let apart = Apart {
+        runtime: Handle::current(),
+        client: client_here.clone(),
+    };
     // Caches fill while the servers start; nobody is told "ready" before they have.
-    let running = operator.launch(client.clone(), environment, launch);
-    let _endpoints = endpoints(&running, &client, options, in_cluster).await?;
+    let (client, running) = {
+        let _workers = workers.handle().enter();
+        let client = Client::try_from(config)?;
+        let running = operator.launch_beside(client.clone(), environment, launch, Some(apart));
+        (client, running)
+    };
+    let _endpoints = endpoints(&running, &client_here, options, in_cluster).await?;
     let check = check_rights(operator, &client);
-    tokio::pin!(check);
+    let watch = workers.watch(running.debug());
+    tokio::pin!(check, watch);
     let mut checked = false;
     loop {
         tokio::select! {
@@ -81,6 +99,7 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
             () = running.lost() => {
                 return Err(Error::other("lost the lease; another replica may lead now"));
             }
+            () = &mut watch => {}
             () = &mut check, if !checked => checked = true,
         }
     }

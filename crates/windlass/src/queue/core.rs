@@ -112,8 +112,8 @@ pub(crate) struct Snapshot {
     pub(crate) high: usize,
     pub(crate) low: usize,
     pub(crate) delayed: usize,
-    /// How long each key that runs has been running.
-    pub(crate) ages: Vec<Duration>,
+    /// Keys that run, and for how long.
+    pub(crate) running: Vec<(Key, Duration)>,
     /// Keys that failed, and how often in a row.
     pub(crate) failing: Vec<(Key, u32)>,
 }
@@ -282,10 +282,12 @@ impl Core {
             }
         }
         snapshot.delayed = self.wakes.len();
-        let running = |item: &&Item| matches!(item.stage, Stage::Running { .. });
-        let running = self.items.values().filter(running);
-        snapshot.ages = running
-            .filter_map(|item| Some(now.saturating_duration_since(item.since?)))
+        let running = self.items.iter();
+        let running = running.filter(|(_, item)| matches!(item.stage, Stage::Running { .. }));
+        snapshot.running = running
+            .filter_map(|(key, item)| {
+                Some((key.clone(), now.saturating_duration_since(item.since?)))
+            })
             .collect();
         let failing = self.items.iter().filter(|(_, item)| item.failures > 0);
         snapshot.failing = failing

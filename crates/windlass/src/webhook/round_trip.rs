@@ -125,9 +125,9 @@ impl Way<'_> {
         let between = self.versions.convert(before.clone(), self.over).ok()?;
         let after = self.versions.convert(between.clone(), self.from).ok()?;
         Some(Returned {
-            before: without_nulls(&before),
-            between: without_nulls(&between),
-            after: without_nulls(&after),
+            before: without_nulls(before),
+            between: without_nulls(between),
+            after: without_nulls(after),
         })
     }
 

@@ -168,6 +168,11 @@ impl Rbac {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
+    /// What it knows.
+    pub(crate) fn policy(&self) -> Policy {
+        self.read().clone()
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Policy> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

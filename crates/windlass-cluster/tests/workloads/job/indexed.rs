@@ -10,7 +10,7 @@ use crate::stage::play;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-fn indexed(completions: i32, parallelism: i32, more: Value) -> Value {
+pub(super) fn indexed(completions: i32, parallelism: i32, more: Value) -> Value {
     let mut job = work(more);
     job["spec"]["completions"] = json!(completions);
     job["spec"]["parallelism"] = json!(parallelism);
@@ -18,7 +18,7 @@ fn indexed(completions: i32, parallelism: i32, more: Value) -> Value {
     job
 }
 
-fn with_index<'a>(pods: &'a [Pod], index: &str) -> &'a Pod {
+pub(super) fn with_index<'a>(pods: &'a [Pod], index: &str) -> &'a Pod {
     let found = pods.iter().find(|pod| pod.annotations()[INDEX] == index);
     found.expect("a pod of that index")
 }
@@ -46,8 +46,12 @@ fn each_index_is_completed_once() {
 
         scene.end(&with_index(&pods, "1").name_any(), 0).await;
         let pods = until_active(scene, 2).await;
-        let job = scene.find::<Job>("work").await.unwrap();
-        assert_eq!(job.status.unwrap().completed_indexes.as_deref(), Some("1"));
+        // As many were at work before.
+        let is_noted = |job: &Job| {
+            let status = job.status.as_ref();
+            status.and_then(|status| status.completed_indexes.as_deref()) == Some("1")
+        };
+        scene.until::<Job>("work", "noted", is_noted).await;
         for index in ["0", "2"] {
             scene.end(&with_index(&pods, index).name_any(), 0).await;
         }

@@ -176,3 +176,18 @@ async fn https_without_asking_who_it_is() {
     assert_eq!(outcome, Outcome::Success);
     server.await.expect("the server");
 }
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_not_a_failure() {
+    for unaskable in [
+        json!({"tcpSocket": {"port": "admin"}}),
+        json!({"httpGet": {"port": "admin"}}),
+        json!({}),
+    ] {
+        let outcome = check(&probe(unaskable.clone()), &target(80), SECOND).await;
+        assert!(
+            matches!(outcome, Outcome::Error(_)),
+            "{unaskable}: {outcome:?}"
+        );
+    }
+}

@@ -103,19 +103,27 @@ impl Real {
             Step::Add { slot, learner } => {
                 let urls = [self.slots.peer(slot)];
                 let added = client.add_member(&clients, &urls, learner).await;
+                // Without a majority nobody would tell.
+                self.known.extend(added.iter().cloned());
                 self.look().await;
                 tell(&added)
             }
             Step::Promote { slot } => {
+                // A learner is sent the last entries, and says that it has them.
+                sleep(PROMOTION).await;
                 let promoted = client.promote_member(&clients, self.id(slot)).await;
                 // For a moment the leader thinks that it knows nothing.
                 sleep(PROMOTION).await;
                 tell(&promoted)
             }
             Step::Remove { slot } => {
+                let id = self.id(slot);
                 let removed = client
-                    .remove_member(&self.slots.clients_before(slot), self.id(slot))
+                    .remove_member(&self.slots.clients_before(slot), id)
                     .await;
+                if removed.is_ok() {
+                    self.known.retain(|member| member.id != id);
+                }
                 let mut ended = false;
                 if removed.is_ok() && self.processes.contains_key(&slot) {
                     ended = until(PATIENCE, async || self.has_exited(slot).is_some()).await;

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use windlass_cluster::Fate;
 
 use super::log::Change;
-use super::{State, Version, World};
+use super::{Process, State, Version, World};
 
 /// How long a caller waits for the answer to a question, and to a change: as the real client does.
 const READ: Duration = Duration::from_secs(4);
@@ -136,7 +136,19 @@ impl State {
             let is_it = process.arguments.client_url == endpoint || process.address == endpoint;
             process.is_reachable() && is_it
         });
-        found.map_or(Door::Closed, |(key, _)| Door::Open(key.clone()))
+        match found {
+            None => Door::Closed,
+            // Who starts without a leader has nobody to tell its name.
+            Some((_, process)) if !process.ready && !self.is_led(process) => Door::Hanging,
+            Some((key, _)) => Door::Open(key.clone()),
+        }
+    }
+
+    /// Whether the cluster of a process has a leader, whoever knows of it.
+    fn is_led(&self, process: &Process) -> bool {
+        let folder = self.folders.get(&process.folder);
+        let cluster = folder.and_then(|folder| self.clusters.get(&folder.cluster));
+        cluster.is_some_and(|cluster| cluster.leader.is_some())
     }
 
     /// Whether a member serves calls that need a majority: a learner does not.

@@ -163,6 +163,9 @@ impl State {
             {
                 folder.log.follow(&known);
             }
+            if let Some(process) = self.processes.get_mut(key) {
+                process.ready |= told;
+            }
             if !told {
                 let publish = Change::Publish {
                     id,

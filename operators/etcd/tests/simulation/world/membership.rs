@@ -111,10 +111,11 @@ impl State {
         let Some(member) = folder.log.member(id) else {
             return Err(not_found(call));
         };
-        if !member.learner {
+        if !member.learner && member.has_started() {
             let text = "can only promote a learner member";
             return Err(says(call, FAILED_PRECONDITION, text));
         }
+        // That it has caught up is asked first, also of a voter that never ran.
         let (cluster, length) = (folder.cluster, folder.log.len());
         let caught_up = self.process_of(cluster, id).is_some_and(|process| {
             self.folders[&self.processes[process].folder].log.len() * 10 >= length * 9

@@ -38,6 +38,8 @@ pub(super) struct Process {
     pub(super) joined: Instant,
     /// Whether that time has come.
     pub(super) has_joined: bool,
+    /// Whether it has told its name since it started: before that it answers nobody.
+    pub(super) ready: bool,
     pub(super) cut: bool,
     pub(super) exit: Option<Exit>,
 }
@@ -90,6 +92,7 @@ impl State {
             connected: now,
             joined,
             has_joined: false,
+            ready: false,
             cut: false,
             exit: None,
         };

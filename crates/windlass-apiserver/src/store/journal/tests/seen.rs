@@ -27,7 +27,7 @@ async fn send(client: &InProcess, method: &str, path: &str, body: &Value) -> Val
 #[tokio::test]
 async fn a_list_shows_no_write_that_is_not_durable_yet() {
     let (store, mut writer) = Store::recover(Arc::new(Forgetful::default())).unwrap();
-    let server = ApiServer::with_store(Config::default(), store);
+    let server = ApiServer::with_store(Config::default(), store, crate::bootstrap::policy());
     bootstrap::run(&server);
     writer.step(Some(Duration::ZERO));
     let client = server.in_process(Identity::admin());
