@@ -79,7 +79,8 @@ impl Folder {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    fn run_kubectl(&self, args: &[&str]) -> Output {
+    /// Runs `kubectl` with the cluster's kubeconfig.
+    pub fn run_kubectl(&self, args: &[&str]) -> Output {
         let kubectl = std::env::var("KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
         Command::new(&kubectl)
             .args(args)

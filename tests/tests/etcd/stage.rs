@@ -120,8 +120,9 @@ impl Stage {
     }
 
     pub(crate) fn leader(&self, name: &str) -> String {
-        let status = self.status(name);
-        status["leader"].as_str().expect("a leader").to_owned()
+        self.until(&format!("{name} has a leader"), || {
+            self.status(name)["leader"].as_str().map(str::to_owned)
+        })
     }
 
     /// The pods of a cluster.
@@ -149,16 +150,24 @@ impl Stage {
         self.folder.kubectl(&args);
     }
 
-    /// What `etcdctl` says when it asks one member. For some seconds after members have met, etcd
-    /// calls itself unhealthy and takes no change: it is asked again then.
-    pub(crate) fn etcdctl(&self, pod: &str, args: &[&str]) -> String {
+    /// What `etcdctl` says when it asks the leader. While members have only just met, or a busy
+    /// machine has kept them from each other, etcd puts off what it is asked: it is asked again
+    /// then.
+    pub(crate) fn etcdctl(&self, name: &str, args: &[&str]) -> String {
+        const LATER: [&str; 4] = [
+            "etcdserver: unhealthy cluster",
+            "etcdserver: not leader",
+            "etcdserver: leader changed",
+            "context deadline exceeded",
+        ];
         self.until(&format!("etcdctl {args:?}"), || {
-            let output = self.try_etcdctl(pod, args);
+            let output = self.try_etcdctl(&self.leader(name), args);
             let said = String::from_utf8_lossy(&output.stderr);
-            let too_soon = said.contains("etcdserver: unhealthy cluster");
-            assert!(output.status.success() || too_soon, "{args:?}: {output:?}");
-            let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-            output.status.success().then_some(stdout)
+            // An addition that was answered too late has been made all the same.
+            let done = output.status.success() || said.contains("Peer URLs already exists");
+            let too_soon = LATER.iter().any(|later| said.contains(later));
+            assert!(done || too_soon, "{args:?}: {output:?}");
+            done.then(|| String::from_utf8_lossy(&output.stdout).into_owned())
         })
     }
 
