@@ -156,7 +156,7 @@ impl Stage {
     pub(crate) fn etcdctl(&self, name: &str, args: &[&str]) -> String {
         const LATER: [&str; 4] = [
             "etcdserver: unhealthy cluster",
-            "etcdserver: not leader",
+            "no leader endpoint given",
             "etcdserver: leader changed",
             "context deadline exceeded",
         ];
