@@ -158,6 +158,20 @@ async fn an_event_that_repeats_is_counted_in_a_series(cluster: TestCluster) {
 }
 
 #[windlass_cluster::test]
+async fn an_event_with_a_long_name_or_note_was_lost(cluster: TestCluster) {
+    cluster.start(maker()).await;
+    let mut noted = secret(&"n".repeat(253));
+    let note = "\u{914d}\u{7f6e}".repeat(500);
+    noted.metadata.annotations = Some([("note".to_owned(), note.clone())].into());
+    cluster.create(noted).await;
+    cluster.settle().await;
+    let events = cluster.list::<Event>().await;
+    let told = events.iter().find_map(|event| event.note.as_deref());
+    let told = told.expect("an event");
+    assert!(note.starts_with(told) && told.len() > 1000, "{told}");
+}
+
+#[windlass_cluster::test]
 async fn an_event_that_meets_a_conflict_is_sent_again(cluster: TestCluster) {
     cluster.start(maker()).await;
     for code in [409, 429, 503] {

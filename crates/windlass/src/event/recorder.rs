@@ -28,6 +28,10 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LAST_WAIT: Duration = Duration::from_secs(10);
 /// How many events wait while one is sent again; what comes then is lost.
 const WAITING: usize = 1000;
+/// The longest that the server takes, in bytes: names, reasons and actions, notes.
+const LONGEST_NAME: usize = 253;
+const LONGEST_WORD: usize = 128;
+const LONGEST_NOTE: usize = 1024;
 
 /// What recording events needs.
 pub(crate) fn grant() -> Grant {
@@ -290,25 +294,30 @@ fn body(environment: &Environment, entry: &Entry) -> Value {
         reporter,
         ..
     } = entry;
+    let suffix = environment.random.suffix(10);
     let name = regarding["name"].as_str().unwrap_or("object");
+    let name = within(name, LONGEST_NAME - suffix.len() - 1).trim_end_matches(['-', '.']);
     // Events about cluster-scoped objects live in the default namespace.
     let namespace = regarding["namespace"].as_str().unwrap_or("default");
-    // The server refuses longer notes.
-    let note: String = event.note.chars().take(1000).collect();
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "name": format!("{name}.{}", environment.random.suffix(10)),
+            "name": format!("{name}.{suffix}"),
             "namespace": namespace,
         },
         "eventTime": environment.clock.micro_time(),
         "reportingController": reporter.as_ref(),
         "reportingInstance": reporter.as_ref(),
         "type": if event.warning { "Warning" } else { "Normal" },
-        "reason": event.reason,
-        "action": event.action,
-        "note": note,
+        "reason": within(&event.reason, LONGEST_WORD),
+        "action": within(&event.action, LONGEST_WORD),
+        "note": within(&event.note, LONGEST_NOTE),
         "regarding": regarding,
     })
+}
+
+/// As much of a text as fits into so many bytes, which is what the server counts.
+fn within(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
