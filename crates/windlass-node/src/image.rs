@@ -23,6 +23,10 @@ pub struct Program {
     /// What it is called with when the container has no `args`.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Whether it runs only when the container has no `args`: those of an image without an entry
+    /// point, such as a shell's, are a whole command.
+    #[serde(default)]
+    pub default_only: bool,
     /// What is appended to its arguments unless the container says so itself.
     #[serde(default)]
     pub additions: Vec<Addition>,
@@ -81,7 +85,8 @@ pub enum ImageError {
     /// No entry and no command.
     #[error(
         "no program is known for image \"{0}\": this node runs programs of the host; add the \
-         image to the image table, or give the container a command"
+         image to images.yaml in the cluster's data folder and start the cluster again, or give \
+         the container a command"
     )]
     Unknown(String),
     /// The entry's program is not installed.
@@ -107,7 +112,7 @@ pub enum ImageError {
 }
 
 impl Default for ImageTable {
-    /// The programs the samples of the bundled operators need.
+    /// The programs the samples of the bundled operators need, and what people look around with.
     fn default() -> Self {
         let mut table = Self {
             programs: BTreeMap::new(),
@@ -119,14 +124,10 @@ impl Default for ImageTable {
         };
         let program =
             |name: &str, package: &str, version: &str, additions: Vec<Addition>| Program {
-                program: name.to_owned(),
-                args: Vec::new(),
                 additions,
-                user: None,
-                env: BTreeMap::new(),
                 version_args: vec![version.to_owned()],
-                exact: false,
                 package: Some(package.to_owned()),
+                ..Program::named(name)
             };
         let user = Addition {
             as_root_only: true,
@@ -181,6 +182,18 @@ impl Default for ImageTable {
         ] {
             table.insert(name, etcd.clone());
         }
+        for name in ["busybox", "alpine", "debian", "ubuntu"] {
+            let shell = Program {
+                default_only: true,
+                ..Program::named("sh")
+            };
+            table.insert(name, shell);
+        }
+        let pause = Program {
+            args: vec!["infinity".to_owned()],
+            ..Program::named("sleep")
+        };
+        table.insert("registry.k8s.io/pause", pause);
         table
     }
 }
@@ -233,6 +246,9 @@ impl ImageTable {
                 let own = entry.filter(|entry| same_program(first, &entry.program));
                 ([command, given].concat(), own)
             }
+            (None, Some(entry)) if entry.default_only && !given.is_empty() => {
+                (given.to_vec(), None)
+            }
             (None, Some(entry)) => {
                 let args = if given.is_empty() { &entry.args } else { given };
                 (
@@ -269,6 +285,21 @@ impl Addition {
 }
 
 impl Program {
+    /// A program that needs to be told nothing.
+    fn named(program: &str) -> Self {
+        Self {
+            program: program.to_owned(),
+            args: Vec::new(),
+            default_only: false,
+            additions: Vec::new(),
+            user: None,
+            env: BTreeMap::new(),
+            version_args: Vec::new(),
+            exact: false,
+            package: None,
+        }
+    }
+
     /// The error for a program that is not on this machine.
     pub fn not_installed(&self, image: &str) -> ImageError {
         let hint = self

@@ -218,7 +218,7 @@ async fn an_image_that_nobody_knows_is_an_error_that_says_what_to_do() {
         .await;
     assert_eq!(phase(&pod), "Pending");
     let told = stage.told("one", "Failed").await;
-    assert!(told.contains("add the image to the image table"), "{told}");
+    assert!(told.contains("add the image to images.yaml"), "{told}");
     stage
         .when("one", "backing off", |pod| {
             waits(pod, "main") == "ImagePullBackOff"

@@ -77,14 +77,28 @@ fn a_command_runs_whatever_the_image() {
 }
 
 #[test]
+fn the_arguments_of_an_image_without_an_entry_point_are_a_command() {
+    let table = ImageTable::default();
+    let run = |container: serde_json::Value| {
+        let container = self::container(container);
+        let invocation = table.invocation(&container, true);
+        invocation.expect("an invocation").argv
+    };
+    // As `kubectl run --image=busybox -- nslookup kubernetes` asks for it.
+    let given = json!({"name": "c", "image": "busybox:1.36", "args": ["nslookup", "kubernetes"]});
+    assert_eq!(run(given), ["nslookup", "kubernetes"]);
+    assert_eq!(run(json!({"name": "c", "image": "alpine"})), ["sh"]);
+    let pause = json!({"name": "c", "image": "registry.k8s.io/pause:3.10"});
+    assert_eq!(run(pause), ["sleep", "infinity"]);
+}
+
+#[test]
 fn an_unknown_image_says_what_to_do() {
     let unknown = container(json!({"name": "c", "image": "example.com:5000/nothing:1"}));
     let table = ImageTable::default();
     let error = table.invocation(&unknown, false).expect_err("unknown");
     assert!(
-        error
-            .to_string()
-            .contains("add the image to the image table"),
+        error.to_string().contains("add the image to images.yaml"),
         "{error}"
     );
 }

@@ -144,7 +144,7 @@ async fn what_cannot_be_run_says_why() {
             ..
         } => {
             assert!(
-                message.contains("add the image to the image table"),
+                message.contains("add the image to images.yaml"),
                 "{message}"
             );
         }
