@@ -243,7 +243,7 @@ impl ImageTable {
         let given = container.args.as_deref().unwrap_or_default();
         let (mut argv, program) = match (command.first(), entry) {
             (Some(first), entry) => {
-                let own = entry.filter(|entry| same_program(first, &entry.program));
+                let own = entry.filter(|entry| entry.is_run_by(first));
                 ([command, given].concat(), own)
             }
             (None, Some(entry)) if entry.default_only && !given.is_empty() => {
@@ -300,6 +300,11 @@ impl Program {
         }
     }
 
+    /// Whether a container's own command is this program. A shell is nobody's own.
+    fn is_run_by(&self, command: &str) -> bool {
+        !self.default_only && Path::new(command).file_name() == Path::new(&self.program).file_name()
+    }
+
     /// The error for a program that is not on this machine.
     pub fn not_installed(&self, image: &str) -> ImageError {
         let hint = self
@@ -350,10 +355,6 @@ pub fn find(program: &str, path: &str) -> Option<PathBuf> {
 
 fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
-}
-
-fn same_program(command: &str, program: &str) -> bool {
-    Path::new(command).file_name() == Path::new(program).file_name()
 }
 
 /// The name of an image in the table, and its tag.
