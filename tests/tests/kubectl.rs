@@ -113,6 +113,20 @@ fn a_deployment_is_applied_changed_and_rolled_out() {
 }
 
 #[test]
+fn run_with_a_shells_image_waited_in_vain() {
+    let folder = Folder::new("run");
+    folder.windlass_ok(&["up", "--detach"]);
+    folder.until("a ServiceAccount", |_| {
+        let accounts = folder.kubectl(&["get", "serviceaccounts", "-o", "name"]);
+        accounts.contains("default").then_some(())
+    });
+    let look = ["run", "look", "--image=busybox", "--restart=Never"];
+    let attached = ["--rm", "-i", "--quiet", "--", "sh", "-c", "echo hello"];
+    let said = folder.kubectl(&[&look[..], &attached].concat());
+    assert_eq!(said, "hello\n");
+}
+
+#[test]
 fn a_custom_resource_is_explained_and_checked() {
     let folder = Folder::new("custom");
     folder.windlass_ok(&["up", "--no-node", "--with", "memcached", "--detach"]);
