@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, ResourceExt as _};
@@ -157,10 +157,15 @@ async fn bind(client: &Client, pod: &Pod) {
 async fn report(client: &Client, pod: &Pod) {
     let name = pod.name_any();
     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+    let uid = pod.uid();
     if pod.metadata.deletion_timestamp.is_some() {
-        // It may be gone already: there is nothing else to do then.
+        // It may be gone already, and another have its name.
+        let itself = Preconditions {
+            uid,
+            resource_version: None,
+        };
         let now = DeleteParams::default().grace_period(0);
-        let _ = pods.delete(&name, &now).await;
+        let _ = pods.delete(&name, &now.preconditions(itself)).await;
         return;
     }
     let is_broken = pod
@@ -176,9 +181,11 @@ async fn report(client: &Client, pod: &Pod) {
         .any(|condition| condition.type_ == "Ready" && condition.status == status);
     if !is_known {
         let now = jiff::Timestamp::now().to_string();
-        let ready = json!({ "status": { "phase": "Running", "conditions": [
-                { "type": "Ready", "status": status, "lastTransitionTime": now },
-            ] } });
+        let conditions = [json!({ "type": "Ready", "status": status, "lastTransitionTime": now })];
+        let ready = json!({
+            "metadata": { "uid": uid },
+            "status": { "phase": "Running", "conditions": conditions },
+        });
         let ready = Patch::Strategic(ready);
         let _ = pods
             .patch_status(&name, &PatchParams::default(), &ready)
