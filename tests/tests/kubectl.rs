@@ -113,17 +113,18 @@ fn a_deployment_is_applied_changed_and_rolled_out() {
 }
 
 #[test]
-fn run_with_a_shells_image_waited_in_vain() {
+fn run_with_a_shells_image_was_an_image_that_nobody_knows() {
     let folder = Folder::new("run");
     folder.windlass_ok(&["up", "--detach"]);
     folder.until("a ServiceAccount", |_| {
         let accounts = folder.kubectl(&["get", "serviceaccounts", "-o", "name"]);
         accounts.contains("default").then_some(())
     });
-    let look = ["run", "look", "--image=busybox", "--restart=Never"];
-    let attached = ["--rm", "-i", "--quiet", "--", "sh", "-c", "echo hello"];
-    let said = folder.kubectl(&[&look[..], &attached].concat());
-    assert_eq!(said, "hello\n");
+    let run = ["run", "look", "--image=busybox", "--restart=Never"];
+    folder.kubectl(&[&run[..], &["--", "sh", "-c", "echo hello"]].concat());
+    let over = "--for=jsonpath={.status.phase}=Succeeded";
+    folder.kubectl(&["wait", over, "--timeout=60s", "pod/look"]);
+    assert_eq!(folder.kubectl(&["logs", "look"]), "hello\n");
 }
 
 #[test]
