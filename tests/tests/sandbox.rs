@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use windlass_tests::machine::{Traces, is_root};
-use windlass_tests::{Folder, Signal, eventually, memcached_pid, ready_pods, signal};
+use windlass_tests::{Folder, Signal, memcached_pid, ready_pods, signal};
 
 /// Starts the rest of a test only where sandboxes can be had.
 fn sandbox(test: &str) -> Option<Folder> {
@@ -103,7 +104,14 @@ fn memcached_answers_at_its_pod_address_and_through_its_service() {
         "jsonpath={.spec.clusterIP} {.spec.ports[0].nodePort}",
     ]);
     let (service, node_port) = port.split_once(' ').expect("an address and a port");
-    eventually("an answer of the Service", || memcached_pid(service));
+    let reached = Instant::now();
+    while memcached_pid(service).is_none() {
+        assert!(
+            reached.elapsed() < Duration::from_secs(10),
+            "{service} does not answer"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
     // From another pod, and through the machine's own port.
     let ask = |address: &str, port: &str| {
         format!(
@@ -250,7 +258,7 @@ fn names_are_answered_in_pods_and_services_follow_ready_endpoints() {
     );
     assert_eq!(by_name, "ok");
 
-    // A pod that is no longer selected is left out; `service_changes` tells how soon.
+    // An endpoint that is no longer ready is left out within a second of its being known.
     let reaches = || {
         let address = format!("http://{service}/");
         let done = Command::new("curl")
@@ -260,11 +268,22 @@ fn names_are_answered_in_pods_and_services_follow_ready_endpoints() {
     };
     assert!(reaches());
     folder.kubectl(&["label", "pod", "web-0", "app-"]);
-    eventually("the Service to lead to no pod", || {
-        (!reaches()).then_some(())
-    });
+    let left = Instant::now();
+    while reaches() {
+        assert!(
+            left.elapsed() < Duration::from_secs(2),
+            "the Service still leads to the pod"
+        );
+    }
     folder.kubectl(&["label", "pod", "web-0", "app=web"]);
-    eventually("the Service to lead to the pod", || reaches().then_some(()));
+    let back = Instant::now();
+    while !reaches() {
+        assert!(
+            back.elapsed() < Duration::from_secs(2),
+            "the Service does not lead to the pod"
+        );
+    }
+    eprintln!("a Service followed a change within {:?}", back.elapsed());
 }
 
 #[test]

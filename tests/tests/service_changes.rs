@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use windlass_tests::machine::is_root;
-use windlass_tests::{Folder, eventually, ready_pods};
+use windlass_tests::{Folder, ready_pods};
 
 /// Servers on a port that needs no privileges, behind a Service that is sticky and one that is not.
 const CACHES: &str = r#"
@@ -140,20 +140,22 @@ fn a_client_sticks_to_its_server(runtime: &str) {
     assert_eq!(servers(&sticky, 30), BTreeSet::from([second]));
 }
 
-/// How long after each of several changes something was seen: within a second, but where the
-/// machine was held up, which does not happen at most of them.
-fn are_short(what: &str, mut delays: Vec<Duration>) {
+/// How long after each of several changes something was seen.
+fn are_short(what: &str, delays: &[Duration]) {
     println!("{what} followed changes within {delays:?}");
-    delays.sort();
-    let median = delays[delays.len() / 2];
-    assert!(median < Duration::from_secs(1), "{what}: {delays:?}");
+    let longest = delays.iter().max().expect("delays");
+    assert!(*longest < Duration::from_secs(1), "{what}: {delays:?}");
 }
 
 /// Does something and measures how long it takes until it is seen.
 fn delay(change: impl FnOnce(), is_seen: impl Fn() -> bool) -> Duration {
     change();
     let begun = Instant::now();
-    eventually("the change", || is_seen().then_some(()));
+    while !is_seen() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "never seen");
+        // A flood of connections fills a queue of the kernel, and the next one has to try twice.
+        std::thread::sleep(Duration::from_millis(5));
+    }
     begun.elapsed()
 }
 
@@ -183,7 +185,7 @@ fn addresses_follow_changes(runtime: &str) {
         delays.push(delay(|| label("app=cache"), reaches));
         delays.push(delay(|| label("app-"), || !reaches()));
     }
-    are_short(&format!("a ClusterIP ({runtime})"), delays);
+    are_short(&format!("a ClusterIP ({runtime})"), &delays);
 }
 
 #[test]
@@ -238,5 +240,5 @@ fn names_follow_changes() {
         let _ = child.kill();
         let _ = child.wait();
     }
-    are_short("a name", delays);
+    are_short("a name", &delays);
 }
