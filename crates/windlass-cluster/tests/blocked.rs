@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Next, Operator, Reconciler, Result, Verb, Writes,
+    Access, Action, Context, Controller, Declare, Operator, Reconciler, Result, Verb, Writes,
 };
 
 use served::{Process, Served, until};
@@ -29,7 +29,7 @@ struct Blocker {
 impl Reconciler for Blocker {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Next> {
+    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Action> {
         let patch = json!({"metadata": {"annotations": {"seen": "yes"}}});
         self.maps.patch(ctx, map, patch).await?;
         loop {

@@ -16,7 +16,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Environment, Launch, LeaderElection, Next, Operator,
+    Access, Action, Context, Controller, Declare, Environment, Launch, LeaderElection, Operator,
     Reconciler, Result, Verb, Writes,
 };
 use windlass_apiserver::http::ResourceRequest;
@@ -37,12 +37,12 @@ struct Signer {
 impl Reconciler for Signer {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         if secret.annotations().get("by") != Some(&self.name) {
             let patch = json!({"metadata": {"annotations": {"by": self.name}}});
             self.secrets.patch(ctx, secret, patch).await?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

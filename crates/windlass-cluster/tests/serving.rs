@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass::{
-    Context, Controller, Declare, Endpoint, Environment, Next, Operator, Readers, Reconciler,
+    Action, Context, Controller, Declare, Endpoint, Environment, Operator, Readers, Reconciler,
     Result,
 };
 use windlass_apiserver::{ApiServer, Config, Identity};
@@ -22,8 +22,8 @@ struct Idle;
 impl Reconciler for Idle {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, _: &ConfigMap, _: &Context<ConfigMap>) -> Result<Next> {
-        Ok(Next::settled())
+    async fn reconcile(&self, _: &ConfigMap, _: &Context<ConfigMap>) -> Result<Action> {
+        Ok(Action::done())
     }
 }
 

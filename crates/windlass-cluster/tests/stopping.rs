@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Next, Operator, Reconciler, Result, Verb, Writes,
+    Access, Action, Context, Controller, Declare, Operator, Reconciler, Result, Verb, Writes,
 };
 
 use served::{Process, Served, until};
@@ -29,13 +29,13 @@ struct Marker {
 impl Reconciler for Marker {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Next> {
+    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Action> {
         let patch = json!({"metadata": {"annotations": {"seen": "yes"}}});
         self.maps.patch(ctx, map, patch).await?;
         if map.metadata.name.as_deref() == Some("endless") {
             std::future::pending::<()>().await;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

@@ -20,8 +20,8 @@ use kube::Api;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use windlass::{
-    Context, Controller, Declare, Error, Grant, Key, Next, Raw, Reads, Reconciled, Reconciler,
-    Result, Scope, Select, Verb, Watched,
+    Action, Context, Controller, Declare, Error, Grant, Key, Raw, Reads, Reconciler, Result, Scope,
+    Select, Verb, Watched,
 };
 
 use crate::env::{Capacity, Sources, claims, references};
@@ -53,10 +53,7 @@ pub(crate) struct Agency {
 }
 
 /// The controller of the pods bound to a node.
-pub(crate) fn controller<R: Runtime>(
-    agency: Agency,
-    runtime: Arc<R>,
-) -> Controller<Pod, Reconciled<Pod>> {
+pub(crate) fn controller<R: Runtime>(agency: Agency, runtime: Arc<R>) -> Controller<Pod> {
     let scope = Scope::all().field("spec.nodeName", &agency.identity.name);
     Controller::of_existing()
         .reconciler(move |declare| Agent::declare(declare, agency.clone(), runtime.clone()))
@@ -119,7 +116,7 @@ impl<R: Runtime> Agent<R> {
     }
 
     /// Tells the pod's worker how the pod should be; the first time, there is none yet.
-    async fn deliver(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn deliver(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         let begin = || self.runtime.begin(ctx.environment());
         self.begun
             .get_or_try_init(begin)
@@ -151,7 +148,7 @@ impl<R: Runtime> Agent<R> {
         });
         hand.reports
             .send(Mail::Desired(Box::new(pod.clone()), sources));
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn sources(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Sources> {
@@ -216,11 +213,11 @@ impl<R: Runtime> Agent<R> {
 impl<R: Runtime> Reconciler for Agent<R> {
     type Object = Pod;
 
-    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         self.deliver(pod, ctx).await
     }
 
-    async fn terminating(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn terminating(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         self.deliver(pod, ctx).await
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass::{Context, DueGuard, Key, Kind, Next};
+use windlass::{Action, Context, DueGuard, Key, Kind};
 
 /// The work that is due, by object.
 #[derive(Default)]
@@ -17,11 +17,11 @@ pub(crate) struct Pending(Mutex<BTreeMap<Key, DueGuard>>);
 
 impl Pending {
     /// Asks to be called again after `delay`, for work that is under way.
-    pub(crate) fn after<K: Kind>(&self, ctx: &Context<K>, delay: Duration, what: &str) -> Next {
+    pub(crate) fn after<K: Kind>(&self, ctx: &Context<K>, delay: Duration, what: &str) -> Action {
         let what = format!("{} {}: {what}", K::plural(&()), ctx.key());
         let due = ctx.environment().activity.due(Instant::now() + delay, what);
         self.set(ctx.key(), Some(due));
-        Next::after(delay)
+        Action::requeue_after(delay)
     }
 
     /// Nothing is due for this object (any more).

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Key, Next, Reads, Reconciled, Reconciler, Result, Verb,
-    Watched, Writes,
+    Access, Action, Context, Controller, Declare, Key, Reads, Reconciler, Result, Verb, Watched,
+    Writes,
 };
 
 use crate::cause;
@@ -16,7 +16,7 @@ const NAME: &str = "kube-root-ca.crt";
 const ENTRY: &str = "ca.crt";
 
 /// The controller that publishes this certificate (PEM) in each namespace.
-pub(crate) fn controller(root_ca: String) -> Controller<Namespace, Reconciled<Namespace>> {
+pub(crate) fn controller(root_ca: String) -> Controller<Namespace> {
     Controller::of_existing::<Namespace>()
         .named("root-ca")
         .reconciler(move |declare| RootCa::declare(declare, root_ca.clone()))
@@ -50,7 +50,7 @@ impl RootCa {
 impl Reconciler for RootCa {
     type Object = Namespace;
 
-    async fn reconcile(&self, _: &Namespace, ctx: &Context<Namespace>) -> Result<Next> {
+    async fn reconcile(&self, _: &Namespace, ctx: &Context<Namespace>) -> Result<Action> {
         let namespace = ctx.key().name();
         let data = BTreeMap::from([(ENTRY.to_owned(), self.pem.clone())]);
         match self.maps.get(ctx, (namespace, NAME)).await? {
@@ -83,6 +83,6 @@ impl Reconciler for RootCa {
                 cause::unless_pointless(self.written.create(ctx, &map).await)?;
             }
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }

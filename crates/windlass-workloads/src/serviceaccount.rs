@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass::{
-    Access, Context, Controller, Declare, Key, Next, Reads, Reconciled, Reconciler, Result, Verb,
-    Watched, Writes,
+    Access, Action, Context, Controller, Declare, Key, Reads, Reconciler, Result, Verb, Watched,
+    Writes,
 };
 
 use crate::cause;
@@ -13,7 +13,7 @@ use crate::cause;
 const NAME: &str = "default";
 
 /// The controller that gives each namespace its account.
-pub(crate) fn controller() -> Controller<Namespace, Reconciled<Namespace>> {
+pub(crate) fn controller() -> Controller<Namespace> {
     Controller::of_existing::<Namespace>()
         .named("serviceaccount")
         .reconciler(ServiceAccounts::declare)
@@ -46,7 +46,7 @@ impl ServiceAccounts {
 impl Reconciler for ServiceAccounts {
     type Object = Namespace;
 
-    async fn reconcile(&self, _: &Namespace, ctx: &Context<Namespace>) -> Result<Next> {
+    async fn reconcile(&self, _: &Namespace, ctx: &Context<Namespace>) -> Result<Action> {
         let namespace = ctx.key().name();
         if self.accounts.get(ctx, (namespace, NAME)).await?.is_none() {
             let account = ServiceAccount {
@@ -59,6 +59,6 @@ impl Reconciler for ServiceAccounts {
             };
             cause::unless_pointless(self.created.create(ctx, &account).await)?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }

@@ -20,6 +20,8 @@ pub enum Class {
     Conflict,
     /// Trying again cannot help; wait until something changes.
     Terminal,
+    /// Nothing is wrong: something that is watched has to appear or change first.
+    Waiting,
 }
 
 /// Everything that can go wrong in a reconcile.
@@ -99,15 +101,34 @@ pub enum Error {
     /// The author says that trying again cannot help.
     #[error("{0}")]
     Terminal(String),
+    /// Something that is watched has to appear or change first.
+    #[error("{message}")]
+    Waiting {
+        /// One word in `CamelCase`.
+        reason: String,
+        /// A sentence.
+        message: String,
+    },
     /// Any other failure, retried.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// A failure that trying again cannot mend; the object is left alone until it changes.
+    /// A failure that a retry cannot fix: the object is not reconciled again until something
+    /// changes.
     pub fn terminal(message: impl Into<String>) -> Self {
         Self::Terminal(message.into())
+    }
+
+    /// Not a failure: something that is watched has to appear or change first, as in
+    /// [`Action::waiting`](crate::Action::waiting). As an error it passes through `?`, and a
+    /// dependent can return it.
+    pub fn waiting(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Waiting {
+            reason: reason.into(),
+            message: message.into(),
+        }
     }
 
     /// Any other failure: retried with backoff.
@@ -128,6 +149,7 @@ impl Error {
         match self {
             // Another's object stays another's until it changes, and its change wakes the key.
             Self::Terminal(_) | Self::NotDeclared { .. } | Self::NotOurs { .. } => Class::Terminal,
+            Self::Waiting { .. } => Class::Waiting,
             // Nothing is wrong: the next attempt starts when the watch has caught up.
             Self::Stale { .. } => Class::Conflict,
             _ if self.is_conflict() || self.is_not_leading() => Class::Conflict,
@@ -146,6 +168,11 @@ impl Error {
             },
             _ => None,
         }
+    }
+
+    /// Something has to appear or change first.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self, Self::Waiting { .. })
     }
 
     /// The object does not exist.

@@ -40,6 +40,11 @@ impl Key {
         )
     }
 
+    /// The key before all others.
+    pub(crate) fn first() -> Self {
+        Self::cluster("")
+    }
+
     pub(crate) fn from_parts(namespace: Option<&str>, name: &str) -> Self {
         Self {
             namespace: namespace.filter(|ns| !ns.is_empty()).map(Into::into),

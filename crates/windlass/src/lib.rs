@@ -112,7 +112,7 @@
 //! # struct PageStatus { #[serde(default)] readers: Vec<String>, #[serde(default)] conditions: Vec<Condition> }
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 //! use kube::ResourceExt;
-//! use windlass::{Cleanup, Context, Controller, Declare, Next, Operator, Owned, Reads, Reconciler, Result, Watched};
+//! use windlass::{Cleanup, Context, Controller, Declare, Action, Operator, Owned, Reads, Reconciler, Result, Watched};
 //!
 //! struct Publisher {
 //!     maps: Owned<ConfigMap>,
@@ -132,23 +132,23 @@
 //! impl Reconciler for Publisher {
 //!     type Object = Page;
 //!
-//!     async fn reconcile(&self, page: &Page, ctx: &Context<Page>) -> Result<Next> {
+//!     async fn reconcile(&self, page: &Page, ctx: &Context<Page>) -> Result<Action> {
 //!         let Some(key) = self.keys.get(ctx, ctx.key()).await? else {
-//!             return Ok(Next::waiting("NoKey", "there is no secret to sign with"));
+//!             return Ok(Action::waiting("NoKey", "there is no secret to sign with"));
 //!         };
 //!         let mut map = ConfigMap::default();
 //!         map.metadata.name = Some(page.name_any());
 //!         map.data = Some([("signed-by".to_owned(), key.name_any())].into());
 //!         self.maps.apply(ctx, map).await?;
-//!         Ok(Next::settled())
+//!         Ok(Action::done())
 //!     }
 //! }
 //!
 //! /// What happens before a page may go; the finalizer is there exactly because of this.
 //! impl Cleanup for Publisher {
-//!     async fn cleanup(&self, page: &Page, ctx: &Context<Page>) -> Result<Next> {
+//!     async fn cleanup(&self, page: &Page, ctx: &Context<Page>) -> Result<Action> {
 //!         ctx.event(windlass::Event::normal("Withdrawn", page.name_any()));
-//!         Ok(Next::settled())
+//!         Ok(Action::done())
 //!     }
 //! }
 //!
@@ -169,7 +169,7 @@
 //! | whom a change wakes | [`Watched`], [`Watch`], [`Scope`] |
 //! | reading and writing | [`Owned`], [`Reads`], [`Writes`], [`Live`], [`Raw`], [`Context`] |
 //! | defaults, judgement and conversion | [`Webhook`], [`Verdict`], [`Versions`] |
-//! | what happens after a reconcile | [`Next`], [`Error`], [`Class`] |
+//! | what happens after a reconcile | [`Action`], [`Error`], [`Class`] |
 //! | what a test replaces | [`Environment`], [`Clock`], [`Random`], [`Activity`] |
 
 mod cache;
@@ -189,11 +189,18 @@ mod key;
 mod kind;
 mod leader;
 mod metrics;
+mod object;
 mod operator;
 mod program;
 mod queue;
 mod serve;
 mod webhook;
+
+/// What the code of [`object!`] calls.
+#[doc(hidden)]
+pub mod __object {
+    pub use crate::object::{At, IntoField, Plain, pushed};
+}
 
 pub use kube::core::{Expression, Selector};
 /// An allocator for the program: operators allocate much and in small pieces, for which the
@@ -208,8 +215,8 @@ pub use windlass_manifests as manifests;
 
 pub use self::{
     controller::{
-        AnyController, Cleanup, Context, Controller, Dependent, DependentExt, Dependents, Next,
-        Observed, Reconciled, Reconciler, Template, Undecided, When,
+        Action, AnyController, AnyReconciler, Context, Controller, Dependent, FinalizingReconciler,
+        Observed, Reconciler, Template,
     },
     declare::{
         Access, Changed, Declare, Grant, IntoSelector, Predicate, Scope, Select, Verb, Watch,
@@ -219,13 +226,14 @@ pub use self::{
     environment::{Activity, BusyGuard, Clock, DueGuard, Environment, PlanGuard, Random},
     error::{Class, Error, Result},
     event::Event,
-    handle::{Delete, Index, Live, Owned, Raw, Reads, Watches, Writes},
+    handle::{Controlled, Delete, Index, Live, Owned, Raw, Reads, Watches, Writes},
     hash::{hash_of, name_within},
     install::install,
     key::{Key, Named, Names},
     kind::{Kind, KindInfo, KindScope, Object},
     leader::LeaderElection,
     metrics::Metrics,
+    object::labels,
     operator::{Debug, Launch, Operator, Running, TaskContext},
     program::main,
     serve::{Endpoint, Readers},

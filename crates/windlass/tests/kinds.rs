@@ -8,15 +8,15 @@ use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use windlass::{Context, Controller, Declare, Kind, Next, Operator, Reconciler, Result};
+use windlass::{Action, Context, Controller, Declare, Kind, Operator, Reconciler, Result};
 
 struct Idle<K>(std::marker::PhantomData<fn() -> K>);
 
 impl<K: Kind> Reconciler for Idle<K> {
     type Object = K;
 
-    async fn reconcile(&self, _: &K, _: &Context<K>) -> Result<Next> {
-        Ok(Next::settled())
+    async fn reconcile(&self, _: &K, _: &Context<K>) -> Result<Action> {
+        Ok(Action::done())
     }
 }
 

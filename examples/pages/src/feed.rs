@@ -7,7 +7,9 @@ use k8s_openapi::{
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Cleanup, Context, Declare, Event, Next, Owned, Reads, Reconciler, Result, Watched};
+use windlass::{
+    Action, Context, Declare, Event, FinalizingReconciler, Owned, Reads, Result, Watched,
+};
 
 use crate::Page;
 
@@ -58,14 +60,14 @@ impl Publisher {
     }
 }
 
-impl Reconciler for Publisher {
+impl FinalizingReconciler for Publisher {
     type Object = Feed;
 
-    async fn reconcile(&self, feed: &Feed, ctx: &Context<Feed>) -> Result<Next> {
+    async fn reconcile(&self, feed: &Feed, ctx: &Context<Feed>) -> Result<Action> {
         let Some(heading) = self.headings.get(ctx, &feed.spec.heading_from).await? else {
             // Not an error: its appearance wakes this feed.
             let missing = format!("config map {} does not exist", feed.spec.heading_from);
-            return Ok(Next::waiting("HeadingNotFound", missing));
+            return Ok(Action::waiting("HeadingNotFound", missing));
         };
         let pages = self.pages.list(ctx, feed.spec.pages.clone()).await?;
         let mut list = ConfigMap::default();
@@ -75,22 +77,19 @@ impl Reconciler for Publisher {
         data.insert("pages".to_owned(), names.join("\n"));
         list.data = Some(data);
         self.lists.apply(ctx, list).await?;
-        ctx.status(FeedStatus {
+        ctx.set_status(FeedStatus {
             listed: names.len(),
             ..FeedStatus::default()
-        })
-        .await?;
-        Ok(Next::settled())
+        })?;
+        Ok(Action::done())
     }
-}
 
-impl Cleanup for Publisher {
-    /// Where somebody outside the cluster has to be told; the feed stays until this has worked.
-    async fn cleanup(&self, feed: &Feed, ctx: &Context<Feed>) -> Result<Next> {
+    /// Here an external system would be notified; the feed stays until this has succeeded.
+    async fn cleanup(&self, feed: &Feed, ctx: &Context<Feed>) -> Result<Action> {
         ctx.event(Event::normal(
             "Withdrawn",
             format!("{} is gone", feed.name_any()),
         ));
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }

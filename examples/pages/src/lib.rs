@@ -7,7 +7,7 @@ mod page;
 mod review;
 pub mod v1alpha1;
 
-use windlass::{Controller, DependentExt, Operator, Versions, Webhook};
+use windlass::{Controller, Operator, Versions, Webhook};
 
 pub use self::{
     feed::{Feed, FeedSpec, FeedStatus},
@@ -21,14 +21,14 @@ pub fn operator() -> Operator {
             Controller::of::<Page>()
                 .dependent(page::content)
                 .dependent(page::server)
-                .dependent(page::service.when(|page| page.spec.public))
+                .dependent(page::service)
                 .status(page::status),
         )
-        .controller(Controller::of::<Feed>().reconciler_with_cleanup(feed::Publisher::declare))
+        .controller(Controller::of::<Feed>().reconciler(feed::Publisher::declare))
         .webhook(
             Webhook::of::<Page>()
-                .defaulted_by(review::fill_in)
-                .validated_by(review::judge),
+                .defaulting(review::default)
+                .validating(review::validate),
         )
         .versions(Versions::hub::<Page>().spoke::<v1alpha1::Page>())
 }

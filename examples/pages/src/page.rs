@@ -11,9 +11,8 @@ use k8s_openapi::{
 };
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
-use windlass::{Observed, hash_of, name_within};
+use serde::{Deserialize, Serialize};
+use windlass::{Observed, hash_of, labels, name_within, object};
 
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,65 +57,57 @@ fn name_of(page: &Page, what: &str) -> String {
 }
 
 fn labels_of(page: &Page) -> BTreeMap<String, String> {
-    [(
-        "page".to_owned(),
-        name_within(63, [page.name_any().as_str()]),
-    )]
-    .into()
+    labels([("page", name_within(63, [page.name_any().as_str()]))])
 }
 
 /// The text, where the server finds it.
 pub(crate) fn content(page: &Page) -> ConfigMap {
-    let mut map = ConfigMap::default();
-    map.metadata.name = Some(name_of(page, "content"));
-    map.data = Some([("index.html".to_owned(), page.spec.text.clone())].into());
-    map
+    object!(ConfigMap {
+        metadata: { name: name_of(page, "content") },
+        data: { "index.html": &page.spec.text },
+    })
 }
 
 /// The server. Its pods are replaced when the text changes: the hash of it is an annotation.
 pub(crate) fn server(page: &Page) -> Deployment {
     let labels = labels_of(page);
-    object(json!({
-        "metadata": { "name": name_of(page, "server") },
-        "spec": {
-            "replicas": page.spec.replicas.unwrap_or(1),
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": {
-                    "labels": labels,
-                    "annotations": { "web.example.com/content": hash_of(&page.spec.text) },
+    object!(Deployment {
+        metadata: { name: name_of(page, "server") },
+        spec: {
+            replicas: page.spec.replicas.unwrap_or(1),
+            selector: { match_labels: labels.clone() },
+            template: {
+                metadata: {
+                    labels: labels,
+                    annotations: { "web.example.com/content": hash_of(&page.spec.text) },
                 },
-                "spec": {
-                    "containers": [{
-                        "name": "web",
-                        "image": "nginx:1.29",
-                        "ports": [{ "containerPort": 80 }],
-                        "volumeMounts": [{ "name": "content", "mountPath": "/usr/share/nginx/html" }],
+                spec: {
+                    containers: [{
+                        name: "web",
+                        image: "nginx:1.29",
+                        ports: [{ container_port: 80 }],
+                        volume_mounts: [{ name: "content", mount_path: "/usr/share/nginx/html" }],
                     }],
-                    "volumes": [{ "name": "content", "configMap": { "name": name_of(page, "content") } }],
+                    volumes: [{ name: "content", config_map: { name: name_of(page, "content") } }],
                 },
             },
         },
-    }))
+    })
 }
 
-/// A name to reach it by.
-pub(crate) fn service(page: &Page) -> Service {
-    object(json!({
-        "metadata": { "name": name_of(page, "page") },
-        "spec": { "selector": labels_of(page), "ports": [{ "port": 80 }] },
-    }))
-}
-
-/// An object written as JSON: shorter than its type where most fields are left out. A wrong field
-/// is found by the first test that reads it.
-fn object<T: DeserializeOwned + Default>(value: Value) -> T {
-    serde_json::from_value(value).unwrap_or_default()
+/// A name to reach it by, if it is public.
+pub(crate) fn service(page: &Page) -> Option<Service> {
+    page.spec.public.then(|| {
+        object!(Service {
+            metadata: { name: name_of(page, "page") },
+            spec: { selector: labels_of(page), ports: [{ port: 80 }] },
+        })
+    })
 }
 
 /// What runs.
 pub(crate) fn status(_: &Page, observed: &Observed) -> PageStatus {
-    let server = observed.first::<Deployment>();
+    let server = observed.owned::<Deployment>().next();
     let ready = server.and_then(|server| server.status.as_ref()?.ready_replicas);
     PageStatus {
         ready: ready.unwrap_or(0),

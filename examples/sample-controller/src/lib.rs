@@ -13,9 +13,9 @@ use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::apis::meta::v1::
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use windlass::{
-    Context, Controller, Declare, Delete, Error, Event, Next, Operator, Owned, Reconciler, Result,
+    Action, Context, Controller, Declare, Error, Event, Operator, Owned, Reconciler, Result,
+    labels, object,
 };
 
 /// What a user asks for.
@@ -78,7 +78,7 @@ struct FooReconciler {
 impl FooReconciler {
     fn declare(declare: &mut Declare<Foo>) -> Self {
         Self {
-            deployments: declare.applies(),
+            deployments: declare.owns(),
         }
     }
 }
@@ -86,46 +86,34 @@ impl FooReconciler {
 impl Reconciler for FooReconciler {
     type Object = Foo;
 
-    async fn reconcile(&self, foo: &Foo, ctx: &Context<Foo>) -> Result<Next> {
-        let name = &foo.spec.deployment_name;
-        let wanted = deployment_for(foo).map_err(Error::other)?;
-        let applied = self.deployments.apply(ctx, wanted).await;
+    async fn reconcile(&self, foo: &Foo, ctx: &Context<Foo>) -> Result<Action> {
+        // Under another name than before: the old one is not applied any more, and so pruned.
+        let applied = self.deployments.apply(ctx, deployment(foo)).await;
         if let Err(Error::NotOurs { .. }) = applied {
+            let name = &foo.spec.deployment_name;
             let note = format!("deployment {name} already exists and is not managed by this Foo");
             ctx.event(Event::warning("ErrResourceExists", note));
         }
-        let deployment = applied?;
-        // Under another name now: the one of before goes.
-        for old in self.deployments.list(ctx).await? {
-            if old.name_any() != *name {
-                self.deployments
-                    .delete(ctx, &old, Delete::background())
-                    .await?;
-            }
-        }
-        let available = deployment
-            .status
-            .and_then(|status| status.available_replicas);
-        ctx.status(FooStatus {
-            available_replicas: available.unwrap_or(0),
+        let status = applied?.status.unwrap_or_default();
+        ctx.set_status(FooStatus {
+            available_replicas: status.available_replicas.unwrap_or(0),
             ..FooStatus::default()
-        })
-        .await?;
-        Ok(Next::settled())
+        })?;
+        Ok(Action::done())
     }
 }
 
-fn deployment_for(foo: &Foo) -> serde_json::Result<Deployment> {
-    let labels = json!({ "app": "memcached", "controller": foo.name_any() });
-    serde_json::from_value(json!({
-        "metadata": { "name": foo.spec.deployment_name, "labels": labels },
-        "spec": {
-            "replicas": foo.spec.replicas,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": "memcached", "image": "memcached:1.6.6" }] },
+fn deployment(foo: &Foo) -> Deployment {
+    let labels = labels([("app", "memcached"), ("controller", &foo.name_any())]);
+    object!(Deployment {
+        metadata: { name: &foo.spec.deployment_name, labels: labels.clone() },
+        spec: {
+            replicas: foo.spec.replicas,
+            selector: { match_labels: labels.clone() },
+            template: {
+                metadata: { labels: labels },
+                spec: { containers: [{ name: "memcached", image: "memcached:1.6.6" }] },
             },
         },
-    }))
+    })
 }

@@ -1,6 +1,6 @@
 //! The tutorial operator: a Demo is a Deployment that mounts a `ConfigMap` and follows it.
 //!
-//! Read it from top to bottom: the kind, the operator, the reconciler, and two pure functions.
+//! Read it from top to bottom: the kind, the operator, and two pure functions.
 
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ConfigMap},
@@ -9,11 +9,7 @@ use k8s_openapi::{
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use windlass::{
-    Context, Controller, Declare, Error, Event, Next, Operator, Owned, Reads, Reconciler, Result,
-    Watched,
-};
+use windlass::{Controller, Error, Observed, Operator, Result, Watched, hash_of, labels, object};
 
 /// A Demo to try it with, and the `ConfigMap` it names.
 pub const SAMPLE: &str = concat!(
@@ -74,99 +70,69 @@ pub struct DemoStatus {
 
 /// The operator.
 pub fn operator() -> Operator {
-    let config = ConfigMap {
-        data: Some([("greeting".to_owned(), "hello".to_owned())].into()),
-        ..named("demo")
-    };
     let demo = DemoSpec {
         size: 3,
         r#type: "demo".to_owned(),
         config_map_name: "demo".to_owned(),
     };
     Operator::new("demo-operator")
-        .controller(Controller::of::<Demo>().reconciler(DemoReconciler::declare))
-        .sample(&config)
+        .controller(
+            Controller::of::<Demo>()
+                .reads(ConfigMap::referenced_by(|demo: &Demo| {
+                    demo.spec.config_map_name.clone()
+                }))
+                .dependent(deployment)
+                .status(status),
+        )
+        .sample(&object!(ConfigMap { metadata: { name: "demo" }, data: { "greeting": "hello" } }))
         .sample(&Demo::new("demo-sample", demo))
 }
 
-/// The handles that the declaration gives: nothing else can be reached.
-struct DemoReconciler {
-    deployments: Owned<Deployment>,
-    configs: Reads<ConfigMap>,
+/// The hash of the configuration, or that it is missing: the pods keep running until it is back.
+fn config_hash(demo: &Demo, observed: &Observed) -> Result<String> {
+    let name = &demo.spec.config_map_name;
+    let missing = || Error::waiting("ConfigMapNotFound", format!("configmap {name} is missing"));
+    let config: &ConfigMap = observed.get(name).ok_or_else(missing)?;
+    Ok(hash_of(&(&config.data, &config.binary_data)))
 }
 
-impl DemoReconciler {
-    fn declare(declare: &mut Declare<Demo>) -> Self {
-        let config_of = |demo: &Demo| demo.spec.config_map_name.clone();
-        Self {
-            deployments: declare.applies(),
-            configs: declare.reads(ConfigMap::referenced_by(config_of)),
-        }
-    }
-}
-
-impl Reconciler for DemoReconciler {
-    type Object = Demo;
-
-    async fn reconcile(&self, demo: &Demo, ctx: &Context<Demo>) -> Result<Next> {
-        let name = &demo.spec.config_map_name;
-        let Some(config) = self.configs.get(ctx, name).await? else {
-            // What runs goes on running; the ConfigMap's return wakes this Demo.
-            let running = self.deployments.get(ctx, demo.name_any()).await?;
-            let known = demo.status.clone().unwrap_or_default();
-            ctx.leave_status(status_of(running.as_ref(), known.config_hash))?;
-            let why = format!("configmap {name} is missing");
-            ctx.event(Event::warning("ConfigMapNotFound", &why));
-            return Ok(Next::waiting("ConfigMapNotFound", why));
-        };
-        let hash = windlass::hash_of(&(config.data, config.binary_data));
-        let wanted = deployment_for(demo, &hash).map_err(Error::other)?;
-        let deployment = self.deployments.apply(ctx, wanted).await?;
-        ctx.status(status_of(Some(&deployment), hash)).await?;
-        Ok(Next::settled())
-    }
-}
-
-fn deployment_for(demo: &Demo, hash: &str) -> serde_json::Result<Deployment> {
-    let wanted = |(of, ..): &&(&str, &str, u16)| *of == demo.spec.r#type;
-    let (_, image, port) = IMAGES.iter().find(wanted).unwrap_or(&IMAGES[0]);
-    let labels = json!({
-        "app.kubernetes.io/name": "demo",
-        "app.kubernetes.io/instance": demo.name_any(),
-        "demo.example.com/type": demo.spec.r#type,
-    });
-    serde_json::from_value(json!({
-        "metadata": { "name": demo.name_any(), "labels": labels },
-        "spec": {
-            "replicas": demo.spec.size,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels, "annotations": { "demo.example.com/config-hash": hash } },
-                "spec": {
-                    "containers": [{
-                        "name": "demo",
-                        "image": image,
-                        "ports": [{ "name": "demo", "containerPort": port }],
-                        "volumeMounts": [{ "name": "config", "mountPath": "/etc/demo", "readOnly": true }],
+fn deployment(demo: &Demo, observed: &Observed) -> Result<Deployment> {
+    let hash = config_hash(demo, observed)?;
+    let of_type = |(of, ..): &&(&str, &str, u16)| *of == demo.spec.r#type;
+    let (_, image, port) = *IMAGES.iter().find(of_type).unwrap_or(&IMAGES[0]);
+    let labels = labels([
+        ("app.kubernetes.io/name", "demo"),
+        ("app.kubernetes.io/instance", &demo.name_any()),
+        ("demo.example.com/type", &demo.spec.r#type),
+    ]);
+    Ok(object!(Deployment {
+        metadata: { name: demo.name_any(), labels: labels.clone() },
+        spec: {
+            replicas: demo.spec.size,
+            selector: { match_labels: labels.clone() },
+            template: {
+                metadata: { labels: labels, annotations: { "demo.example.com/config-hash": hash } },
+                spec: {
+                    containers: [{
+                        name: "demo",
+                        image: image,
+                        ports: [{ name: "demo", container_port: port }],
+                        volume_mounts: [{ name: "config", mount_path: "/etc/demo", read_only: true }],
                     }],
-                    "volumes": [{ "name": "config", "configMap": { "name": demo.spec.config_map_name } }],
+                    volumes: [{ name: "config", config_map: { name: &demo.spec.config_map_name } }],
                 },
             },
         },
     }))
 }
 
-fn status_of(deployment: Option<&Deployment>, config_hash: String) -> DemoStatus {
+fn status(demo: &Demo, observed: &Observed) -> DemoStatus {
+    let before = || demo.status.clone().unwrap_or_default().config_hash;
+    let deployment: Option<&Deployment> = observed.get(demo.name_any());
     let ready = deployment.and_then(|deployment| deployment.status.as_ref()?.ready_replicas);
     DemoStatus {
         ready_replicas: ready.unwrap_or(0),
-        config_hash,
+        config_hash: config_hash(demo, observed).unwrap_or_else(|_| before()),
         ..DemoStatus::default()
     }
-}
-
-fn named<K: kube::Resource + Default>(name: &str) -> K {
-    let mut object = K::default();
-    object.meta_mut().name = Some(name.to_owned());
-    object
 }

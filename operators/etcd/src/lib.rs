@@ -62,7 +62,7 @@ pub fn operator_with(etcd: Arc<dyn Etcd>) -> Operator {
                 .concurrency(AT_ONCE)
                 .reconciler(move |declare| Caretaker::declare(declare, Arc::clone(&etcd))),
         )
-        .webhook(Webhook::of::<EtcdCluster>().validated_by(review::judge))
+        .webhook(Webhook::of::<EtcdCluster>().validating(review::judge))
         .sample(&EtcdCluster::new(
             "example-etcd-cluster",
             EtcdClusterSpec {

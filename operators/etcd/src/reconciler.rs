@@ -8,7 +8,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::ResourceExt;
-use windlass::{Context, Declare, Delete, Error, Key, Next, Owned, Reconciler, Result};
+use windlass::{Action, Context, Controlled, Declare, Delete, Error, Key, Reconciler, Result};
 
 use crate::{
     decision::{Decision, LATER, SOON, Step, decide},
@@ -22,10 +22,10 @@ use crate::{
 pub(crate) struct Caretaker {
     etcd: Arc<dyn Etcd>,
     alarms: told::Alarms,
-    pods: Owned<Pod>,
-    claims: Owned<PersistentVolumeClaim>,
-    services: Owned<Service>,
-    budgets: Owned<PodDisruptionBudget>,
+    pods: Controlled<Pod>,
+    claims: Controlled<PersistentVolumeClaim>,
+    services: Controlled<Service>,
+    budgets: Controlled<PodDisruptionBudget>,
 }
 
 impl Caretaker {
@@ -33,10 +33,10 @@ impl Caretaker {
         Self {
             etcd,
             alarms: told::Alarms::default(),
-            pods: declare.applies(),
-            claims: declare.applies(),
-            services: declare.applies(),
-            budgets: declare.applies(),
+            pods: declare.controls(),
+            claims: declare.controls(),
+            services: declare.controls(),
+            budgets: declare.controls(),
         }
     }
 
@@ -46,7 +46,7 @@ impl Caretaker {
         decision: &Decision,
         view: &View<'_>,
         ctx: &Context<EtcdCluster>,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         let cluster = view.names.cluster;
         match &decision.step {
             // Written already, with the status.
@@ -82,14 +82,14 @@ impl Caretaker {
             | Step::PromoteMember { .. }
             | Step::MoveLeader { .. }
             | Step::RemoveMember { .. } => return self.call(decision, view).await,
-            Step::Await(again) => return Ok(Next::under_way(*again)),
-            Step::Wait | Step::Stop | Step::Rest => return Ok(Next::after(LATER)),
+            Step::Await(again) => return Ok(Action::in_progress(*again)),
+            Step::Wait | Step::Stop | Step::Rest => return Ok(Action::requeue_after(LATER)),
         }
-        Ok(Next::under_way(Duration::ZERO))
+        Ok(Action::in_progress(Duration::ZERO))
     }
 
     /// Asks etcd for a change. Whether it was made is seen in the list the next time.
-    async fn call(&self, decision: &Decision, view: &View<'_>) -> Result<Next> {
+    async fn call(&self, decision: &Decision, view: &View<'_>) -> Result<Action> {
         let endpoints = endpoints(view);
         let made = match &decision.step {
             Step::AddMember { member } => {
@@ -120,13 +120,13 @@ impl Caretaker {
             // Done before, perhaps by a call whose answer was lost.
             Ok(())
             | Err(EtcdError::PeerUrlExists | EtcdError::MemberNotFound | EtcdError::NotLeader) => {
-                Ok(Next::under_way(Duration::ZERO))
+                Ok(Action::in_progress(Duration::ZERO))
             }
             Err(
                 EtcdError::LearnerNotReady
                 | EtcdError::Unhealthy { .. }
                 | EtcdError::TooManyLearners,
-            ) => Ok(Next::under_way(SOON)),
+            ) => Ok(Action::in_progress(SOON)),
             Err(error) => Err(Error::other(format!(
                 "{}: {error}; etcd's list of members is read again, and the step is taken again if it was not done",
                 decision.message
@@ -179,10 +179,10 @@ impl Caretaker {
 impl Reconciler for Caretaker {
     type Object = EtcdCluster;
 
-    async fn reconcile(&self, cluster: &EtcdCluster, ctx: &Context<EtcdCluster>) -> Result<Next> {
+    async fn reconcile(&self, cluster: &EtcdCluster, ctx: &Context<EtcdCluster>) -> Result<Action> {
         let recorded = cluster.status.clone().unwrap_or_default();
         // What fails from here on leaves the rest of the status as it is.
-        ctx.leave_status(&recorded)?;
+        ctx.set_status(&recorded)?;
         let (name, namespace) = (cluster.name_any(), cluster.namespace().unwrap_or_default());
         let uid = cluster.uid().unwrap_or_default();
         let labels = objects::labels(&name);
@@ -214,7 +214,7 @@ impl Reconciler for Caretaker {
         let decision = decide(&view);
         let status = status::status_of(cluster, &view, &decision);
         // Before anything is done: who comes after a crash has to know.
-        ctx.status(&status).await?;
+        ctx.write_status(&status).await?;
         if let Some(event) = told::event(&self.alarms, view.names, &decision, &recorded, &status) {
             ctx.event(event);
         }

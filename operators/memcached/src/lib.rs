@@ -1,28 +1,21 @@
 //! Runs Memcached custom resources as memcached Deployments.
 //!
 //! The operator is six pure functions: a Deployment and a Service for each Memcached, the labels
-//! that tie its pods together, a status from what runs, and what its webhooks fill in and refuse.
+//! that tie its pods together, a status from what runs, and what its webhooks default and reject.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
     api::{
-        apps::v1::{Deployment, DeploymentSpec},
-        core::v1::{
-            Container, ContainerPort, Pod, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
-            Service, ServicePort, ServiceSpec, TCPSocketAction,
-        },
+        apps::v1::Deployment,
+        core::v1::{Pod, Service},
     },
-    apimachinery::pkg::{
-        api::resource::Quantity,
-        apis::meta::v1::{Condition, LabelSelector, ObjectMeta},
-        util::intstr::IntOrString,
-    },
+    apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Controller, DependentExt, Observed, Operator, Verdict, Watched, Webhook};
+use windlass::{Controller, Observed, Operator, Verdict, Watched, Webhook, labels, object};
 
 const PORT: i32 = 11211;
 
@@ -54,7 +47,7 @@ pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 pub struct MemcachedSpec {
-    /// How many memcached pods run; 1 unless told.
+    /// How many memcached pods run; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub size: Option<i32>,
@@ -65,58 +58,51 @@ pub struct MemcachedSpec {
 
 /// What runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct MemcachedStatus {
     /// The names of the pods that are not terminating, sorted.
-    #[serde(default)]
     pub nodes: Vec<String>,
     /// How many they are.
-    #[serde(default)]
     pub replicas: i32,
     /// How many of them are ready.
-    #[serde(default)]
     pub ready_replicas: i32,
     /// The labels they have, for whoever scales them.
-    #[serde(default)]
     pub selector: String,
     /// The generation this tells of, kept by the framework.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Available, Progressing and Degraded, kept by the framework.
-    #[serde(default)]
     pub conditions: Vec<Condition>,
 }
 
 /// The operator.
 pub fn operator() -> Operator {
+    let sample = MemcachedSpec {
+        size: Some(3),
+        expose: true,
+    };
     Operator::new("memcached-operator")
         .controller(
             Controller::of::<Memcached>()
-                .dependent(deployment_for)
-                .dependent(service_for.when(|m| m.spec.expose))
                 .reads(Pod::selected_by(labels_of))
-                .status(status_of)
-                .telling(),
+                .dependent(deployment)
+                .dependent(service)
+                .status(status)
+                .record_events(),
         )
         .webhook(
             Webhook::of::<Memcached>()
-                .defaulted_by(fill_in)
-                .validated_by(judge),
+                .defaulting(default)
+                .validating(validate),
         )
-        .sample(&Memcached::new(
-            "example-memcached",
-            MemcachedSpec {
-                size: Some(3),
-                expose: true,
-            },
-        ))
+        .sample(&Memcached::new("example-memcached", sample))
 }
 
-fn fill_in(memcached: &mut Memcached) {
+fn default(memcached: &mut Memcached) {
     memcached.spec.size.get_or_insert(SIZE);
 }
 
-fn judge(memcached: &Memcached, _: Option<&Memcached>) -> Verdict {
+fn validate(memcached: &Memcached, _: Option<&Memcached>) -> Verdict {
     let mut verdict = Verdict::allow();
     let name = memcached.name_any();
     if name.len() > LONGEST_NAME {
@@ -132,117 +118,62 @@ fn judge(memcached: &Memcached, _: Option<&Memcached>) -> Verdict {
 
 /// The labels of everything that belongs to one Memcached, and of nothing else.
 fn labels_of(memcached: &Memcached) -> BTreeMap<String, String> {
-    [
-        ("app", "memcached".to_owned()),
-        ("memcached", memcached.name_any()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .into()
+    labels([("app", "memcached"), ("memcached", &memcached.name_any())])
 }
 
-fn deployment_for(memcached: &Memcached) -> Deployment {
+fn deployment(memcached: &Memcached) -> Deployment {
     let labels = labels_of(memcached);
-    Deployment {
-        metadata: metadata_of(memcached, "deployment"),
-        spec: Some(DeploymentSpec {
-            replicas: Some(memcached.spec.size.unwrap_or(SIZE)),
-            selector: LabelSelector {
-                match_labels: Some(labels.clone()),
-                ..LabelSelector::default()
+    object!(Deployment {
+        metadata: { name: format!("{}-deployment", memcached.name_any()), labels: labels.clone() },
+        spec: {
+            replicas: memcached.spec.size.unwrap_or(SIZE),
+            selector: { match_labels: labels.clone() },
+            template: {
+                metadata: { labels: labels },
+                spec: {
+                    containers: [{
+                        name: "memcached",
+                        image: "memcached:1.6.6",
+                        ports: [{ container_port: PORT, name: "memcached" }],
+                        resources: { requests: { "cpu": "100m", "memory": "128Mi" } },
+                        liveness_probe: {
+                            tcp_socket: { port: PORT },
+                            initial_delay_seconds: 30,
+                            period_seconds: 10,
+                        },
+                    }],
+                },
             },
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels: Some(labels),
-                    ..ObjectMeta::default()
-                }),
-                spec: Some(PodSpec {
-                    containers: vec![container()],
-                    ..PodSpec::default()
-                }),
+        },
+    })
+}
+
+fn service(memcached: &Memcached) -> Option<Service> {
+    let labels = labels_of(memcached);
+    memcached.spec.expose.then(|| {
+        object!(Service {
+            metadata: { name: format!("{}-service", memcached.name_any()), labels: labels.clone() },
+            spec: {
+                selector: labels,
+                ports: [{ name: "memcached", port: PORT, target_port: "memcached" }],
             },
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
+        })
+    })
 }
 
-fn container() -> Container {
-    let requests = [("cpu", "100m"), ("memory", "128Mi")];
-    Container {
-        name: "memcached".to_owned(),
-        image: Some("memcached:1.6.6".to_owned()),
-        ports: Some(vec![ContainerPort {
-            container_port: PORT,
-            name: Some("memcached".to_owned()),
-            ..ContainerPort::default()
-        }]),
-        resources: Some(ResourceRequirements {
-            requests: Some(
-                requests
-                    .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
-                    .into(),
-            ),
-            ..ResourceRequirements::default()
-        }),
-        liveness_probe: Some(Probe {
-            tcp_socket: Some(TCPSocketAction {
-                port: IntOrString::Int(PORT),
-                host: None,
-            }),
-            initial_delay_seconds: Some(30),
-            period_seconds: Some(10),
-            ..Probe::default()
-        }),
-        ..Container::default()
-    }
-}
-
-fn service_for(memcached: &Memcached) -> Service {
-    Service {
-        metadata: metadata_of(memcached, "service"),
-        spec: Some(ServiceSpec {
-            selector: Some(labels_of(memcached)),
-            ports: Some(vec![ServicePort {
-                name: Some("memcached".to_owned()),
-                port: PORT,
-                target_port: Some(IntOrString::String("memcached".to_owned())),
-                ..ServicePort::default()
-            }]),
-            ..ServiceSpec::default()
-        }),
-        ..Service::default()
-    }
-}
-
-fn metadata_of(memcached: &Memcached, what: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(format!("{}-{what}", memcached.name_any())),
-        namespace: memcached.namespace(),
-        labels: Some(labels_of(memcached)),
-        ..ObjectMeta::default()
-    }
-}
-
-fn status_of(memcached: &Memcached, observed: &Observed) -> MemcachedStatus {
-    let running = || {
-        observed
-            .all::<Pod>()
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
-    };
-    let mut nodes: Vec<String> = running().map(ResourceExt::name_any).collect();
-    nodes.sort_unstable();
-    let deployment = observed
-        .first::<Deployment>()
-        .and_then(|deployment| deployment.status.as_ref());
-    let count = |of: Option<i32>| of.unwrap_or(0);
+fn status(memcached: &Memcached, observed: &Observed) -> MemcachedStatus {
+    let running = observed.read::<Pod>();
+    let running = running.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let deployment = observed.owned::<Deployment>().next();
+    let deployment = deployment.and_then(|deployment| deployment.status.clone());
+    let deployment = deployment.unwrap_or_default();
     let selector = labels_of(memcached);
     let selector = selector.iter().map(|(key, value)| format!("{key}={value}"));
-    let selector: Vec<String> = selector.collect();
     MemcachedStatus {
-        nodes,
-        replicas: count(deployment.and_then(|status| status.replicas)),
-        ready_replicas: count(deployment.and_then(|status| status.ready_replicas)),
-        selector: selector.join(","),
+        nodes: running.map(ResourceExt::name_any).collect(),
+        replicas: deployment.replicas.unwrap_or(0),
+        ready_replicas: deployment.ready_replicas.unwrap_or(0),
+        selector: selector.collect::<Vec<_>>().join(","),
         ..MemcachedStatus::default()
     }
 }
@@ -265,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_deployment_is_the_one_of_the_tutorial() {
-        let deployment = deployment_for(&memcached("cache", 3));
+        let deployment = deployment(&memcached("cache", 3));
         assert_eq!(
             deployment.metadata.name.as_deref(),
             Some("cache-deployment")
@@ -288,14 +219,14 @@ mod tests {
     #[test]
     fn two_instances_never_select_each_others_pods() {
         let selector = |name| {
-            deployment_for(&memcached(name, 1))
+            deployment(&memcached(name, 1))
                 .spec
                 .unwrap()
                 .selector
                 .match_labels
         };
         assert_ne!(selector("one"), selector("two"));
-        let deployment = deployment_for(&memcached("one", 1)).spec.unwrap();
+        let deployment = deployment(&memcached("one", 1)).spec.unwrap();
         assert_eq!(
             deployment.template.metadata.unwrap().labels,
             deployment.selector.match_labels

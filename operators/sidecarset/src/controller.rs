@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass::{
-    Access, Context, Declare, Error, Event, Next, Reads, Reconciler, Result, Select, Verb, Watched,
-    Writes,
+    Access, Action, Context, Declare, Error, Event, Reads, Reconciler, Result, Select, Verb,
+    Watched, Writes,
 };
 
 use crate::injection::selects;
@@ -72,7 +72,7 @@ impl Rollout {
 impl Reconciler for Rollout {
     type Object = SidecarSet;
 
-    async fn reconcile(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Next> {
+    async fn reconcile(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Action> {
         let pods = self.matched(set, ctx).await?;
         let plan = plan(set, &pods);
         let mut status =
@@ -81,7 +81,7 @@ impl Reconciler for Rollout {
         if !plan.stuck.is_empty() && !was_told(set) {
             ctx.event(Event::warning("NotUpgradable", why_stuck(&plan)));
         }
-        ctx.leave_status(status)?;
+        ctx.set_status(status)?;
         for pod in plan.upgrade {
             match self.upgrade(set, pod, ctx).await {
                 Err(error) if error.is_not_found() => {}
@@ -89,7 +89,7 @@ impl Reconciler for Rollout {
                 done => done?,
             }
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

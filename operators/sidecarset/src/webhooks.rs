@@ -23,7 +23,7 @@ use crate::{IGNORED, NAME, defaults, validation};
 /// Defaults and judgement of sets.
 pub(crate) fn of_sets() -> Webhook<SidecarSet> {
     Webhook::of::<SidecarSet>()
-        .defaulted_by(defaults::fill_in)
+        .defaulting(defaults::fill_in)
         .validator([Operation::Create, Operation::Update], Judge::declare)
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn of_sets() -> Webhook<SidecarSet> {
 pub(crate) fn of_pods() -> Webhook<Pod> {
     Webhook::of::<Pod>()
         .defaulter(Injector::declare)
-        .defaulted_on([Operation::Create])
+        .defaulting_on([Operation::Create])
         .in_namespaces(without("kubernetes.io/metadata.name", &IGNORED))
         .for_objects(without("app.kubernetes.io/name", &[NAME]))
 }

@@ -25,7 +25,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use windlass::{Context, Controller, Declare, Environment, Next, Operator, Reconciler};
+use windlass::{Context, Controller, Declare, Environment, Operator, Reconciler};
 
 /// As an operator that is shipped has it.
 #[global_allocator]
@@ -180,9 +180,13 @@ struct Teller(UnboundedSender<Seen>);
 impl Reconciler for Teller {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: &ConfigMap, _: &Context<ConfigMap>) -> windlass::Result<Next> {
+    async fn reconcile(
+        &self,
+        map: &ConfigMap,
+        _: &Context<ConfigMap>,
+    ) -> windlass::Result<windlass::Action> {
         tell(map, &self.0);
-        Ok(Next::settled())
+        Ok(windlass::Action::done())
     }
 }
 

@@ -14,7 +14,9 @@ fn operator() -> Operator {
         Controller::of::<Widget>()
             .concurrency(WORKERS.into())
             .dependent(deployment_for)
-            .status(|widget: &Widget, observed: &Observed| status_of(widget, observed.first())),
+            .status(|widget: &Widget, observed: &Observed| {
+                status_of(widget, observed.owned().next())
+            }),
     )
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Pending {
 }
 
 /// What the writer is to do next.
-pub(crate) enum Next {
+pub(crate) enum Action {
     Write,
     Nothing,
     Stop,
@@ -80,14 +80,14 @@ impl State {
     }
 
     /// Waits until there is something to write, for as long as `patience`.
-    pub(crate) fn next(&self, patience: Option<Duration>) -> Next {
+    pub(crate) fn next(&self, patience: Option<Duration>) -> Action {
         let mut inner = self.lock();
         loop {
             if !inner.pending.queue.is_empty() {
-                return Next::Write;
+                return Action::Write;
             }
             if inner.pending.stopping {
-                return Next::Stop;
+                return Action::Stop;
             }
             inner = match patience {
                 None => self
@@ -100,7 +100,7 @@ impl State {
                         .wait_timeout(inner, patience)
                         .unwrap_or_else(PoisonError::into_inner);
                     if timeout.timed_out() && inner.pending.queue.is_empty() {
-                        return Next::Nothing;
+                        return Action::Nothing;
                     }
                     inner
                 }

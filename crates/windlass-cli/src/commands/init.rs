@@ -64,7 +64,7 @@ impl Init {
             };
             let _ = writeln!(
                 text,
-                "Next: {enter}windlass create api --group cache --version v1 --kind Memcached"
+                "Action: {enter}windlass create api --group cache --version v1 --kind Memcached"
             );
             text
         });

@@ -55,7 +55,7 @@ impl Manifests {
         } else {
             println!("The manifests are in config/ and dist/install.yaml.");
             println!(
-                "Next: windlass install && windlass run, or kubectl apply --server-side -f dist/install.yaml"
+                "Action: windlass install && windlass run, or kubectl apply --server-side -f dist/install.yaml"
             );
         }
         Ok(())

@@ -165,7 +165,7 @@ const TAKEN: &[&str] = &[
     "Iterator",
     "JsonSchema",
     "LabelSelector",
-    "Next",
+    "Action",
     "None",
     "ObjectMeta",
     "Ok",

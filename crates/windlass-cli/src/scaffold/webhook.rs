@@ -174,12 +174,12 @@ fn addition(kind: &str, var: &str, defaulting: bool, operator: &str) -> (String,
         let function = format!(
             "fn fill_in({var}: &mut {kind}) {{\n    let label = \"app.kubernetes.io/managed-by\".to_owned();\n    {var}.labels_mut().entry(label).or_insert_with(|| \"{operator}\".to_owned());\n}}"
         );
-        (".defaulted_by(fill_in)".to_owned(), function)
+        (".defaulting(fill_in)".to_owned(), function)
     } else {
         let function = format!(
             "fn judge({var}: &{kind}, _: Option<&{kind}>) -> Verdict {{\n    let mut verdict = Verdict::allow();\n    let name = {var}.name_any();\n    if name.len() > 52 {{\n        verdict.invalid(\"metadata.name\", name, \"must be no more than 52 characters\");\n    }}\n    verdict\n}}"
         );
-        (".validated_by(judge)".to_owned(), function)
+        (".validating(judge)".to_owned(), function)
     }
 }
 
@@ -189,9 +189,9 @@ fn restriction(new: &NewWebhook, defaulting: bool) -> Option<String> {
         return None;
     };
     let call = if defaulting {
-        "defaulted_on"
+        "defaulting_on"
     } else {
-        "validated_on"
+        "validating_on"
     };
     Some(format!(".{call}([Operation::{operation}])"))
 }

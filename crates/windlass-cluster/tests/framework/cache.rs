@@ -6,7 +6,7 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use windlass::{
-    Changed, Context, Controller, Declare, Environment, Grant, Index, Next, Operator, Reads,
+    Action, Changed, Context, Controller, Declare, Environment, Grant, Index, Operator, Reads,
     Reconciler, Result, Scope, Select, Verb as Right, Watched, Watches,
 };
 use windlass_cluster::{Failure, TestCluster, Verb, minutes, seconds};
@@ -23,7 +23,7 @@ struct Reader<K> {
 impl<K: windlass::Kind> Reconciler for Reader<K> {
     type Object = K;
 
-    async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Next> {
+    async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Action> {
         let maps = self.maps.list(ctx, Select::all()).await?;
         let names: Vec<String> = maps.iter().map(ResourceExt::name_any).collect();
         let kind = K::kind(&());
@@ -32,7 +32,7 @@ impl<K: windlass::Kind> Reconciler for Reader<K> {
             object.name_any(),
             names.join(" ")
         ));
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
@@ -116,8 +116,8 @@ fn witness(log: &Log) -> Operator {
     impl Reconciler for Witness {
         type Object = Secret;
 
-        async fn reconcile(&self, _: &Secret, _: &Context<Secret>) -> Result<Next> {
-            Ok(Next::settled())
+        async fn reconcile(&self, _: &Secret, _: &Context<Secret>) -> Result<Action> {
+            Ok(Action::done())
         }
     }
 
@@ -247,7 +247,7 @@ struct Counter {
 impl Reconciler for Counter {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         let gadgets = self.gadgets.list(ctx, Select::all()).await?;
         let sizes: Vec<String> = gadgets
             .iter()
@@ -255,7 +255,7 @@ impl Reconciler for Counter {
             .collect();
         self.log
             .push(format!("{} sees {}", secret.name_any(), sizes.join(" ")));
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
@@ -321,7 +321,7 @@ struct Curious {
 impl Reconciler for Curious {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         let kind = self.watches.kind(ctx, "example.com/v1", "Gadget").await?;
         assert_eq!(kind, gadget_kind(), "as discovery tells");
         if secret.labels().contains_key("curious") {
@@ -332,7 +332,7 @@ impl Reconciler for Curious {
         } else {
             self.watches.stop(ctx, &kind, &Scope::all());
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
@@ -388,7 +388,7 @@ struct Finder {
 impl Reconciler for Finder {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Next> {
+    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Action> {
         let pods = self.by_node.find(ctx, "simulated").await?;
         let names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
         let secret = self.secrets.get(ctx, "hidden").await?;
@@ -397,7 +397,7 @@ impl Reconciler for Finder {
             .push(format!("{} {labels:?} {}", map.name_any(), names.join(" ")));
         let nowhere = self.by_node.find(ctx, "nowhere").await?;
         assert!(nowhere.is_empty());
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

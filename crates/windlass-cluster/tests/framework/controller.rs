@@ -8,7 +8,8 @@ use kube::ResourceExt;
 use serde_json::json;
 use tokio::sync::broadcast;
 use windlass::{
-    Context, Controller, Declare, Key, Kind, Next, Operator, Predicate, Reconciler, Result, Watched,
+    Action, Context, Controller, Declare, Key, Kind, Operator, Predicate, Reconciler, Result,
+    Watched,
 };
 use windlass_cluster::{TestCluster, hours, minutes, seconds};
 
@@ -17,21 +18,21 @@ use crate::stage::{Gadget, Log, gadget, install, map, secret};
 /// Says why it was called.
 struct Listener<K> {
     log: Log,
-    next: fn(&Context<K>) -> Next,
+    next: fn(&Context<K>) -> Action,
 }
 
 impl<K: Kind> Reconciler for Listener<K> {
     type Object = K;
 
-    async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Next> {
+    async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Action> {
         self.log
             .push(format!("{}: {}", object.name_any(), ctx.cause()));
         Ok((self.next)(ctx))
     }
 }
 
-fn settled<K>(_: &Context<K>) -> Next {
-    Next::settled()
+fn settled<K>(_: &Context<K>) -> Action {
+    Action::done()
 }
 
 #[windlass_cluster::test]
@@ -134,12 +135,12 @@ async fn a_resync_looks_at_everything_again(cluster: TestCluster) {
 
 #[windlass_cluster::test]
 async fn a_reconcile_can_be_due_at_a_time(cluster: TestCluster) {
-    fn at_three(ctx: &Context<Secret>) -> Next {
+    fn at_three(ctx: &Context<Secret>) -> Action {
         let three: jiff::Timestamp = "2030-01-01T03:00:00Z".parse().unwrap();
         if ctx.clock().now() < three {
-            Next::at(three)
+            Action::requeue_at(three)
         } else {
-            Next::settled()
+            Action::done()
         }
     }
     let log = Log::default();
@@ -169,10 +170,10 @@ struct Slow(Arc<Mutex<Vec<String>>>);
 impl Reconciler for Slow {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, _: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, _: &Context<Secret>) -> Result<Action> {
         tokio::time::sleep(seconds(1)).await;
         self.0.lock().unwrap().push(secret.name_any());
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

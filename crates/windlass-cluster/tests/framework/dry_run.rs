@@ -8,7 +8,8 @@ use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use serde_json::json;
 use windlass::{
-    Cleanup, Context, Controller, Declare, Delete, Next, Operator, Owned, Reconciler, Result,
+    Action, Context, Controlled, Controller, Declare, Delete, FinalizingReconciler, Operator,
+    Result,
 };
 use windlass_cluster::{TestCluster, hours};
 
@@ -16,12 +17,12 @@ use crate::stage::{map, secret, writes};
 
 /// Makes a map per secret with its size in it, deletes what is called `old`, tells about it, and
 /// has a cleanup.
-struct Maker(Owned<ConfigMap>);
+struct Maker(Controlled<ConfigMap>);
 
-impl Reconciler for Maker {
+impl FinalizingReconciler for Maker {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         let name = secret.name_any();
         let size = secret.annotations().get("size").cloned();
         let size = size.unwrap_or_default();
@@ -32,19 +33,17 @@ impl Reconciler for Maker {
             }
         }
         ctx.event(windlass::Event::normal("Made", "a map"));
-        Ok(Next::settled())
+        Ok(Action::done())
     }
-}
 
-impl Cleanup for Maker {
-    async fn cleanup(&self, _: &Secret, _: &Context<Secret>) -> Result<Next> {
-        Ok(Next::settled())
+    async fn cleanup(&self, _: &Secret, _: &Context<Secret>) -> Result<Action> {
+        Ok(Action::done())
     }
 }
 
 fn operator() -> Operator {
-    let declare = |declare: &mut Declare<Secret>| Maker(declare.owns());
-    let controller = Controller::of_existing().reconciler_with_cleanup(declare);
+    let declare = |declare: &mut Declare<Secret>| Maker(declare.controls());
+    let controller = Controller::of_existing().reconciler(declare);
     Operator::new("maker").controller(controller)
 }
 

@@ -6,7 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::{Context, Controller, Declare, Error, Next, Operator, Owned, Reconciler, Result};
+use windlass::{
+    Action, Context, Controlled, Controller, Declare, Error, Operator, Owned, Reconciler, Result,
+};
 use windlass_cluster::{Failure, TestCluster, minutes, seconds};
 
 use crate::stage::{Log, map, secret, writes};
@@ -20,7 +22,7 @@ struct Worker {
 impl Reconciler for Worker {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         let name = secret.name_any();
         self.log.push(name.clone());
         match secret.labels().get("do").map(String::as_str) {
@@ -31,7 +33,7 @@ impl Reconciler for Worker {
             _ => {}
         }
         self.maps.apply(ctx, map(&name, &[("of", &name)])).await?;
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
@@ -203,32 +205,32 @@ async fn writes_that_fail_for_one_object_only(cluster: TestCluster) {
 
 /// Wants a value; somebody else wants another.
 struct Stubborn {
-    maps: Owned<ConfigMap>,
+    maps: Controlled<ConfigMap>,
     value: &'static str,
 }
 
 impl Reconciler for Stubborn {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         if secret.name_any() != "one" {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let Some(found) = self.maps.get(ctx, "fought-over").await? else {
             self.maps
                 .apply(ctx, map("fought-over", &[("value", self.value)]))
                 .await?;
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let patch = json!({"data": {"value": self.value}});
         self.maps.patch(ctx, &found, patch).await?;
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
 fn stubborn(name: &'static str, value: &'static str) -> Operator {
     let declare = move |declare: &mut Declare<Secret>| Stubborn {
-        maps: declare.owns(),
+        maps: declare.controls(),
         value,
     };
     Operator::new(name).controller(Controller::of_existing().reconciler(declare))
@@ -270,8 +272,8 @@ struct Hasty;
 impl Reconciler for Hasty {
     type Object = Job;
 
-    async fn reconcile(&self, _: &Job, ctx: &Context<Job>) -> Result<Next> {
-        ctx.status(JobStatus::default()).await?;
+    async fn reconcile(&self, _: &Job, ctx: &Context<Job>) -> Result<Action> {
+        ctx.write_status(JobStatus::default()).await?;
         Err(Error::other("as always"))
     }
 }

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Error, Live, Next, Operator, Owned, Reconciler,
-    Result, Select, Selector, Verb, Writes,
+    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Live, Operator,
+    Reconciler, Result, Select, Selector, Verb, Writes,
 };
 use windlass_cluster::{Failure, TestCluster, Verb as Sent};
 
@@ -13,7 +13,7 @@ use crate::stage::{Log, count, map, secret, writes};
 
 /// Does what its secret says.
 struct Hand {
-    owned: Owned<Secret>,
+    owned: Controlled<Secret>,
     maps: Live<ConfigMap>,
     writes: Writes<ConfigMap>,
     log: Log,
@@ -22,7 +22,7 @@ struct Hand {
 impl Reconciler for Hand {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         match secret.annotations().get("do").map(String::as_str) {
             Some("look") => {
                 let one = self.maps.get(ctx, "shared").await?;
@@ -76,7 +76,7 @@ impl Reconciler for Hand {
             }
             _ => {}
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
@@ -84,7 +84,7 @@ async fn start(cluster: &TestCluster) -> Log {
     let log = Log::default();
     let told = log.clone();
     let declare = move |declare: &mut Declare<Secret>| Hand {
-        owned: declare.owns(),
+        owned: declare.controls(),
         maps: declare.reads_live(),
         writes: declare.writes(Access::to([
             Verb::Get,

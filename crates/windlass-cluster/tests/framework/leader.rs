@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, ResourceExt};
-use windlass::{Context, Controller, Declare, Next, Operator, Owned, Reconciler, Result};
+use windlass::{Action, Context, Controller, Declare, Operator, Owned, Reconciler, Result};
 use windlass_cluster::{Failure, Replica, TestCluster, minutes, seconds};
 
 use crate::stage::{Log, map, secret, writes};
@@ -19,11 +19,11 @@ struct Maker {
 impl Reconciler for Maker {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         let name = secret.name_any();
         self.maps.apply(ctx, map(&name, &[("of", &name)])).await?;
         self.log.push(format!("{} made {name}", self.name));
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
@@ -191,11 +191,11 @@ struct Ponderous(Owned<ConfigMap>, Log);
 impl Reconciler for Ponderous {
     type Object = Secret;
 
-    async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         tokio::time::sleep(seconds(30)).await;
         let written = self.0.apply(ctx, map("late", &[])).await;
         self.1.push(written.unwrap_err().to_string());
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

@@ -3,9 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use serde_json::{Value, json};
-use windlass::{
-    Context, Controller, Declare, Dependent, Next, Operator, Owned, Reconciler, Result,
-};
+use windlass::{Action, Context, Controller, Declare, Operator, Owned, Reconciler, Result};
 use windlass_cluster::{TestCluster, Verb, hours, minutes};
 
 use crate::stage::{secret, writes};
@@ -88,9 +86,6 @@ fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 fn operator() -> Operator {
-    fn wanted<D: Dependent<Secret> + 'static>(dependent: D) -> D {
-        dependent
-    }
     struct Maker {
         deployments: Owned<Deployment>,
         services: Owned<Service>,
@@ -100,16 +95,14 @@ fn operator() -> Operator {
     impl Reconciler for Maker {
         type Object = Secret;
 
-        async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+        async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
             if secret.metadata.owner_references.is_some() {
-                return Ok(Next::settled());
+                return Ok(Action::done());
             }
-            self.deployments
-                .apply(ctx, wanted(deployment).wanted(secret).unwrap())
-                .await?;
+            self.deployments.apply(ctx, deployment(secret)).await?;
             self.services.apply(ctx, service(secret)).await?;
             self.secrets.apply(ctx, credentials(secret)).await?;
-            Ok(Next::settled())
+            Ok(Action::done())
         }
     }
 
@@ -202,10 +195,10 @@ fn greedy() -> Operator {
     impl Reconciler for Greedy {
         type Object = Secret;
 
-        async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+        async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Action> {
             let map = from(json!({"metadata": {"name": "wanted"}, "data": {"by": "greedy"}}));
             self.0.apply(ctx, map).await?;
-            Ok(Next::settled())
+            Ok(Action::done())
         }
     }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass::{Context, Controller, Declare, Next, Operator, Owned, Reconciler, Result};
+use windlass::{Action, Context, Controller, Declare, Operator, Owned, Reconciler, Result};
 use windlass_cluster::{Failure, TestCluster, minutes, seconds};
 
 use crate::stage::{map, secret};
@@ -17,13 +17,13 @@ struct Maker(Owned<ConfigMap>);
 impl Reconciler for Maker {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         self.0.apply(ctx, map(&secret.name_any(), &[])).await?;
         assert_eq!(self.0.list(ctx).await?.len(), 1);
         if let Some(note) = secret.annotations().get("note") {
             ctx.event(windlass::Event::normal("Noted", note));
         }
-        Ok(Next::after(minutes(1)))
+        Ok(Action::requeue_after(minutes(1)))
     }
 }
 

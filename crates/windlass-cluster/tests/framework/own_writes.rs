@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass::{
-    Context, Controller, Declare, Delete, Kind, Next, Operator, Owned, Reconciler, Result,
+    Action, Context, Controlled, Controller, Declare, Delete, Kind, Operator, Reconciler, Result,
 };
 use windlass_cluster::{TestCluster, seconds};
 
@@ -14,7 +14,7 @@ use crate::stage::{Log, secret, writes};
 /// Does to its one object, step by step, what its secret says; after every write it reads, in the
 /// same reconcile and in the next one.
 struct Scribe<T> {
-    owned: Owned<T>,
+    owned: Controlled<T>,
     make: fn(&str) -> Value,
     log: Log,
 }
@@ -33,10 +33,10 @@ impl<T: Kind> Scribe<T> {
 impl<T: Kind> Reconciler for Scribe<T> {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         if secret.labels().contains_key("idle") {
             self.log.push("idle");
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let before = self.read(ctx).await?;
         let step = secret
@@ -72,14 +72,14 @@ impl<T: Kind> Reconciler for Scribe<T> {
         }
         let after = self.read(ctx).await?;
         self.log.push(format!("{before} to {after}"));
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
 fn operator<T: Kind>(make: fn(&str) -> Value, log: &Log) -> Operator {
     let log = log.clone();
     let declare = move |declare: &mut Declare<Secret>| Scribe::<T> {
-        owned: declare.owns(),
+        owned: declare.controls(),
         make,
         log: log.clone(),
     };
@@ -212,7 +212,7 @@ async fn a_key_that_waits_for_its_write_takes_nobodys_place(cluster: TestCluster
     let log = Log::default();
     let told = log.clone();
     let declare = move |declare: &mut Declare<Secret>| Scribe::<ConfigMap> {
-        owned: declare.owns(),
+        owned: declare.controls(),
         make: config_map,
         log: told.clone(),
     };

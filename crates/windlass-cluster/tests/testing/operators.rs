@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ObjectMeta;
-use windlass::{Context, Controller, Declare, Error, Next, Operator, Owned, Reconciler, Result};
+use windlass::{
+    Action, Context, Controlled, Controller, Declare, Error, Operator, Owned, Reconciler, Result,
+};
 
 /// A Secret of that name.
 pub(crate) fn wish(name: &str) -> Secret {
@@ -36,10 +38,10 @@ pub(crate) fn diligent() -> Operator {
     impl Reconciler for Diligent {
         type Object = Secret;
 
-        async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+        async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Action> {
             self.0.apply(ctx, map(ctx, "first")).await?;
             self.0.apply(ctx, map(ctx, "second")).await?;
-            Ok(Next::settled())
+            Ok(Action::done())
         }
     }
 
@@ -49,21 +51,21 @@ pub(crate) fn diligent() -> Operator {
 
 /// Creates two `ConfigMaps` per Secret, and takes the first one for the sign that both are there.
 pub(crate) fn hasty() -> Operator {
-    struct Hasty(Owned<ConfigMap>);
+    struct Hasty(Controlled<ConfigMap>);
 
     impl Reconciler for Hasty {
         type Object = Secret;
 
-        async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+        async fn reconcile(&self, _: &Secret, ctx: &Context<Secret>) -> Result<Action> {
             if self.0.list(ctx).await?.is_empty() {
                 self.0.create(ctx, map(ctx, "first")).await?;
                 self.0.create(ctx, map(ctx, "second")).await?;
             }
-            Ok(Next::settled())
+            Ok(Action::done())
         }
     }
 
-    let declare = |declare: &mut Declare<Secret>| Hasty(declare.owns());
+    let declare = |declare: &mut Declare<Secret>| Hasty(declare.controls());
     Operator::new("hasty").controller(Controller::of_existing().reconciler(declare))
 }
 
@@ -74,7 +76,7 @@ pub(crate) fn hopeless() -> Operator {
     impl Reconciler for Hopeless {
         type Object = Secret;
 
-        async fn reconcile(&self, _: &Secret, _: &Context<Secret>) -> Result<Next> {
+        async fn reconcile(&self, _: &Secret, _: &Context<Secret>) -> Result<Action> {
             Err(Error::other("it cannot be done"))
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use tokio::time::sleep;
-use windlass::{Context, Controller, Declare, Error, Next, Operator, Owned, Reconciler, Result};
+use windlass::{Action, Context, Controller, Declare, Error, Operator, Owned, Reconciler, Result};
 use windlass_cluster::{Fate, Outside, TestCluster};
 
 use crate::operators::wish;
@@ -66,10 +66,10 @@ struct Clerk {
 impl Reconciler for Clerk {
     type Object = Secret;
 
-    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Next> {
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
         let mut name = secret.metadata.name.clone().unwrap_or_default();
         if self.maps.get(ctx, name.as_str()).await?.is_some() {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let mut map = ConfigMap::default();
         map.metadata.name = Some(name.clone());
@@ -81,14 +81,14 @@ impl Reconciler for Clerk {
         let number = number.map_err(|()| Error::other("no answer of the bank"))?;
         map.data = Some([("number".to_owned(), number.to_string())].into());
         self.maps.apply(ctx, map).await?;
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
 fn operator(bank: Arc<Bank>, forgetful: bool) -> Operator {
     let declare = move |declare: &mut Declare<Secret>| Clerk {
         bank: bank.clone(),
-        maps: declare.applies(),
+        maps: declare.owns(),
         forgetful,
     };
     Operator::new(OPERATOR).controller(Controller::of_existing::<Secret>().reconciler(declare))

@@ -184,9 +184,9 @@ pub(crate) fn operator() -> Operator {
         .versions(Versions::hub::<v2::Demo>().spoke::<v1::Demo>())
         .webhook(
             Webhook::of::<v2::Demo>()
-                .defaulted_by(fill_in)
-                .validated_by(judge)
-                .deletion_validated_by(keep),
+                .defaulting(fill_in)
+                .validating(judge)
+                .validating_deletion(keep),
         )
         .webhook(
             Webhook::of::<ConfigMap>()

@@ -16,7 +16,7 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Event, Key, Next, Owned, Reconciled, Reconciler,
+    Access, Action, Context, Controlled, Controller, Declare, Delete, Event, Key, Reconciler,
     Result, Verb, Writes,
 };
 
@@ -27,14 +27,14 @@ use crate::job;
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// The controller of CronJobs.
-pub(crate) fn controller() -> Controller<CronJob, Reconciled<CronJob>> {
+pub(crate) fn controller() -> Controller<CronJob> {
     Controller::of_existing::<CronJob>()
         .reports_as("cronjob-controller")
         .reconciler(CronJobs::declare)
 }
 
 struct CronJobs {
-    jobs: Owned<Job>,
+    jobs: Controlled<Job>,
     status: Writes<CronJob>,
     /// The schedules that were seen last: a new one begins with its next run.
     seen: Mutex<BTreeMap<Key, (String, Option<String>)>>,
@@ -45,7 +45,7 @@ type Ctx = Context<CronJob>;
 impl CronJobs {
     fn declare(declare: &mut Declare<CronJob>) -> Self {
         Self {
-            jobs: declare.owns(),
+            jobs: declare.controls(),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
             seen: Mutex::default(),
         }
@@ -219,7 +219,7 @@ impl CronJobs {
 impl Reconciler for CronJobs {
     type Object = CronJob;
 
-    async fn reconcile(&self, cron: &CronJob, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, cron: &CronJob, ctx: &Ctx) -> Result<Action> {
         let spec = cron.spec.clone();
         let jobs = self.jobs.list(ctx).await?;
         let mut status = cron.status.clone().unwrap_or_default();
@@ -230,7 +230,7 @@ impl Reconciler for CronJobs {
         let next = self.start(cron, ctx, &spec, &mut status, &jobs).await;
         self.status.status(ctx, cron, &status).await?;
         cleaned?;
-        Ok(next?.map_or(Next::settled(), Next::at))
+        Ok(next?.map_or(Action::done(), Action::requeue_at))
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

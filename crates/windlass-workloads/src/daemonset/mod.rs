@@ -20,8 +20,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Error, Event, Grant, Key, Next, Owned, Raw,
-    Reads, Reconciled, Reconciler, Result, Select, Verb, Watched, Writes,
+    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Event, Grant, Key,
+    Raw, Reads, Reconciler, Result, Select, Verb, Watched, Writes,
 };
 
 use self::plan::{Plan, View};
@@ -37,18 +37,18 @@ const BACKOFF: (SignedDuration, SignedDuration) =
     (SignedDuration::from_secs(1), SignedDuration::from_mins(15));
 
 /// The controller of DaemonSets.
-pub(crate) fn controller() -> Controller<DaemonSet, Reconciled<DaemonSet>> {
+pub(crate) fn controller() -> Controller<DaemonSet> {
     Controller::of_existing::<DaemonSet>()
         .reports_as("daemonset-controller")
         .reconciler(DaemonSets::declare)
 }
 
 struct DaemonSets {
-    pods: Owned<Pod>,
+    pods: Controlled<Pod>,
     /// Pods that match, though nobody controls them yet: to be adopted.
     _matching: Reads<Pod>,
     nodes: Reads<Node>,
-    revisions: Owned<ControllerRevision>,
+    revisions: Controlled<ControllerRevision>,
     status: Writes<DaemonSet>,
     /// To look past the cache when the name of a revision is taken.
     raw: Raw,
@@ -62,12 +62,12 @@ type Ctx = Context<DaemonSet>;
 impl DaemonSets {
     fn declare(declare: &mut Declare<DaemonSet>) -> Self {
         Self {
-            pods: declare.owns(),
+            pods: declare.controls(),
             _matching: declare.reads(Pod::selected_by(|set: &DaemonSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
             nodes: declare.reads(Node::waking_everyone()),
-            revisions: declare.owns(),
+            revisions: declare.controls(),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
             raw: declare.raw([Grant::of::<ControllerRevision>([Verb::Get])]),
             failures: Mutex::default(),
@@ -310,17 +310,17 @@ impl DaemonSets {
 impl Reconciler for DaemonSets {
     type Object = DaemonSet;
 
-    async fn reconcile(&self, set: &DaemonSet, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, set: &DaemonSet, ctx: &Ctx) -> Result<Action> {
         let spec = set.spec.as_ref();
         let selector = spec.and_then(|spec| owner::selector(&spec.selector));
         if selector.is_some_and(|selector| selector.selects_all()) {
             let note = "This daemon set is selecting all pods. A non-empty selector is required.";
             ctx.event(Event::warning("SelectingAll", note));
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let revisions = self.revisions(set, ctx).await?;
         let newest = match self.newest(set, ctx, &revisions).await {
-            Err(error) if cause::namespace_is_terminating(&error) => return Ok(Next::settled()),
+            Err(error) if cause::namespace_is_terminating(&error) => return Ok(Action::done()),
             newest => newest?,
         };
         let labels = newest.metadata.labels.as_ref();
@@ -352,7 +352,7 @@ impl Reconciler for DaemonSets {
             return Ok(self.pending.after(ctx, wait, "wait for a pod"));
         }
         self.pending.clear(ctx.key());
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

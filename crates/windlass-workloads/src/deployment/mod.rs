@@ -22,8 +22,8 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use windlass::{
-    Access, Context, Controller, Declare, Event, Grant, Next, Owned, Raw, Reads, Reconciled,
-    Reconciler, Result, Verb, Watched, Writes,
+    Access, Action, Context, Controlled, Controller, Declare, Event, Grant, Raw, Reads, Reconciler,
+    Result, Verb, Watched, Writes,
 };
 
 use self::rollout::Rollout;
@@ -31,14 +31,14 @@ use crate::owner::{self, Claim};
 use crate::replicaset::{gone_meanwhile, until};
 
 /// The controller of Deployments.
-pub(crate) fn controller() -> Controller<Deployment, Reconciled<Deployment>> {
+pub(crate) fn controller() -> Controller<Deployment> {
     Controller::of_existing::<Deployment>()
         .reports_as("deployment-controller")
         .reconciler(Deployments::declare)
 }
 
 struct Deployments {
-    sets: Owned<ReplicaSet>,
+    sets: Controlled<ReplicaSet>,
     /// ReplicaSets that match, though nobody controls them yet: to be adopted.
     _matching: Reads<ReplicaSet>,
     pods: Reads<Pod>,
@@ -50,7 +50,7 @@ struct Deployments {
 impl Deployments {
     fn declare(declare: &mut Declare<Deployment>) -> Self {
         Self {
-            sets: declare.owns(),
+            sets: declare.controls(),
             _matching: declare.reads(ReplicaSet::selected_by(|deployment: &Deployment| {
                 deployment.spec.as_ref().map(|spec| spec.selector.clone())
             })),
@@ -184,7 +184,7 @@ impl Deployments {
         before: &Deployment,
         mut after: Deployment,
         status: DeploymentStatus,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         let now = ctx.clock().now();
         let deadline =
             condition::times_out_at(&after, status.conditions.as_deref().unwrap_or_default());
@@ -194,8 +194,8 @@ impl Deployments {
         }
         Ok(match deadline {
             // A second later than the deadline, for the deadline itself has not yet passed.
-            Some(at) => Next::after(until(at, now) + Duration::from_secs(1)),
-            None => Next::settled(),
+            Some(at) => Action::requeue_after(until(at, now) + Duration::from_secs(1)),
+            None => Action::done(),
         })
     }
 }
@@ -203,7 +203,11 @@ impl Deployments {
 impl Reconciler for Deployments {
     type Object = Deployment;
 
-    async fn reconcile(&self, deployment: &Deployment, ctx: &Context<Deployment>) -> Result<Next> {
+    async fn reconcile(
+        &self,
+        deployment: &Deployment,
+        ctx: &Context<Deployment>,
+    ) -> Result<Action> {
         if selects_everything(deployment) {
             let note = "This deployment is selecting all pods. A non-empty selector is required.";
             ctx.event(Event::warning("SelectingAll", note));
@@ -239,14 +243,14 @@ impl Reconciler for Deployments {
         &self,
         deployment: &Deployment,
         ctx: &Context<Deployment>,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         let sets = self.claim(deployment, ctx).await?;
         let rollout = Rollout::new(deployment, sets);
         let (new, all) = (rollout.new_set(), rollout.all());
         let status = status::counted(deployment, new, &all, ctx.clock().now());
         self.report(ctx, deployment, deployment.clone(), status)
             .await?;
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
-use windlass::{Context, Delete, Error, Event, Owned, Result};
+use windlass::{Context, Controlled, Delete, Error, Event, Result};
 
 use super::condition::{self, PROGRESSING};
 use super::limits::Limits;
@@ -127,7 +127,11 @@ impl<'a> Rollout<'a> {
 
     /// Brings the annotations and minReadySeconds of the new ReplicaSet, if there is one, up to
     /// date, and the Deployment's revision with them.
-    pub(crate) async fn sync_new(&mut self, ctx: &Ctx, sets: &Owned<ReplicaSet>) -> Result<()> {
+    pub(crate) async fn sync_new(
+        &mut self,
+        ctx: &Ctx,
+        sets: &Controlled<ReplicaSet>,
+    ) -> Result<()> {
         let (Some(index), newest) = (self.new, revision::next(&self.old())) else {
             return Ok(());
         };
@@ -168,7 +172,7 @@ impl<'a> Rollout<'a> {
     pub(crate) async fn ensure_new<F>(
         &mut self,
         ctx: &Ctx,
-        sets: &Owned<ReplicaSet>,
+        sets: &Controlled<ReplicaSet>,
         live: impl FnOnce(&str) -> F + Send,
     ) -> Result<()>
     where
@@ -267,7 +271,7 @@ impl<'a> Rollout<'a> {
     }
 
     /// Takes the next step of a rolling update; true if there was one to take.
-    pub(crate) async fn roll(&mut self, ctx: &Ctx, sets: &Owned<ReplicaSet>) -> Result<bool> {
+    pub(crate) async fn roll(&mut self, ctx: &Ctx, sets: &Controlled<ReplicaSet>) -> Result<bool> {
         let Some(new) = self.new_set() else {
             return Ok(false);
         };
@@ -277,7 +281,11 @@ impl<'a> Rollout<'a> {
     }
 
     /// Takes all pods from the old ReplicaSets; true if there were any to take.
-    pub(crate) async fn stop_old(&mut self, ctx: &Ctx, sets: &Owned<ReplicaSet>) -> Result<bool> {
+    pub(crate) async fn stop_old(
+        &mut self,
+        ctx: &Ctx,
+        sets: &Controlled<ReplicaSet>,
+    ) -> Result<bool> {
         let steps: Vec<Resize> = self
             .old()
             .into_iter()
@@ -291,7 +299,11 @@ impl<'a> Rollout<'a> {
     }
 
     /// Gives the new ReplicaSet all wanted pods.
-    pub(crate) async fn grow_new(&mut self, ctx: &Ctx, sets: &Owned<ReplicaSet>) -> Result<()> {
+    pub(crate) async fn grow_new(
+        &mut self,
+        ctx: &Ctx,
+        sets: &Controlled<ReplicaSet>,
+    ) -> Result<()> {
         if let Some(index) = self.new {
             self.resize(ctx, sets, index, self.limits().desired).await?;
         }
@@ -299,7 +311,7 @@ impl<'a> Rollout<'a> {
     }
 
     /// Shares a change of the wanted number of pods out over the ReplicaSets.
-    pub(crate) async fn scale(&mut self, ctx: &Ctx, sets: &Owned<ReplicaSet>) -> Result<()> {
+    pub(crate) async fn scale(&mut self, ctx: &Ctx, sets: &Controlled<ReplicaSet>) -> Result<()> {
         let limits = self.limits();
         let active: Vec<usize> = self.active().map(|(index, _)| index).collect();
         let only = match active[..] {
@@ -343,7 +355,7 @@ impl<'a> Rollout<'a> {
     }
 
     /// Deletes the old ReplicaSets that nobody will go back to.
-    pub(crate) async fn clean_up(&self, ctx: &Ctx, sets: &Owned<ReplicaSet>) -> Result<()> {
+    pub(crate) async fn clean_up(&self, ctx: &Ctx, sets: &Controlled<ReplicaSet>) -> Result<()> {
         for set in history::surplus(self.given, &self.old()) {
             sets.delete(ctx, set, Delete::background()).await?;
         }
@@ -353,7 +365,7 @@ impl<'a> Rollout<'a> {
     async fn resize_all(
         &mut self,
         ctx: &Ctx,
-        sets: &Owned<ReplicaSet>,
+        sets: &Controlled<ReplicaSet>,
         steps: &[Resize],
     ) -> Result<bool> {
         for step in steps {
@@ -368,7 +380,7 @@ impl<'a> Rollout<'a> {
     async fn resize(
         &mut self,
         ctx: &Ctx,
-        sets: &Owned<ReplicaSet>,
+        sets: &Controlled<ReplicaSet>,
         index: usize,
         to: i32,
     ) -> Result<()> {

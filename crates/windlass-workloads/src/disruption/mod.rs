@@ -10,8 +10,8 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use windlass::{
-    Access, Context, Controller, Declare, Event, Next, Operator, Reads, Reconciled, Reconciler,
-    Result, Select, Verb, Watched, Writes,
+    Access, Action, Context, Controller, Declare, Event, Operator, Reads, Reconciler, Result,
+    Select, Verb, Watched, Writes,
 };
 
 use crate::owner;
@@ -23,7 +23,7 @@ pub(crate) fn add_to(operator: Operator) -> Operator {
         .controller(stale::controller())
 }
 
-fn controller() -> Controller<PodDisruptionBudget, Reconciled<PodDisruptionBudget>> {
+fn controller() -> Controller<PodDisruptionBudget> {
     Controller::of_existing::<PodDisruptionBudget>()
         .reports_as("controllermanager")
         .reconciler(Budgets::declare)
@@ -126,7 +126,7 @@ impl Budgets {
 impl Reconciler for Budgets {
     type Object = PodDisruptionBudget;
 
-    async fn reconcile(&self, budget: &PodDisruptionBudget, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, budget: &PodDisruptionBudget, ctx: &Ctx) -> Result<Action> {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
         let pods = self.pods.list(ctx, Select::labels(selector)).await?;
         if pods.is_empty() {
@@ -147,14 +147,14 @@ impl Reconciler for Budgets {
                     ctx.event(Event::warning("CalculateExpectedPodCountFailed", note));
                     let status = budget::failed(budget, &why, now);
                     self.status.status(ctx, budget, status).await?;
-                    return Ok(Next::settled());
+                    return Ok(Action::done());
                 }
             }
         }
         let status = budget::status(budget, &pods, scale, now);
         self.status.status(ctx, budget, status).await?;
         let (_, recheck) = budget::disrupted(budget, &pods, now);
-        Ok(recheck.map_or(Next::settled(), Next::at))
+        Ok(recheck.map_or(Action::done(), Action::requeue_at))
     }
 }
 

@@ -3,9 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
-use windlass::{
-    Access, Context, Controller, Declare, Next, Reconciled, Reconciler, Result, Verb, Writes,
-};
+use windlass::{Access, Action, Context, Controller, Declare, Reconciler, Result, Verb, Writes};
 
 use crate::{pod, scheduler};
 
@@ -13,7 +11,7 @@ const CONDITION: &str = "DisruptionTarget";
 const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
 
 /// The controller that takes announcements back.
-pub(crate) fn controller() -> Controller<Pod, Reconciled<Pod>> {
+pub(crate) fn controller() -> Controller<Pod> {
     Controller::of_existing::<Pod>()
         .named("stale-disruptions")
         .reconciler(Announcements::declare)
@@ -48,12 +46,12 @@ fn stale_at(one: &Pod) -> Option<Timestamp> {
 impl Reconciler for Announcements {
     type Object = Pod;
 
-    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         let Some(at) = stale_at(pod) else {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         if at > ctx.clock().now() {
-            return Ok(Next::at(at));
+            return Ok(Action::requeue_at(at));
         }
         let mut status = pod.status.clone().unwrap_or_default();
         let taken_back = PodCondition {
@@ -64,7 +62,7 @@ impl Reconciler for Announcements {
         };
         scheduler::replace(&mut status, taken_back);
         self.written.status(ctx, pod, status).await?;
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use windlass::{
-    Access, Changed, Context, Controller, Declare, Delete, Key, Next, Reads, Reconciled,
-    Reconciler, Result, Verb, Watched, Writes,
+    Access, Action, Changed, Context, Controller, Declare, Delete, Key, Reads, Reconciler, Result,
+    Verb, Watched, Writes,
 };
 
 use super::legacy::{CONTROLLER, MANAGED_BY};
 
 /// The controller that removes Endpoints.
-pub(super) fn controller() -> Controller<Endpoints, Reconciled<Endpoints>> {
+pub(super) fn controller() -> Controller<Endpoints> {
     Controller::of_existing::<Endpoints>()
         .named("endpoint-leftover")
         .reports_as(CONTROLLER)
@@ -65,7 +65,7 @@ impl Leftovers {
 impl Reconciler for Leftovers {
     type Object = Endpoints;
 
-    async fn reconcile(&self, endpoints: &Endpoints, ctx: &Context<Endpoints>) -> Result<Next> {
+    async fn reconcile(&self, endpoints: &Endpoints, ctx: &Context<Endpoints>) -> Result<Action> {
         let labels = endpoints.metadata.labels.as_ref();
         let keeper = labels.and_then(|labels| labels.get(MANAGED_BY));
         let is_ours = keeper.is_some_and(|keeper| keeper == CONTROLLER);
@@ -74,7 +74,7 @@ impl Reconciler for Leftovers {
             let how = Delete::background();
             self.written.delete(ctx, endpoints, how).await?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 use windlass::{
-    Access, Changed, Context, Controller, Declare, Key, Next, Reads, Reconciled, Reconciler,
-    Result, Verb, Watched, Writes,
+    Access, Action, Changed, Context, Controller, Declare, Key, Reads, Reconciler, Result, Verb,
+    Watched, Writes,
 };
 
 use super::candidate;
@@ -23,7 +23,7 @@ pub(super) const CONTROLLER: &str = "endpoint-controller";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
 /// The controller of Endpoints.
-pub(super) fn controller() -> Controller<Service, Reconciled<Service>> {
+pub(super) fn controller() -> Controller<Service> {
     Controller::of_existing::<Service>()
         .named("endpoint")
         .reports_as(CONTROLLER)
@@ -51,9 +51,9 @@ impl Legacy {
         }
     }
 
-    async fn sync(&self, service: &Service, ctx: &Context<Service>) -> Result<Next> {
+    async fn sync(&self, service: &Service, ctx: &Context<Service>) -> Result<Action> {
         let Some(selector) = candidate::selector(service) else {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let pods = self.pods.list(ctx, selector).await?;
         let trigger = self.triggers.since_last(ctx.key(), service, &pods);
@@ -63,7 +63,7 @@ impl Legacy {
         if let Some(current) = &current
             && is_current(current, &wanted, &labels)
         {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let over = subsets::truncate(&mut wanted);
         let exists = current.is_some();
@@ -88,7 +88,7 @@ impl Legacy {
         } else {
             cause::unless_pointless(self.written.create(ctx, &endpoints).await)?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
@@ -180,11 +180,11 @@ fn is_current(
 impl Reconciler for Legacy {
     type Object = Service;
 
-    async fn reconcile(&self, service: &Service, ctx: &Context<Service>) -> Result<Next> {
+    async fn reconcile(&self, service: &Service, ctx: &Context<Service>) -> Result<Action> {
         self.sync(service, ctx).await
     }
 
-    async fn terminating(&self, service: &Service, ctx: &Context<Service>) -> Result<Next> {
+    async fn terminating(&self, service: &Service, ctx: &Context<Service>) -> Result<Action> {
         self.sync(service, ctx).await
     }
 

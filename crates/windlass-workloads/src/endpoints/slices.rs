@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use windlass::{
-    Context, Controller, Declare, Delete, Key, Next, Owned, Predicate, Reads, Reconciled,
-    Reconciler, Result, Watched,
+    Access, Action, Context, Controlled, Controller, Declare, Delete, Key, Predicate, Reads,
+    Reconciler, Result, Verb, Watched, Writes,
 };
 
 use super::candidate;
@@ -17,7 +17,7 @@ use super::trigger::{self, Triggers};
 use crate::{cause, owner, pod};
 
 /// The controller of EndpointSlices.
-pub(super) fn controller() -> Controller<Service, Reconciled<Service>> {
+pub(super) fn controller() -> Controller<Service> {
     Controller::of_existing::<Service>()
         .named("endpointslice")
         .reports_as("endpoint-slice-controller")
@@ -27,7 +27,8 @@ pub(super) fn controller() -> Controller<Service, Reconciled<Service>> {
 struct Slices {
     pods: Reads<Pod>,
     nodes: Reads<Node>,
-    owned: Owned<EndpointSlice>,
+    owned: Controlled<EndpointSlice>,
+    written: Writes<EndpointSlice>,
     /// Slices that say they are ours, whoever controls them: a Service that went may have left some.
     named: Reads<EndpointSlice>,
     triggers: Triggers,
@@ -40,15 +41,16 @@ impl Slices {
         Self {
             pods: declare.reads(Pod::selected_by(candidate::selector)),
             nodes: declare.reads(Node::waking_everyone().only(appears)),
-            owned: declare.owns(),
+            owned: declare.controls(),
+            written: declare.writes(Access::to([Verb::Update])),
             named: declare.reads(EndpointSlice::waking_nobody()),
             triggers: Triggers::default(),
         }
     }
 
-    async fn sync(&self, service: &Service, ctx: &Context<Service>) -> Result<Next> {
+    async fn sync(&self, service: &Service, ctx: &Context<Service>) -> Result<Action> {
         let Some(selector) = candidate::selector(service) else {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let pods = self.pods.list(ctx, selector).await?;
         let ours = BTreeMap::from([
@@ -79,7 +81,7 @@ impl Slices {
         for slice in &existing {
             self.owned.delete(ctx, slice, Delete::background()).await?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     /// The nodes that the pods are on.
@@ -106,7 +108,7 @@ impl Slices {
             cause::unless_pointless(self.owned.create(ctx, slice).await)?;
         }
         for slice in &plan.update {
-            self.owned.update(ctx, slice).await?;
+            self.written.update(ctx, slice).await?;
         }
         for slice in &plan.delete {
             self.owned.delete(ctx, slice, Delete::background()).await?;
@@ -178,11 +180,11 @@ fn planned(
 impl Reconciler for Slices {
     type Object = Service;
 
-    async fn reconcile(&self, service: &Service, ctx: &Context<Service>) -> Result<Next> {
+    async fn reconcile(&self, service: &Service, ctx: &Context<Service>) -> Result<Action> {
         self.sync(service, ctx).await
     }
 
-    async fn terminating(&self, service: &Service, ctx: &Context<Service>) -> Result<Next> {
+    async fn terminating(&self, service: &Service, ctx: &Context<Service>) -> Result<Action> {
         self.sync(service, ctx).await
     }
 

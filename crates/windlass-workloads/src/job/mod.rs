@@ -27,8 +27,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Event, Grant, Key, Next, Operator, Owned, Raw,
-    Reads, Reconciled, Reconciler, Result, Verb, Watched, Writes,
+    Access, Action, Context, Controlled, Controller, Declare, Delete, Event, Grant, Key, Operator,
+    Raw, Reads, Reconciler, Result, Verb, Watched, Writes,
 };
 
 use self::assess::{State, Step, is_suspended};
@@ -54,14 +54,14 @@ pub(crate) fn add_to(operator: Operator) -> Operator {
         .controller(ttl::controller())
 }
 
-fn controller() -> Controller<Job, Reconciled<Job>> {
+fn controller() -> Controller<Job> {
     Controller::of_existing::<Job>()
         .reports_as("job-controller")
         .reconciler(Jobs::declare)
 }
 
 struct Jobs {
-    pods: Owned<Pod>,
+    pods: Controlled<Pod>,
     /// Pods that match, though nobody controls them yet: to be adopted.
     _matching: Reads<Pod>,
     status: Writes<Job>,
@@ -77,7 +77,7 @@ type Ctx = Context<Job>;
 impl Jobs {
     fn declare(declare: &mut Declare<Job>) -> Self {
         Self {
-            pods: declare.owns(),
+            pods: declare.controls(),
             _matching: declare.reads(Pod::selected_by(|job: &Job| {
                 job.spec.as_ref().and_then(|spec| spec.selector.clone())
             })),
@@ -226,18 +226,18 @@ impl Jobs {
         };
     }
 
-    async fn sync(&self, job: &Job, ctx: &Ctx) -> Result<Next> {
+    async fn sync(&self, job: &Job, ctx: &Ctx) -> Result<Action> {
         let managed_by = job
             .spec
             .as_ref()
             .and_then(|spec| spec.managed_by.as_deref());
         if managed_by.is_some_and(|name| name != NAME) {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         if finished(job).is_some() {
             self.set_backoff(ctx.key(), None);
             self.pending.clear(ctx.key());
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let now = ctx.clock().now();
         let pods = self.claim(job, ctx).await?;
@@ -309,7 +309,7 @@ impl Jobs {
             return Ok(self.pending.after(ctx, until(at, now), what));
         }
         self.pending.clear(ctx.key());
-        Ok(state.deadline.map_or(Next::settled(), Next::at))
+        Ok(state.deadline.map_or(Action::done(), Action::requeue_at))
     }
 
     /// Writes what there is, lets go of pods that are accounted for, and writes what came of it.
@@ -382,11 +382,11 @@ fn tell_rest(job: &Job, ctx: &Ctx, status: &mut JobStatus, now: Timestamp) {
 impl Reconciler for Jobs {
     type Object = Job;
 
-    async fn reconcile(&self, job: &Job, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, job: &Job, ctx: &Ctx) -> Result<Action> {
         self.sync(job, ctx).await
     }
 
-    async fn terminating(&self, job: &Job, ctx: &Ctx) -> Result<Next> {
+    async fn terminating(&self, job: &Job, ctx: &Ctx) -> Result<Action> {
         self.sync(job, ctx).await
     }
 

@@ -4,15 +4,14 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Next, Reads, Reconciled, Reconciler, Result, Verb,
-    Watched, Writes,
+    Access, Action, Context, Controller, Declare, Reads, Reconciler, Result, Verb, Watched, Writes,
 };
 
 use super::{condition, pods};
 use crate::owner;
 
 /// The controller that lets go of pods.
-pub(crate) fn controller() -> Controller<Pod, Reconciled<Pod>> {
+pub(crate) fn controller() -> Controller<Pod> {
     Controller::of_existing::<Pod>()
         .named("job-orphans")
         .reconciler(Orphans::declare)
@@ -34,18 +33,18 @@ impl Orphans {
         }
     }
 
-    async fn let_go(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn let_go(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         if !pods::is_tracked(pod) {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         if let Some(controller) = owner::controller_of(&pod.metadata) {
             if controller.kind != "Job" || controller.api_version != "batch/v1" {
-                return Ok(Next::settled());
+                return Ok(Action::done());
             }
             let job = self.jobs.get(ctx, controller.name.as_str()).await?;
             let job = job.filter(|job| job.metadata.uid.as_ref() == Some(&controller.uid));
             if job.is_some_and(|job| counts(&job)) {
-                return Ok(Next::settled());
+                return Ok(Action::done());
             }
         }
         let patch = json!({ "metadata": {
@@ -55,7 +54,7 @@ impl Orphans {
         } });
         match self.written.patch(ctx, pod, patch).await {
             Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(Next::settled()),
+            _ => Ok(Action::done()),
         }
     }
 }
@@ -72,11 +71,11 @@ fn counts(job: &Job) -> bool {
 impl Reconciler for Orphans {
     type Object = Pod;
 
-    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         self.let_go(pod, ctx).await
     }
 
-    async fn terminating(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn terminating(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         self.let_go(pod, ctx).await
     }
 }

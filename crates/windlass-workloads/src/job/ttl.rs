@@ -3,14 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Next, Reconciled, Reconciler, Result, Verb,
-    Writes,
+    Access, Action, Context, Controller, Declare, Delete, Reconciler, Result, Verb, Writes,
 };
 
 use super::condition;
 
 /// The controller that deletes Jobs that ended.
-pub(crate) fn controller() -> Controller<Job, Reconciled<Job>> {
+pub(crate) fn controller() -> Controller<Job> {
     Controller::of_existing::<Job>()
         .named("ttl-after-finished")
         .reconciler(Ttl::declare)
@@ -40,14 +39,14 @@ fn expires_at(job: &Job) -> Option<Timestamp> {
 impl Reconciler for Ttl {
     type Object = Job;
 
-    async fn reconcile(&self, job: &Job, ctx: &Context<Job>) -> Result<Next> {
+    async fn reconcile(&self, job: &Job, ctx: &Context<Job>) -> Result<Action> {
         match expires_at(job) {
-            None => Ok(Next::settled()),
-            Some(at) if at > ctx.clock().now() => Ok(Next::at(at)),
+            None => Ok(Action::done()),
+            Some(at) if at > ctx.clock().now() => Ok(Action::requeue_at(at)),
             Some(_) => {
                 // Its pods go first, so that nobody sees them without their Job.
                 self.written.delete(ctx, job, Delete::foreground()).await?;
-                Ok(Next::settled())
+                Ok(Action::done())
             }
         }
     }

@@ -14,8 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{Namespace, NamespaceStatus};
 use windlass::{
-    Access, Context, Controller, Declare, Grant, Key, Next, Raw, Reconciled, Reconciler, Result,
-    Verb, Writes,
+    Access, Action, Context, Controller, Declare, Grant, Key, Raw, Reconciler, Result, Verb, Writes,
 };
 
 use self::content::Remains;
@@ -26,7 +25,7 @@ use crate::pending::Pending;
 const FINALIZER: &str = "kubernetes";
 
 /// The controller of namespaces that are going.
-pub(crate) fn controller() -> Controller<Namespace, Reconciled<Namespace>> {
+pub(crate) fn controller() -> Controller<Namespace> {
     Controller::of_existing::<Namespace>()
         .named("namespace")
         .reconciler(Namespaces::declare)
@@ -101,11 +100,11 @@ impl Namespaces {
 impl Reconciler for Namespaces {
     type Object = Namespace;
 
-    async fn reconcile(&self, _: &Namespace, _: &Context<Namespace>) -> Result<Next> {
-        Ok(Next::settled())
+    async fn reconcile(&self, _: &Namespace, _: &Context<Namespace>) -> Result<Action> {
+        Ok(Action::done())
     }
 
-    async fn terminating(&self, namespace: &Namespace, ctx: &Context<Namespace>) -> Result<Next> {
+    async fn terminating(&self, namespace: &Namespace, ctx: &Context<Namespace>) -> Result<Action> {
         let finalizers = namespace
             .spec
             .as_ref()
@@ -115,13 +114,13 @@ impl Reconciler for Namespaces {
             .iter()
             .any(|finalizer| finalizer == FINALIZER)
         {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let remains = content::empty(&self.raw.client(ctx), ctx.key().name()).await?;
         if remains.is_empty() {
             self.release(namespace, ctx).await?;
             self.forget(ctx.key());
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         self.tell(namespace, ctx, &remains).await?;
         let wait = self
@@ -135,7 +134,7 @@ impl Reconciler for Namespaces {
                 .after(ctx, wait.delay, "wait for its content to go"));
         }
         self.pending.clear(ctx.key());
-        Ok(Next::after(wait.delay))
+        Ok(Action::requeue_after(wait.delay))
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

@@ -5,15 +5,15 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, Taint, Toleration};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Event, Key, Next, Predicate, Reads, Reconciled,
-    Reconciler, Result, Verb, Watched, Writes,
+    Access, Action, Context, Controller, Declare, Delete, Event, Key, Predicate, Reads, Reconciler,
+    Result, Verb, Watched, Writes,
 };
 
 use crate::toleration::{of_pod, taints, tolerates};
 use crate::{pod, scheduler};
 
 /// The controller that deletes pods that do not tolerate their node.
-pub(crate) fn controller() -> Controller<Pod, Reconciled<Pod>> {
+pub(crate) fn controller() -> Controller<Pod> {
     Controller::of_existing::<Pod>()
         .named("taint-eviction")
         .reports_as("taint-eviction-controller")
@@ -102,9 +102,9 @@ fn may_stay(taints: &[Taint], tolerations: &[Toleration]) -> Option<SignedDurati
 impl Reconciler for Evictions {
     type Object = Pod;
 
-    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Next> {
+    async fn reconcile(&self, pod: &Pod, ctx: &Context<Pod>) -> Result<Action> {
         let Some(name) = pod::node_name(pod) else {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let node = self.nodes.get(ctx, name).await?;
         let stay = node.and_then(|node| may_stay(taints(&node), of_pod(pod)));
@@ -113,7 +113,7 @@ impl Reconciler for Evictions {
                 let told = format!("Cancelling deletion of Pod {}", ctx.key());
                 ctx.event(Event::normal("TaintManagerEviction", told));
             }
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let now = ctx.clock().now();
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
@@ -122,11 +122,11 @@ impl Reconciler for Evictions {
             .checked_add(stay)
             .unwrap_or(now);
         if at > now {
-            return Ok(Next::at(at));
+            return Ok(Action::requeue_at(at));
         }
         self.evict(pod, ctx).await?;
         self.forget(ctx.key());
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

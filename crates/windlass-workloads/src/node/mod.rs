@@ -15,8 +15,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Event, Index, Key, Next, Operator, Reads, Reconciled,
-    Reconciler, Result, Scope, Select, Verb, Watched, Writes,
+    Access, Action, Context, Controller, Declare, Event, Index, Key, Operator, Reads, Reconciler,
+    Result, Scope, Select, Verb, Watched, Writes,
 };
 
 use self::condition::{Heard, value};
@@ -32,7 +32,7 @@ pub(crate) fn add_to(operator: Operator) -> Operator {
         .controller(eviction::controller())
 }
 
-fn controller() -> Controller<Node, Reconciled<Node>> {
+fn controller() -> Controller<Node> {
     Controller::of_existing::<Node>()
         .named("node-lifecycle")
         .reports_as("node-controller")
@@ -108,7 +108,7 @@ impl Nodes {
 impl Reconciler for Nodes {
     type Object = Node;
 
-    async fn reconcile(&self, node: &Node, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, node: &Node, ctx: &Ctx) -> Result<Action> {
         let now = ctx.clock().now();
         let heard = self.hear(ctx).await?;
         let silent_at = heard.map(Heard::silent_at);
@@ -136,7 +136,7 @@ impl Reconciler for Nodes {
         }
         Ok(silent_at
             .filter(|at| *at > now)
-            .map_or(Next::settled(), Next::at))
+            .map_or(Action::done(), Action::requeue_at))
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

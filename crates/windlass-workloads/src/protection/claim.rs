@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use windlass::{
-    Access, Context, Controller, Declare, Key, Next, Reads, Reconciled, Reconciler, Result, Select,
-    Verb, Watched, Writes,
+    Access, Action, Context, Controller, Declare, Key, Reads, Reconciler, Result, Select, Verb,
+    Watched, Writes,
 };
 
 use super::{add, has, remove};
@@ -11,7 +11,7 @@ use super::{add, has, remove};
 const FINALIZER: &str = "kubernetes.io/pvc-protection";
 
 /// The controller that protects claims.
-pub(crate) fn controller() -> Controller<PersistentVolumeClaim, Reconciled<PersistentVolumeClaim>> {
+pub(crate) fn controller() -> Controller<PersistentVolumeClaim> {
     Controller::of_existing::<PersistentVolumeClaim>()
         .named("pvc-protection")
         .reconciler(Claims::declare)
@@ -65,33 +65,33 @@ impl Reconciler for Claims {
         &self,
         claim: &PersistentVolumeClaim,
         ctx: &Context<PersistentVolumeClaim>,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         // Admission does this; a claim from elsewhere has it done here.
         if !has(&claim.metadata, FINALIZER) {
             let mut protected = claim.clone();
             add(&mut protected.metadata, FINALIZER);
             self.written.update(ctx, &protected).await?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn terminating(
         &self,
         claim: &PersistentVolumeClaim,
         ctx: &Context<PersistentVolumeClaim>,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         if !has(&claim.metadata, FINALIZER) {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let pods = self.pods.list(ctx, Select::all()).await?;
         if pods.iter().any(|pod| uses(pod, ctx.key().name())) {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let mut released = claim.clone();
         remove(&mut released.metadata, FINALIZER);
         match self.written.update(ctx, &released).await {
             Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(Next::settled()),
+            _ => Ok(Action::done()),
         }
     }
 }

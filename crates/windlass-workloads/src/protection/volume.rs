@@ -1,16 +1,14 @@
 //! Volumes: kept while they are bound to a claim.
 
 use k8s_openapi::api::core::v1::PersistentVolume;
-use windlass::{
-    Access, Context, Controller, Declare, Next, Reconciled, Reconciler, Result, Verb, Writes,
-};
+use windlass::{Access, Action, Context, Controller, Declare, Reconciler, Result, Verb, Writes};
 
 use super::{add, has, remove};
 
 const FINALIZER: &str = "kubernetes.io/pv-protection";
 
 /// The controller that protects volumes.
-pub(crate) fn controller() -> Controller<PersistentVolume, Reconciled<PersistentVolume>> {
+pub(crate) fn controller() -> Controller<PersistentVolume> {
     Controller::of_existing::<PersistentVolume>()
         .named("pv-protection")
         .reconciler(Volumes::declare)
@@ -43,29 +41,29 @@ impl Reconciler for Volumes {
         &self,
         volume: &PersistentVolume,
         ctx: &Context<PersistentVolume>,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         // Admission does this; a volume from elsewhere has it done here.
         if !has(&volume.metadata, FINALIZER) {
             let mut protected = volume.clone();
             add(&mut protected.metadata, FINALIZER);
             self.written.update(ctx, &protected).await?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn terminating(
         &self,
         volume: &PersistentVolume,
         ctx: &Context<PersistentVolume>,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         if !has(&volume.metadata, FINALIZER) || is_bound(volume) {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let mut released = volume.clone();
         remove(&mut released.metadata, FINALIZER);
         match self.written.update(ctx, &released).await {
             Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(Next::settled()),
+            _ => Ok(Action::done()),
         }
     }
 }

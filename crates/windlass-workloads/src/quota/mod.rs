@@ -12,8 +12,8 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::core::DynamicObject;
 use windlass::{
-    Access, Context, Controller, Declare, KindInfo, Next, Reads, Reconciled, Reconciler, Result,
-    Scope, Select, Selector, Verb, Watched, Writes,
+    Access, Action, Context, Controller, Declare, KindInfo, Reads, Reconciler, Result, Scope,
+    Select, Selector, Verb, Watched, Writes,
 };
 
 use self::usage::Usage;
@@ -41,7 +41,7 @@ const COUNTED: [(&str, &str, &str, &str, bool); 10] = [
 ];
 
 /// The controller of quotas.
-pub(crate) fn controller() -> Controller<ResourceQuota, Reconciled<ResourceQuota>> {
+pub(crate) fn controller() -> Controller<ResourceQuota> {
     Controller::of_existing::<ResourceQuota>()
         .reports_as("resourcequota-controller")
         .reconciler(Quotas::declare)
@@ -154,7 +154,11 @@ impl Quotas {
 impl Reconciler for Quotas {
     type Object = ResourceQuota;
 
-    async fn reconcile(&self, quota: &ResourceQuota, ctx: &Context<ResourceQuota>) -> Result<Next> {
+    async fn reconcile(
+        &self,
+        quota: &ResourceQuota,
+        ctx: &Context<ResourceQuota>,
+    ) -> Result<Action> {
         let hard = quota
             .spec
             .as_ref()
@@ -182,6 +186,6 @@ impl Reconciler for Quotas {
             };
             self.written.put(ctx, ctx.key(), "status", &counted).await?;
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }

@@ -17,8 +17,8 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Error, Event, Key, Kind, Next, Owned, Reads,
-    Reconciled, Reconciler, Result, Verb, Watched, Writes,
+    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Event, Key, Kind,
+    Reads, Reconciler, Result, Verb, Watched, Writes,
 };
 
 use self::status::Failure;
@@ -27,14 +27,14 @@ use crate::pending::Pending;
 use crate::{cause, pod};
 
 /// The controller of ReplicaSets.
-pub(crate) fn controller() -> Controller<ReplicaSet, Reconciled<ReplicaSet>> {
+pub(crate) fn controller() -> Controller<ReplicaSet> {
     Controller::of_existing::<ReplicaSet>()
         .reports_as("replicaset-controller")
         .reconciler(ReplicaSets::declare)
 }
 
 struct ReplicaSets {
-    pods: Owned<Pod>,
+    pods: Controlled<Pod>,
     /// Pods that match, though nobody controls them yet: to be adopted.
     matching: Reads<Pod>,
     sets: Reads<ReplicaSet>,
@@ -45,7 +45,7 @@ struct ReplicaSets {
 impl ReplicaSets {
     fn declare(declare: &mut Declare<ReplicaSet>) -> Self {
         Self {
-            pods: declare.owns(),
+            pods: declare.controls(),
             matching: declare.reads(Pod::selected_by(|set: &ReplicaSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
@@ -191,7 +191,7 @@ impl ReplicaSets {
         ctx: &Context<ReplicaSet>,
         claimed: &[Pod],
         failure: Option<&Failure>,
-    ) -> Result<Next> {
+    ) -> Result<Action> {
         let now = ctx.clock().now();
         let claimed: Vec<&Pod> = claimed.iter().collect();
         let status = status::status(set, &claimed, failure, now);
@@ -201,14 +201,14 @@ impl ReplicaSets {
             return Ok(self.pending.after(ctx, until(at, now), what));
         }
         self.pending.clear(ctx.key());
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
 impl Reconciler for ReplicaSets {
     type Object = ReplicaSet;
 
-    async fn reconcile(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Next> {
+    async fn reconcile(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Action> {
         let claimed = self.claim(set, ctx).await?;
         let managed = self.manage(set, ctx, &claimed, ctx.clock().now()).await;
         // The status tells of the pods that were there before: those just created or deleted wake
@@ -219,7 +219,7 @@ impl Reconciler for ReplicaSets {
         Ok(next)
     }
 
-    async fn terminating(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Next> {
+    async fn terminating(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Action> {
         let claimed = self.claim(set, ctx).await?;
         self.report(set, ctx, &claimed, None).await
     }

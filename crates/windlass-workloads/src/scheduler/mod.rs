@@ -22,8 +22,8 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 use windlass::{
-    Access, Changed, Context, Controller, Declare, Event, Key, Next, Reads, Reconciled, Reconciler,
-    Result, Select, Verb, Watched, Writes,
+    Access, Action, Changed, Context, Controller, Declare, Event, Key, Reads, Reconciler, Result,
+    Select, Verb, Watched, Writes,
 };
 
 use self::fit::{Cluster, Placement};
@@ -36,7 +36,7 @@ use crate::protection::claims_of;
 const NAME: &str = "default-scheduler";
 
 /// The controller that binds pods to nodes. One pod at a time: each choice counts the ones before.
-pub(crate) fn controller() -> Controller<Pod, Reconciled<Pod>> {
+pub(crate) fn controller() -> Controller<Pod> {
     Controller::of_existing::<Pod>()
         .named("scheduler")
         .reports_as("default-scheduler")
@@ -275,10 +275,10 @@ fn choose(pod: &Pod, cluster: &Cluster<'_>, volumes: &Volumes<'_>) -> Choice {
 impl Reconciler for Scheduler {
     type Object = Pod;
 
-    async fn reconcile(&self, pod: &Pod, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, pod: &Pod, ctx: &Ctx) -> Result<Action> {
         if !wants_node(pod) || lock(&self.occupancy).has(pod) {
             lock(&self.waiting).forget(ctx.key());
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let nodes = self.nodes.list(ctx, Select::all().everywhere()).await?;
         let waits = || {
@@ -296,7 +296,7 @@ impl Reconciler for Scheduler {
                 if self.is_preceded(ctx, pod, &nodes).await? {
                     // Its turn comes when the other has been bound.
                     waits();
-                    return Ok(Next::settled());
+                    return Ok(Action::done());
                 }
                 self.bind(pod, ctx, &node).await?;
                 lock(&self.waiting).forget(ctx.key());
@@ -309,7 +309,7 @@ impl Reconciler for Scheduler {
                 }
             }
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

@@ -18,8 +18,8 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Error, Event, Grant, Key, Next, Owned, Raw,
-    Reads, Reconciled, Reconciler, Result, Select, Verb, Watched, Writes,
+    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Event, Grant, Key,
+    Raw, Reads, Reconciler, Result, Select, Verb, Watched, Writes,
 };
 
 use self::plan::{Plan, Step, View};
@@ -31,17 +31,18 @@ use crate::pending::Pending;
 use crate::replicaset::{gone_meanwhile, until};
 
 /// The controller of StatefulSets.
-pub(crate) fn controller() -> Controller<StatefulSet, Reconciled<StatefulSet>> {
+pub(crate) fn controller() -> Controller<StatefulSet> {
     Controller::of_existing::<StatefulSet>()
         .reports_as("statefulset-controller")
         .reconciler(StatefulSets::declare)
 }
 
 struct StatefulSets {
-    pods: Owned<Pod>,
+    pods: Controlled<Pod>,
+    pods_written: Writes<Pod>,
     /// Pods that match, though nobody controls them yet: to be adopted.
     _matching: Reads<Pod>,
-    revisions: Owned<ControllerRevision>,
+    revisions: Controlled<ControllerRevision>,
     claims: Reads<PersistentVolumeClaim>,
     claims_written: Writes<PersistentVolumeClaim>,
     status: Writes<StatefulSet>,
@@ -63,11 +64,12 @@ struct Revisions {
 impl StatefulSets {
     fn declare(declare: &mut Declare<StatefulSet>) -> Self {
         Self {
-            pods: declare.owns(),
+            pods: declare.controls(),
+            pods_written: declare.writes(Access::to([Verb::Update])),
             _matching: declare.reads(Pod::selected_by(|set: &StatefulSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
-            revisions: declare.owns(),
+            revisions: declare.controls(),
             claims: declare.reads(PersistentVolumeClaim::waking_nobody()),
             claims_written: declare.writes(Access::to([Verb::Create, Verb::Update])),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
@@ -241,7 +243,7 @@ impl StatefulSets {
                 if repaired == **pod {
                     return Ok(());
                 }
-                let updated = self.pods.update(ctx, &repaired).await;
+                let updated = self.pods_written.update(ctx, &repaired).await;
                 tell(set, ctx, "Update", pod, updated.as_ref().err());
                 updated.map(drop)
             }
@@ -304,7 +306,7 @@ impl StatefulSets {
         Ok(())
     }
 
-    fn next(&self, set: &StatefulSet, ctx: &Ctx, plan: &Plan, pods: &[Pod]) -> Next {
+    fn next(&self, set: &StatefulSet, ctx: &Ctx, plan: &Plan, pods: &[Pod]) -> Action {
         let now = ctx.clock().now();
         if plan.waits_for_claim {
             let what = "wait for a claim to go";
@@ -315,14 +317,14 @@ impl StatefulSets {
             return self.pending.after(ctx, until(at, now), what);
         }
         self.pending.clear(ctx.key());
-        Next::settled()
+        Action::done()
     }
 }
 
 impl Reconciler for StatefulSets {
     type Object = StatefulSet;
 
-    async fn reconcile(&self, set: &StatefulSet, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, set: &StatefulSet, ctx: &Ctx) -> Result<Action> {
         let revisions = self.revisions(set, ctx).await?;
         let pods = self.claim(set, ctx).await?;
         let claims = if template::claim_templates(set).is_empty() {
@@ -361,16 +363,16 @@ impl Reconciler for StatefulSets {
         }
     }
 
-    async fn terminating(&self, set: &StatefulSet, ctx: &Ctx) -> Result<Next> {
+    async fn terminating(&self, set: &StatefulSet, ctx: &Ctx) -> Result<Action> {
         let pods = self.claim(set, ctx).await?;
         let revisions = match self.revisions(set, ctx).await {
             Ok(revisions) => revisions,
             // In a namespace that is going there are no new revisions, and nobody needs them.
-            Err(error) if cause::namespace_is_terminating(&error) => return Ok(Next::settled()),
+            Err(error) if cause::namespace_is_terminating(&error) => return Ok(Action::done()),
             Err(error) => return Err(error),
         };
         self.report(set, ctx, &revisions, &pods, 0).await?;
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use windlass::{
-    Access, Changed, Context, Controller, Declare, Event, Key, Next, Reads, Reconciled, Reconciler,
-    Result, Select, Verb, Watched, Writes,
+    Access, Action, Changed, Context, Controller, Declare, Event, Key, Reads, Reconciler, Result,
+    Select, Verb, Watched, Writes,
 };
 
 use super::matching::{best, class_of, is_meant_for};
@@ -23,9 +23,7 @@ const STORAGE_PROVISIONER: [&str; 2] = [
 ];
 
 /// The controller that binds claims.
-pub(crate) fn controller(
-    local: Option<LocalVolumes>,
-) -> Controller<PersistentVolumeClaim, Reconciled<PersistentVolumeClaim>> {
+pub(crate) fn controller(local: Option<LocalVolumes>) -> Controller<PersistentVolumeClaim> {
     Controller::of_existing::<PersistentVolumeClaim>()
         .named("persistentvolume-binder")
         .reports_as("persistentvolume-controller")
@@ -265,7 +263,7 @@ pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> Option<&str> {
 impl Reconciler for Claims {
     type Object = PersistentVolumeClaim;
 
-    async fn reconcile(&self, claim: &PersistentVolumeClaim, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, claim: &PersistentVolumeClaim, ctx: &Ctx) -> Result<Action> {
         let is_complete = annotation(&claim.metadata, BIND_COMPLETED).is_some();
         let Some(name) = volume_name(claim) else {
             let class = self.classes.get(ctx, class_of(claim)).await?;
@@ -281,7 +279,7 @@ impl Reconciler for Claims {
                 lock(&self.searching).insert(ctx.key().clone());
                 self.provide(claim, ctx, class.as_ref(), waits).await?;
             }
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         lock(&self.searching).remove(ctx.key());
         let volume = self.volumes.get(ctx, name).await?;
@@ -320,7 +318,7 @@ impl Reconciler for Claims {
                 self.report(claim, ctx, "Pending", None).await?;
             }
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

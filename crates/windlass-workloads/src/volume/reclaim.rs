@@ -6,17 +6,15 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Delete, Error, Event, Key, Next, Reads, Reconciled,
-    Reconciler, Result, Verb, Watched, Writes,
+    Access, Action, Context, Controller, Declare, Delete, Error, Event, Key, Reads, Reconciler,
+    Result, Verb, Watched, Writes,
 };
 
 use super::claim::volume_name;
 use super::{BOUND_BY_CONTROLLER, LocalVolumes, PROVISIONED_BY, PROVISIONER, annotation, local};
 
 /// The controller that follows volumes.
-pub(crate) fn controller(
-    local: Option<LocalVolumes>,
-) -> Controller<PersistentVolume, Reconciled<PersistentVolume>> {
+pub(crate) fn controller(local: Option<LocalVolumes>) -> Controller<PersistentVolume> {
     Controller::of_existing::<PersistentVolume>()
         .named("persistentvolume-reclaim")
         .reports_as("persistentvolume-controller")
@@ -105,19 +103,19 @@ fn claim_key(volume: &PersistentVolume) -> Option<Key> {
 }
 
 impl Volumes {
-    async fn follow(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Next> {
+    async fn follow(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Action> {
         let reference = volume
             .spec
             .as_ref()
             .and_then(|spec| spec.claim_ref.as_ref());
         let Some((key, reference)) = claim_key(volume).zip(reference) else {
             self.report(volume, ctx, "Available", None).await?;
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let Some(uid) = reference.uid.as_ref().filter(|uid| !uid.is_empty()) else {
             // Kept for a claim that has not taken it yet.
             self.report(volume, ctx, "Available", None).await?;
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let claim = self.claims.get(ctx, &key).await?;
         let claim = claim.filter(|claim| claim.metadata.uid.as_ref() == Some(uid));
@@ -152,19 +150,19 @@ impl Volumes {
                 }
             }
         }
-        Ok(Next::settled())
+        Ok(Action::done())
     }
 }
 
 impl Reconciler for Volumes {
     type Object = PersistentVolume;
 
-    async fn reconcile(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Next> {
+    async fn reconcile(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Action> {
         self.follow(volume, ctx).await
     }
 
     /// One that is to go is still bound until its claim is gone, and only then lets go.
-    async fn terminating(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Next> {
+    async fn terminating(&self, volume: &PersistentVolume, ctx: &Ctx) -> Result<Action> {
         self.follow(volume, ctx).await
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub(crate) use self::readiness::{Readiness, readiness};
 use crate::{
     Class, Error, Result,
-    controller::{Next, Step},
+    controller::{Action, Step},
 };
 
 /// A condition: (type, holds, reason, message).
@@ -29,10 +29,10 @@ pub(crate) type One = (&'static str, bool, String, String);
 pub(crate) type Derived = [One; 3];
 
 /// Derives the conditions from how a reconcile ended and what the owned objects look like.
-pub(crate) fn derive(result: Result<&Next, &Error>, owned: &[Readiness]) -> Derived {
+pub(crate) fn derive(result: Result<&Action, &Error>, owned: &[Readiness]) -> Derived {
     let unready: Vec<&str> = owned.iter().filter_map(Readiness::why_not).collect();
     let (degraded, reason, message) = match result {
-        Ok(Next(Step::Waiting { reason, message })) => (true, reason.clone(), message.clone()),
+        Ok(Action(Step::Waiting { reason, message })) => (true, reason.clone(), message.clone()),
         Ok(_) => (false, "AsExpected".to_owned(), String::new()),
         Err(error) => (true, reason_of(error).to_owned(), error.to_string()),
     };
@@ -107,6 +107,7 @@ fn reason_of(error: &Error) -> &'static str {
         _ => match error.class() {
             Class::Terminal => "ReconcileRefused",
             Class::Conflict => "Conflict",
+            Class::Waiting => "Waiting",
             Class::Retry => "ReconcileError",
         },
     }
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_transition_time_moves_only_on_a_transition() {
-        let settled = Next::settled();
+        let settled = Action::done();
         let mut first = json!({});
         merge(
             &mut first,
@@ -224,7 +225,7 @@ mod tests {
         merge(
             &mut third,
             &second,
-            derive(Ok(&Next::waiting("Why", "because")), &[]),
+            derive(Ok(&Action::waiting("Why", "because")), &[]),
             1,
             at(30),
         );
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn unready_dependents_are_progress_not_degradation() {
         let unready = [Readiness::NotYet("deployment a has 1 of 3".into())];
-        let [available, progressing, degraded] = derive(Ok(&Next::settled()), &unready);
+        let [available, progressing, degraded] = derive(Ok(&Action::done()), &unready);
         assert!(!available.1 && progressing.1 && !degraded.1);
         assert_eq!(progressing.3, "deployment a has 1 of 3");
     }
@@ -257,7 +258,7 @@ mod tests {
             let left = beside(&given, derive(result, &[]), failed);
             left.into_iter().map(|one| one.0).collect()
         };
-        let settled = Next::settled();
+        let settled = Action::done();
         assert_eq!(kinds(Ok(&settled), false), ["Progressing"]);
         let error = Error::terminal("no");
         assert_eq!(kinds(Err(&error), true), ["Progressing", "Degraded"]);
@@ -269,7 +270,7 @@ mod tests {
         merge(
             &mut status,
             &Value::Null,
-            derive(Ok(&Next::settled()), &[]),
+            derive(Ok(&Action::done()), &[]),
             1,
             at(5),
         );

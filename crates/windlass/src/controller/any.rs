@@ -1,4 +1,4 @@
-//! [`AnyController`]: a controller of whatever kind and form, as operators hold it.
+//! [`AnyController`]: a controller of any kind, as operators hold it.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +11,13 @@ use serde_json::Value;
 use windlass_manifests::Part;
 
 use super::{
-    Controller, DeclareSteps, Reconciled, Settings,
-    dependents::Dependents,
+    Controller,
     engine::Engine,
+    parts::Parts,
     session::{ControllerInfo, Shared},
-    steps::{Plain, Steps},
 };
 use crate::{
-    Declare, Grant, Kind, KindInfo, Metrics, Predicate, Verb,
+    Declare, Grant, Kind, KindInfo, Metrics, Verb,
     cache::Caches,
     declare::wiring::{self, Wires},
     event,
@@ -26,14 +25,21 @@ use crate::{
     queue::Queue,
 };
 
-/// A controller of any kind and form. Every controller that has a form becomes one by `into()`.
+/// A controller of any kind. Every [`Controller`] becomes one by `into()`.
 pub struct AnyController {
     crd: Option<CustomResourceDefinition>,
     flaw: Option<String>,
-    describe: Box<dyn Fn() -> Part + Send + Sync>,
+    describe: Box<dyn Fn() -> Described + Send + Sync>,
     /// What it said; it is asked often.
-    described: OnceLock<Part>,
+    described: OnceLock<Described>,
     bind: Bind,
+}
+
+/// What a declaration says, without being run.
+struct Described {
+    part: Part,
+    /// What is wrong with it.
+    flaws: Vec<String>,
 }
 
 type Bind = Box<dyn Fn(&Arc<Shared>) -> Run + Send + Sync>;
@@ -46,12 +52,17 @@ impl AnyController {
         self.crd.as_ref()
     }
 
-    /// Why the definition of its kind could not be made.
-    pub(crate) fn flaw(&self) -> Option<&str> {
-        self.flaw.as_deref()
+    /// Why it cannot run: its definition could not be made, or its declaration contradicts itself.
+    pub(crate) fn flaws(&self) -> impl Iterator<Item = &str> {
+        let declared = self.described().flaws.iter().map(String::as_str);
+        self.flaw.as_deref().into_iter().chain(declared)
     }
 
     pub(crate) fn describe(&self) -> &Part {
+        &self.described().part
+    }
+
+    fn described(&self) -> &Described {
         self.described.get_or_init(|| (self.describe)())
     }
 
@@ -59,11 +70,16 @@ impl AnyController {
     pub(crate) fn bind(&self, shared: &Arc<Shared>) -> Run {
         (self.bind)(shared)
     }
+}
 
-    fn new<K: Kind>(settings: Settings, only: Option<Predicate<K>>, form: Form<K>) -> Self {
-        let (crd, flaw) = (settings.crd.clone(), settings.flaw.clone());
-        let form = Arc::new(form);
-        let (described, described_settings) = (Arc::clone(&form), settings.clone());
+impl<K: Kind> From<Controller<K>> for AnyController {
+    fn from(controller: Controller<K>) -> Self {
+        let (crd, flaw) = (
+            controller.settings.crd.clone(),
+            controller.settings.flaw.clone(),
+        );
+        let controller = Arc::new(controller);
+        let described = Arc::clone(&controller);
         Self {
             crd,
             flaw,
@@ -73,93 +89,52 @@ impl AnyController {
                     BTreeMap::new(),
                     Metrics::default(),
                 ));
-                let (declare, _) = declare(&described_settings, &described, caches);
-                Part {
-                    name: described_settings.name.clone(),
-                    purpose: format!("reconciles {}", KindInfo::of::<K>()),
-                    watches: declare.watches,
-                    rules: declare.rules,
+                let (declare, _) = declare(&described, caches);
+                Described {
+                    flaws: declare.flaws(),
+                    part: Part {
+                        name: described.settings.name.clone(),
+                        purpose: format!("reconciles {}", KindInfo::of::<K>()),
+                        watches: declare.watches,
+                        rules: declare.rules,
+                    },
                 }
             }),
             described: OnceLock::new(),
-            bind: Box::new(move |shared| bind(&settings, only.as_ref(), &form, shared)),
+            bind: Box::new(move |shared| bind(&controller, shared)),
         }
     }
 }
 
-/// How a form declares itself.
-struct Form<K> {
-    declare: DeclareSteps<K>,
-    cleanup: bool,
-    /// Whether the form writes the status.
-    status: bool,
-}
-
-impl<K: Kind> From<Controller<K, Reconciled<K>>> for AnyController {
-    fn from(controller: Controller<K, Reconciled<K>>) -> Self {
-        let Reconciled { declare, cleanup } = controller.form;
-        Self::new(
-            controller.settings,
-            controller.only,
-            Form {
-                declare,
-                cleanup,
-                status: false,
-            },
-        )
-    }
-}
-
-impl<K: Kind> From<Controller<K, Dependents<K>>> for AnyController {
-    fn from(controller: Controller<K, Dependents<K>>) -> Self {
-        let status = controller.form.status.is_some();
-        let declare = Box::new(move |declare: &mut Declare<K>| {
-            Box::new(Plain(controller.form.bind(declare))) as Box<dyn Steps<K>>
-        });
-        Self::new(
-            controller.settings,
-            controller.only,
-            Form {
-                declare,
-                cleanup: false,
-                status,
-            },
-        )
-    }
-}
-
 /// Runs the declaration: first what every controller of the kind needs, then the author's.
-fn declare<K: Kind>(
-    settings: &Settings,
-    form: &Form<K>,
-    caches: Arc<Caches>,
-) -> (Declare<K>, Box<dyn Steps<K>>) {
+fn declare<K: Kind>(controller: &Controller<K>, caches: Arc<Caches>) -> (Declare<K>, Parts<K>) {
+    let settings = &controller.settings;
     let kind = KindInfo::of::<K>();
     let mut declare = Declare::new(caches, settings.name.as_str().into());
     declare.grant(Grant::of::<K>(Verb::READ), "reconciles them");
-    if settings.crd.is_some() || form.cleanup {
+    if settings.crd.is_some() || has_cleanup(controller) {
         declare.grant(Grant::of::<K>([Verb::Patch]), "keeps its finalizer on them");
     }
     let has_status = settings
         .crd
         .as_ref()
         .is_some_and(|crd| schema_of(crd).status);
-    if has_status || form.status {
+    if has_status || controller.status.is_some() {
         declare.writes_status();
     }
     declare.grant(event::grant(), "reports events");
     declare.watch(&kind, &settings.scope, "changes wake the object itself");
-    let steps = (form.declare)(&mut declare);
-    (declare, steps)
+    let parts = Parts::bind(&controller.parts, controller.status.clone(), &mut declare);
+    (declare, parts)
 }
 
-fn bind<K: Kind>(
-    settings: &Settings,
-    only: Option<&Predicate<K>>,
-    form: &Form<K>,
-    shared: &Arc<Shared>,
-) -> Run {
-    let (declare, steps) = declare(settings, form, Arc::clone(&shared.caches));
+fn has_cleanup<K>(controller: &Controller<K>) -> bool {
+    controller.parts.iter().any(|part| part.has_cleanup())
+}
+
+fn bind<K: Kind>(controller: &Controller<K>, shared: &Arc<Shared>) -> Run {
+    let settings = &controller.settings;
+    let (declare, parts) = declare(controller, Arc::clone(&shared.caches));
     let kind = KindInfo::of::<K>();
     let schema = settings.crd.as_ref().map(schema_of).unwrap_or_default();
     let info = Arc::new(ControllerInfo {
@@ -171,6 +146,8 @@ fn bind<K: Kind>(
         writes_status: declare.writes_status,
         conditions: schema.conditions,
         observed_generation: schema.observed_generation,
+        records_events: settings.records_events,
+        observes: controller.status.is_some() || controller.parts.len() > 1,
         kind: kind.clone(),
     });
     let wires = Wires {
@@ -191,14 +168,15 @@ fn bind<K: Kind>(
     for wiring in declare.wiring {
         wiring(&wires);
     }
-    wiring::primary(&wires, only.cloned());
+    wiring::primary(&wires, controller.only.clone());
     let engine = Arc::new(Engine {
         info,
         shared: Arc::clone(shared),
         queue: wires.queue,
         store: wires.primary,
         stores: declare.stores,
-        steps,
+        parts,
+        has_cleanup: has_cleanup(controller),
         metrics,
         concurrency: settings.concurrency,
         timeout: settings.timeout,

@@ -27,7 +27,7 @@ impl<K: Kind> Context<K> {
         self.session.key()
     }
 
-    /// What woke this reconcile, for people.
+    /// What triggered this reconcile, as logs show it.
     pub fn cause(&self) -> &str {
         &self.session.cause
     }
@@ -56,21 +56,19 @@ impl<K: Kind> Context<K> {
         }
     }
 
-    /// Makes the object's status be as given; sends nothing when it is already. Conditions that
-    /// the framework derives (Available, Progressing, Degraded) are added to those given, as they
-    /// are when the reconcile ends well; before it waits, [`leave_status`](Self::leave_status).
-    pub async fn status(&self, status: impl Serialize + Send) -> Result<()> {
+    /// Sets the object's status. It is written when the reconcile ends, whether it succeeds, waits
+    /// or fails, together with the conditions that follow from that; nothing is sent if nothing
+    /// changed. Setting it again replaces it.
+    pub fn set_status(&self, status: impl Serialize) -> Result<()> {
         let status = encode(&self.session.controller.kind, &status)?;
-        self.session.give_status(status).await
+        self.session.set_status(status)
     }
 
-    /// Leaves a status to be written when the reconcile ends, together with the conditions that
-    /// follow from how it ends: for a reconcile that is about to wait, or to fail.
-    pub fn leave_status(&self, status: impl Serialize) -> Result<()> {
+    /// Writes the object's status now: for what has to be stored before the next step is taken,
+    /// so that a reconcile after a crash knows of it. Nothing is sent if nothing changed.
+    pub async fn write_status(&self, status: impl Serialize + Send) -> Result<()> {
         let status = encode(&self.session.controller.kind, &status)?;
-        self.session.check_status()?;
-        self.session.suggest_status(status);
-        Ok(())
+        self.session.write_status_now(status).await
     }
 
     /// Reports an event about the object; best effort, never fails the reconcile.

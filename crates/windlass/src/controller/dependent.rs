@@ -1,54 +1,133 @@
-//! [`Dependent`]: an object that belongs to another, as a function of it.
+//! [`Dependent`]: objects that belong to another, as a function of it.
 
-use crate::Kind;
+use super::observed::Observed;
+use crate::{Error, Kind, Result};
 
-/// A function from an object to an object that belongs to it, perhaps under a condition.
-pub trait Dependent<K>: Send + Sync {
-    /// The dependent's kind.
+/// A function that computes the objects which belong to an object of kind `K`: what
+/// [`Controller::dependent`](crate::Controller::dependent) takes.
+///
+/// The function takes the object, or the object and what was [`Observed`] before it. It returns
+/// `T`, `Option<T>`, `Vec<T>`, or a [`Result`] of one of these, where `T` is any kind. `M` tells
+/// these apart; it is inferred.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+/// use windlass::{Controller, Error, Observed, Result, Watched};
+/// # type App = ConfigMap;
+/// # fn name_of(app: &App) -> String { String::new() }
+///
+/// fn config(app: &App) -> ConfigMap {
+///     # ConfigMap::default()
+///     // …
+/// }
+///
+/// fn service(app: &App) -> Option<Service> {
+///     # None
+///     // …
+/// }
+///
+/// fn users(app: &App, observed: &Observed) -> Result<Vec<Secret>> {
+///     let Some(root) = observed.get::<Secret>(name_of(app)) else {
+///         return Err(Error::waiting("SecretNotFound", "the root password is missing"));
+///     };
+///     # Ok(Vec::from([root.clone()]))
+///     // …
+/// }
+///
+/// Controller::of_existing::<App>()
+///     .reads(Secret::referenced_by(name_of))
+///     .dependent(config)
+///     .dependent(service)
+///     .dependent(users);
+/// ```
+pub trait Dependent<K, M>: Send + Sync + 'static {
+    /// The kind of the objects.
     type Kind: Kind;
 
-    /// The dependent as it should be, or none if there should not be one.
-    fn wanted(&self, object: &K) -> Option<Self::Kind>;
+    /// The objects that should exist.
+    fn wanted(&self, object: &K, observed: &Observed) -> Result<Vec<Self::Kind>>;
 }
 
-impl<K: Kind, D: Kind, F: Fn(&K) -> D + Send + Sync> Dependent<K> for F {
-    type Kind = D;
+/// Marks a function of the object alone.
+pub struct OfObject<M>(std::marker::PhantomData<M>);
 
-    fn wanted(&self, object: &K) -> Option<D> {
-        Some(self(object))
-    }
-}
+/// Marks a function of the object and what was observed.
+pub struct OfObserved<M>(std::marker::PhantomData<M>);
 
-/// Adds conditions to dependents.
-pub trait DependentExt<K: Kind, D: Kind>: Fn(&K) -> D + Sized {
-    /// Wanted only where the condition holds; deleted where it does not.
-    fn when<P: Fn(&K) -> bool>(self, condition: P) -> When<Self, P> {
-        When {
-            dependent: self,
-            condition,
-        }
-    }
-}
-
-impl<K: Kind, D: Kind, F: Fn(&K) -> D> DependentExt<K, D> for F {}
-
-/// A dependent that is wanted only under a condition. Made by [`DependentExt::when`].
-#[derive(Clone, Debug)]
-pub struct When<F, P> {
-    dependent: F,
-    condition: P,
-}
-
-impl<K, D, F, P> Dependent<K> for When<F, P>
+impl<K, R, M, F> Dependent<K, OfObject<(R, M)>> for F
 where
-    K: Kind,
-    D: Kind,
-    F: Fn(&K) -> D + Send + Sync,
-    P: Fn(&K) -> bool + Send + Sync,
+    F: Fn(&K) -> R + Send + Sync + 'static,
+    R: IntoObjects<M>,
 {
-    type Kind = D;
+    type Kind = R::Kind;
 
-    fn wanted(&self, object: &K) -> Option<D> {
-        (self.condition)(object).then(|| (self.dependent)(object))
+    fn wanted(&self, object: &K, _: &Observed) -> Result<Vec<R::Kind>> {
+        self(object).into_objects()
+    }
+}
+
+impl<K, R, M, F> Dependent<K, OfObserved<(R, M)>> for F
+where
+    F: Fn(&K, &Observed) -> R + Send + Sync + 'static,
+    R: IntoObjects<M>,
+{
+    type Kind = R::Kind;
+
+    fn wanted(&self, object: &K, observed: &Observed) -> Result<Vec<R::Kind>> {
+        self(object, observed).into_objects()
+    }
+}
+
+/// What a dependent may return. `M` tells the impls apart, because a type that is no kind today
+/// could become one.
+pub trait IntoObjects<M> {
+    /// The kind of the objects.
+    type Kind: Kind;
+
+    /// The objects, however many there are.
+    fn into_objects(self) -> Result<Vec<Self::Kind>>;
+}
+
+/// Marks one object.
+pub struct One;
+
+/// Marks an object that may be wanted or not.
+pub struct Maybe;
+
+/// Marks any number of objects.
+pub struct Many;
+
+/// Marks objects that may not be had (yet).
+pub struct Fallible<M>(std::marker::PhantomData<M>);
+
+impl<T: Kind> IntoObjects<One> for T {
+    type Kind = T;
+
+    fn into_objects(self) -> Result<Vec<T>> {
+        Ok(vec![self])
+    }
+}
+
+impl<T: Kind> IntoObjects<Maybe> for Option<T> {
+    type Kind = T;
+
+    fn into_objects(self) -> Result<Vec<T>> {
+        Ok(self.into_iter().collect())
+    }
+}
+
+impl<T: Kind> IntoObjects<Many> for Vec<T> {
+    type Kind = T;
+
+    fn into_objects(self) -> Result<Vec<T>> {
+        Ok(self)
+    }
+}
+
+impl<M, R: IntoObjects<M>, E: Into<Error>> IntoObjects<Fallible<M>> for Result<R, E> {
+    type Kind = R::Kind;
+
+    fn into_objects(self) -> Result<Vec<R::Kind>> {
+        self.map_err(Into::into)?.into_objects()
     }
 }

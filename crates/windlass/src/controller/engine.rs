@@ -10,15 +10,15 @@ use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tracing::{Instrument, debug, error, info_span, warn};
+use tracing::{Instrument, debug, error, info, info_span, warn};
 
 use super::{
     Source,
+    action::{Action, Step},
     context::Context,
     history::Reconcile,
-    next::{Next, Step},
+    parts::Parts,
     session::{ControllerInfo, Session, Shared},
-    steps::Steps,
 };
 use crate::{
     Class, Error, Key, Kind, Result,
@@ -41,7 +41,9 @@ pub(crate) struct Engine<K> {
     pub(crate) store: Arc<Store>,
     /// All stores the controller reads; synced before it starts.
     pub(crate) stores: Vec<Arc<Store>>,
-    pub(crate) steps: Box<dyn Steps<K>>,
+    pub(crate) parts: Parts<K>,
+    /// Whether objects have a finalizer.
+    pub(crate) has_cleanup: bool,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
@@ -207,13 +209,16 @@ impl<K: Kind> Engine<K> {
     async fn reconcile(&self, key: &Key, cause: String) -> Result<Outcome> {
         let Some(cached) = self.store.get(key) else {
             debug!("object is gone");
-            self.guard(self.steps.gone(key)).await?;
+            self.guard(self.parts.gone(key)).await?;
             return Ok(Outcome::Settled);
         };
         let shared = Arc::clone(&self.shared);
         let session = Session::new(shared, Arc::clone(&self.info), &cached, cause);
         let ctx = Context::new(session);
-        let result = self.guard(self.visit(&cached, &ctx)).await;
+        let result = match self.guard(self.visit(&cached, &ctx)).await {
+            Err(Error::Waiting { reason, message }) => Ok(Action::waiting(reason, message)),
+            result => result,
+        };
         // A conflict is no news for people, and an object on its way out needs no conditions.
         let failure = result.as_ref().err().map(Error::class);
         if failure != Some(Class::Conflict) && !cached.terminating {
@@ -224,18 +229,18 @@ impl<K: Kind> Engine<K> {
             }
         }
         Ok(match result? {
-            Next(Step::Settled) => {
-                debug!("settled");
+            Action(Step::Done) => {
+                debug!("done");
                 Outcome::Settled
             }
-            Next(Step::After(delay)) => Outcome::After(delay),
-            Next(Step::UnderWay(delay)) => Outcome::UnderWay(delay),
-            Next(Step::At(time)) => {
+            Action(Step::After(delay)) => Outcome::After(delay),
+            Action(Step::InProgress(delay)) => Outcome::UnderWay(delay),
+            Action(Step::At(time)) => {
                 let now = self.shared.environment.clock.now();
                 let left = Duration::try_from(time.duration_since(now));
                 Outcome::After(left.unwrap_or_default())
             }
-            Next(Step::Waiting { reason, message }) => {
+            Action(Step::Waiting { reason, message }) => {
                 debug!(reason, message, "waiting");
                 Outcome::Settled
             }
@@ -257,7 +262,7 @@ impl<K: Kind> Engine<K> {
     }
 
     /// Runs the step that is due for the object's stage of life.
-    async fn visit(&self, cached: &CachedObject, ctx: &Context<K>) -> Result<Next> {
+    async fn visit(&self, cached: &CachedObject, ctx: &Context<K>) -> Result<Action> {
         let finalizer = finalizer::name(&self.info.kind, &self.shared.operator);
         let present = ctx
             .session
@@ -265,34 +270,37 @@ impl<K: Kind> Engine<K> {
         let object: K = cached.decode(&self.info.kind)?;
         if cached.terminating {
             if !present {
-                return self.steps.terminating(&object, ctx).await;
+                return self.parts.terminating(&object, ctx).await;
             }
-            if let Some(cleanup) = self.steps.cleanup(&object, ctx) {
-                let next = cleanup.await?;
-                if next != Next::settled() {
-                    return Ok(next);
-                }
+            let action = self.parts.cleanup(&object, ctx).await?;
+            if action != Action::done() {
+                return Ok(action);
             }
             let patch = ctx
                 .session
                 .current(|value| finalizer::remove(value, &finalizer));
             self.patch(ctx, patch).await?;
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
-        let patch = match (self.steps.has_cleanup(), present) {
+        let patch = match (self.has_cleanup, present) {
             (true, false) => ctx
                 .session
                 .current(|value| finalizer::add(value, &finalizer)),
-            (false, true) if self.keeps_finalizers => ctx
-                .session
-                .current(|value| finalizer::remove(value, &finalizer)),
-            _ => return self.steps.reconcile(&object, ctx).await,
+            (false, true) if self.keeps_finalizers => {
+                info!(
+                    finalizer,
+                    "removing the finalizer of an earlier version: there is no cleanup any more"
+                );
+                ctx.session
+                    .current(|value| finalizer::remove(value, &finalizer))
+            }
+            _ => return self.parts.reconcile(&object, ctx).await,
         };
         let Some(value) = self.patch(ctx, patch).await? else {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         };
         let object = super::session::decode(&self.info.kind, value)?;
-        self.steps.reconcile(&object, ctx).await
+        self.parts.reconcile(&object, ctx).await
     }
 
     /// Patches the reconciled object itself; none if it is gone.
@@ -322,6 +330,8 @@ fn after(error: &Error) -> Outcome {
             debug!(%error, "somebody else wrote first, trying again");
             Outcome::Failed
         }
+        // Waiting is an action by now.
+        Class::Waiting => Outcome::Settled,
         Class::Terminal => {
             error!(%error, "refused; waiting until something changes");
             Outcome::Settled

@@ -1,24 +1,20 @@
-//! Controllers: one per kind, in one of two forms.
-//!
-//! The short form has no reconcile function: [`dependents`](Controller::dependent) are pure
-//! functions of the object, [`status`](Controller::status) is a pure function of the object and
-//! what was [`Observed`]. The long form is a [`Reconciler`].
+//! Controllers: one per kind. `docs/concepts/controllers.md` explains the parts of one and the order
+//! in which they run.
 
+mod action;
 mod any;
 mod context;
 mod dependent;
-mod dependents;
 mod engine;
 mod history;
-mod next;
 mod observed;
+mod parts;
 mod reconciler;
 mod repetitions;
 mod session;
-mod steps;
 mod template;
 
-use std::{sync::Arc, time::Duration};
+use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream::BoxStream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -26,25 +22,24 @@ use kube::CustomResourceExt;
 use serde::Serialize;
 
 pub use self::{
+    action::Action,
     any::AnyController,
     context::Context,
-    dependent::{Dependent, DependentExt, When},
-    dependents::Dependents,
-    next::Next,
+    dependent::Dependent,
     observed::Observed,
-    reconciler::{Cleanup, Reconciler},
+    reconciler::{AnyReconciler, FinalizingReconciler, Reconciler},
     template::Template,
 };
-use self::{
-    dependents::{DependentPart, Part, ReadPart},
-    steps::{Plain, Steps, WithCleanup},
-    template::TemplatePart,
-};
 pub(crate) use self::{
+    action::Step,
     history::History,
-    next::Step,
+    observed::Source as ObservedFrom,
     repetitions::Repetitions,
-    session::{Session, Shared, decode, encode, key_of},
+    session::{Change, Session, Shared, decode, encode, key_of},
+};
+use self::{
+    parts::{DependentPart, Part, ReadPart, ReconcilerPart, StatusOf},
+    template::TemplatePart,
 };
 use crate::{
     Declare, Key, Kind, KindInfo, Predicate,
@@ -53,26 +48,36 @@ use crate::{
     queue::Rate,
 };
 
-/// The form of a controller that has not been given one yet.
-#[derive(Debug)]
-pub struct Undecided;
-
-/// The long form: a reconciler.
-pub struct Reconciled<K> {
-    declare: DeclareSteps<K>,
-    cleanup: bool,
-}
-
-type DeclareSteps<K> = Box<dyn Fn(&mut Declare<K>) -> Box<dyn Steps<K>> + Send + Sync>;
-
-/// The controller of the objects of kind `K`.
-pub struct Controller<K, F = Undecided> {
+/// The controller of the objects of kind `K`: any of dependents, a reconciler, a status and what is
+/// read, in any combination.
+///
+/// Reads are answered first; then dependents, templates and reconcilers run in the order in which
+/// they are declared; then what is no longer applied is pruned, and the status is written.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use windlass::{Controller, Observed, Operator, Watched};
+///
+/// fn copy(secret: &Secret, observed: &Observed) -> Option<ConfigMap> {
+///     let template = observed.read::<ConfigMap>().next()?;
+///     # Some(template.clone())
+///     // …
+/// }
+///
+/// let controller = Controller::of_existing::<Secret>()
+///     .reads(ConfigMap::referenced_by(|secret: &Secret| secret.metadata.name.clone()))
+///     .dependent(copy)
+///     .concurrency(4);
+/// # Operator::new("copies").controller(controller).check().unwrap();
+/// ```
+pub struct Controller<K> {
     settings: Settings,
     only: Option<Predicate<K>>,
-    form: F,
+    parts: Vec<Box<dyn Part<K>>>,
+    status: Option<StatusOf<K>>,
 }
 
-/// What every controller has, whatever its form.
+/// What every controller has, whatever its parts.
 #[derive(Clone)]
 struct Settings {
     name: String,
@@ -87,6 +92,8 @@ struct Settings {
     resync: Option<Duration>,
     rate: Rate,
     sources: Vec<Source>,
+    /// Whether an event is recorded for every owned object that is created, changed or deleted.
+    records_events: bool,
 }
 
 /// Keys that come from outside the cluster.
@@ -96,7 +103,7 @@ pub(crate) struct Source {
     pub(crate) open: Arc<dyn Fn() -> BoxStream<'static, Key> + Send + Sync>,
 }
 
-impl Controller<Undecided> {
+impl Controller<()> {
     /// A controller of a kind that this operator defines: its CRD is part of the operator.
     ///
     /// If the kind's status has `conditions`, the framework keeps Available, Progressing and
@@ -124,46 +131,93 @@ impl Controller<Undecided> {
             resync: None,
             rate: Rate::default(),
             sources: Vec::new(),
+            records_events: false,
         };
         Controller {
             settings,
             only: None,
-            form: Undecided,
+            parts: Vec::new(),
+            status: None,
         }
     }
 }
 
 impl<K: Kind> Controller<K> {
-    /// Gives the controller steps of its own. `declare` makes the reconciler from its handles.
-    pub fn reconciler<R>(
-        self,
-        declare: impl Fn(&mut Declare<K>) -> R + Send + Sync + 'static,
-    ) -> Controller<K, Reconciled<K>>
-    where
-        R: Reconciler<Object = K>,
-    {
-        self.with_form(Reconciled {
-            declare: Box::new(move |handles| Box::new(Plain(declare(handles)))),
-            cleanup: false,
+    /// Objects that belong to each `K`, as a function of it and perhaps of what was observed:
+    /// applied, owned, repaired when they drift, created again when they are deleted, pruned when
+    /// they are no longer wanted. See [`Dependent`] for what the function may look like.
+    #[must_use]
+    pub fn dependent<M: 'static>(self, dependent: impl Dependent<K, M>) -> Self {
+        self.part(DependentPart {
+            dependent: Arc::new(dependent),
+            marker: PhantomData,
         })
     }
 
-    /// Gives the controller steps of its own, and a finalizer on every object for the cleanup.
-    pub fn reconciler_with_cleanup<R>(
+    /// Objects that belong to each `K`, as YAML documents with values of it: see [`Template`].
+    #[must_use]
+    pub fn template(mut self, mut template: Template<K>) -> Self {
+        let flaws = std::mem::take(&mut template.flaws);
+        if !flaws.is_empty() {
+            let flaws = flaws.join("\n");
+            self.settings.flaw = Some(match self.settings.flaw.take() {
+                Some(flaw) => format!("{flaw}\n{flaws}"),
+                None => flaws,
+            });
+        }
+        self.part(TemplatePart(Arc::new(template)))
+    }
+
+    /// Objects of another kind that dependents and the status are computed from. The [`Watch`]
+    /// says which of them, and for which objects their changes trigger a reconcile.
+    #[must_use]
+    pub fn reads<T: Kind>(self, watch: Watch<K, T>) -> Self {
+        self.part(ReadPart(watch))
+    }
+
+    /// Steps of its own: a [`Reconciler`] or a [`FinalizingReconciler`], made from its handles by
+    /// `declare`.
+    #[must_use]
+    pub fn reconciler<R, M: 'static>(
         self,
         declare: impl Fn(&mut Declare<K>) -> R + Send + Sync + 'static,
-    ) -> Controller<K, Reconciled<K>>
+    ) -> Self
     where
-        R: Cleanup<Object = K>,
+        R: AnyReconciler<K, M>,
     {
-        self.with_form(Reconciled {
-            declare: Box::new(move |handles| Box::new(WithCleanup(declare(handles)))),
-            cleanup: true,
+        self.part(ReconcilerPart {
+            declare,
+            marker: PhantomData,
         })
     }
-}
 
-impl<K: Kind, F> Controller<K, F> {
+    /// The status, as a function of the object and of what was observed. It is the whole status,
+    /// but for what the framework keeps in it: the conditions Available, Progressing and Degraded,
+    /// and `observedGeneration`.
+    #[must_use]
+    pub fn status<S: Serialize>(
+        mut self,
+        status: impl Fn(&K, &Observed) -> S + Send + Sync + 'static,
+    ) -> Self {
+        self.status = Some(Arc::new(move |object, observed| {
+            encode(&KindInfo::of::<K>(), &status(object, observed))
+        }));
+        self
+    }
+
+    /// Records an event for every owned object that is created, changed or deleted: one more
+    /// request each.
+    #[must_use]
+    pub fn record_events(mut self) -> Self {
+        self.settings.records_events = true;
+        self
+    }
+
+    fn part(mut self, part: impl Part<K> + 'static) -> Self {
+        self.parts.push(Box::new(part));
+        self
+    }
+
     /// The controller's name in logs; by default the kind in lower case.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
@@ -185,14 +239,16 @@ impl<K: Kind, F> Controller<K, F> {
         self
     }
 
-    /// How many objects are reconciled at once; 10 unless told.
+    /// How many objects are reconciled at once; 10 by default.
     #[must_use]
     pub fn concurrency(mut self, limit: usize) -> Self {
         self.settings.concurrency = limit.max(1);
         self
     }
 
-    /// How long one reconcile may take; a minute unless told.
+    /// How long one reconcile may take; one minute by default. After that it is cancelled: its
+    /// future is dropped at the `.await` where it is, as if the process had been killed there, and
+    /// the object is retried with backoff. A request that was sent may still take effect.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.timeout = limit;
@@ -206,16 +262,16 @@ impl<K: Kind, F> Controller<K, F> {
         self
     }
 
-    /// Every object is looked at again after this time, behind everything that changed. Off unless
-    /// told: what is watched needs no second look, what is outside the cluster may.
+    /// Reconciles every object again after this time, with a lower priority than changes. Off by
+    /// default: what is watched needs no resync, what is outside the cluster may.
     #[must_use]
     pub fn resync(mut self, every: Duration) -> Self {
         self.settings.resync = Some(every);
         self
     }
 
-    /// How fast failed objects are tried again all together: so many a second after so many at
-    /// once; 10 after 100 unless told. Each has its own backoff besides.
+    /// How fast failed objects are retried overall: so many a second after a burst; 10 after 100 by
+    /// default. Each object has its own backoff besides.
     #[must_use]
     pub fn retry_rate(mut self, per_second: u32, burst: u32) -> Self {
         self.settings.rate = Rate {
@@ -241,83 +297,5 @@ impl<K: Kind, F> Controller<K, F> {
             open: Arc::new(move || open().boxed()),
         });
         self
-    }
-
-    fn with_form<G>(self, form: G) -> Controller<K, G> {
-        Controller {
-            settings: self.settings,
-            only: self.only,
-            form,
-        }
-    }
-}
-
-impl<K: Kind, F: Into<Dependents<K>>> Controller<K, F> {
-    /// An object that belongs to each `K`, as a function of it: applied, owned, repaired when it
-    /// drifts, created again when it is deleted, deleted when it is not wanted any more. With
-    /// [`when`](DependentExt::when) it is wanted only under a condition.
-    pub fn dependent(self, dependent: impl Dependent<K> + 'static) -> Controller<K, Dependents<K>> {
-        self.with_part(DependentPart(Arc::new(dependent)))
-    }
-
-    /// Objects that belong to each `K`, as YAML documents with values of it: see [`Template`].
-    pub fn template(mut self, mut template: Template<K>) -> Controller<K, Dependents<K>> {
-        let flaws = std::mem::take(&mut template.flaws);
-        if !flaws.is_empty() {
-            let flaws = flaws.join("\n");
-            self.settings.flaw = Some(match self.settings.flaw.take() {
-                Some(flaw) => format!("{flaw}\n{flaws}"),
-                None => flaws,
-            });
-        }
-        self.with_part(TemplatePart(Arc::new(template)))
-    }
-
-    /// Objects of another kind that the status is computed from.
-    pub fn reads<T: Kind>(self, watch: Watch<K, T>) -> Controller<K, Dependents<K>> {
-        self.with_part(ReadPart(watch))
-    }
-
-    /// The status, as a function of the object and of what was observed.
-    pub fn status<S: Serialize>(
-        self,
-        status: impl Fn(&K, &Observed) -> S + Send + Sync + 'static,
-    ) -> Controller<K, Dependents<K>> {
-        let mut controller = self.decided();
-        controller.form.status = Some(Arc::new(move |object, observed| {
-            encode(&KindInfo::of::<K>(), &status(object, observed))
-        }));
-        controller
-    }
-
-    /// An event tells of every dependent that is created, changed or deleted: one more request each.
-    pub fn telling(self) -> Controller<K, Dependents<K>> {
-        let mut controller = self.decided();
-        controller.form.tells = true;
-        controller
-    }
-
-    fn with_part(self, part: impl Part<K> + 'static) -> Controller<K, Dependents<K>> {
-        let mut controller = self.decided();
-        controller.form.parts.push(Box::new(part));
-        controller
-    }
-
-    fn decided(self) -> Controller<K, Dependents<K>> {
-        Controller {
-            settings: self.settings,
-            only: self.only,
-            form: self.form.into(),
-        }
-    }
-}
-
-impl<K> From<Undecided> for Dependents<K> {
-    fn from(_: Undecided) -> Self {
-        Self {
-            parts: Vec::new(),
-            status: None,
-            tells: false,
-        }
     }
 }

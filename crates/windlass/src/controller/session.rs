@@ -4,7 +4,7 @@
 //! send, where to note what was written.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use super::{
+    action::Action,
     history::{History, WriteLoop},
-    next::Next,
+    observed::{Observed, Source},
     repetitions::Repetitions,
 };
 use crate::{
-    Environment, Error, Key, KindInfo, Metrics, Result,
+    Environment, Error, Key, Kind, KindInfo, Metrics, Result,
     cache::{CachedObject, Caches, Feeds, Writer},
     client::{Requests, intent, merge},
     conditions::{self, Readiness},
@@ -42,6 +43,14 @@ pub(crate) struct Shared {
     pub(crate) history: Arc<History>,
 }
 
+/// What became of an owned object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Created,
+    Updated,
+    Deleted,
+}
+
 /// Facts about a controller that its reconciles need.
 pub(crate) struct ControllerInfo {
     pub(crate) name: Arc<str>,
@@ -54,6 +63,10 @@ pub(crate) struct ControllerInfo {
     pub(crate) conditions: bool,
     /// Whether the kind's status has an observedGeneration that the framework keeps.
     pub(crate) observed_generation: bool,
+    /// Whether events are recorded for owned objects that change.
+    pub(crate) records_events: bool,
+    /// Whether a status or a dependent looks at what was applied.
+    pub(crate) observes: bool,
 }
 
 /// One reconcile of one object.
@@ -64,6 +77,7 @@ pub(crate) struct Session {
     pub(crate) uid: Box<str>,
     pub(crate) cause: String,
     object: Mutex<Object>,
+    observed: Mutex<Observed>,
 }
 
 /// The object as this reconcile knows it: as it was read, and then as its own writes left it.
@@ -73,6 +87,8 @@ struct Object {
     given: Option<Value>,
     /// How the owned objects that were applied look.
     owned: BTreeMap<(KindInfo, Key), Readiness>,
+    /// What was applied, or was tried to be: not to be pruned.
+    wanted: BTreeSet<(KindInfo, Key)>,
 }
 
 impl Session {
@@ -96,7 +112,9 @@ impl Session {
                 current: object.value(),
                 given: None,
                 owned: BTreeMap::new(),
+                wanted: BTreeSet::new(),
             }),
+            observed: Mutex::new(Observed::new(object.key.namespace())),
         }
     }
 
@@ -159,7 +177,40 @@ impl Session {
         self.event(Event::warning("WriteLoop", message).action("Write"));
     }
 
-    /// Notes how an owned object looks, where conditions are to tell of it.
+    /// What the reconcile has seen so far.
+    pub(crate) fn observed(&self) -> MutexGuard<'_, Observed> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an owned object as it is in the cluster, where a status or a dependent may look at it.
+    pub(crate) fn observe<T: Kind>(&self, object: &T) {
+        if self.controller.observes {
+            self.observed().add(Source::Owned, object.clone());
+        }
+    }
+
+    /// Notes that an object should exist: it is not to be pruned, even if applying it fails.
+    pub(crate) fn wants(&self, kind: &KindInfo, key: &Key) {
+        self.lock().wanted.insert((kind.clone(), key.clone()));
+    }
+
+    pub(crate) fn is_wanted(&self, kind: &KindInfo, key: &Key) -> bool {
+        self.lock().wanted.contains(&(kind.clone(), key.clone()))
+    }
+
+    /// Records an event about an owned object, if the controller does so.
+    pub(crate) fn owned_event(&self, verb: Change, kind: &KindInfo, key: &Key) {
+        if self.controller.records_events {
+            let (reason, action, done) = match verb {
+                Change::Created => ("Created", "Create", "created"),
+                Change::Updated => ("Updated", "Update", "updated"),
+                Change::Deleted => ("Deleted", "Delete", "deleted"),
+            };
+            self.event(Event::normal(reason, format!("{done} {kind} {key}")).action(action));
+        }
+    }
+
+    /// Notes how an owned object looks, if conditions are derived from it.
     pub(crate) fn owns(&self, kind: &KindInfo, key: Key, object: &Value) {
         if !self.controller.conditions {
             return;
@@ -181,13 +232,13 @@ impl Session {
     }
 
     /// Writes the status the author gives, with conditions as if the reconcile goes well.
-    pub(crate) async fn give_status(&self, given: Value) -> Result<()> {
+    pub(crate) async fn write_status_now(&self, given: Value) -> Result<()> {
         self.check_status()?;
         self.lock().given = Some(given);
         // What was degraded is so until a reconcile has ended well. Otherwise one that fails after
         // this would change its status to and fro, and be woken by that for ever.
         let degraded = self.current(|object| conditions::is_degraded(&object["status"]));
-        let settled = Next::settled();
+        let settled = Action::done();
         self.write_status((!degraded).then_some(Ok(&settled))).await
     }
 
@@ -203,14 +254,16 @@ impl Session {
         })
     }
 
-    /// Leaves a status to be written at the end of the reconcile.
-    pub(crate) fn suggest_status(&self, given: Value) {
+    /// Sets the status that is written at the end of the reconcile.
+    pub(crate) fn set_status(&self, given: Value) -> Result<()> {
+        self.check_status()?;
         self.lock().given = Some(given);
+        Ok(())
     }
 
     /// Brings the derived conditions up to date at the end of a reconcile, and writes the status
     /// that was left for it.
-    pub(crate) async fn conclude(&self, result: Result<&Next, &Error>) -> Result<()> {
+    pub(crate) async fn conclude(&self, result: Result<&Action, &Error>) -> Result<()> {
         let due = self.controller.conditions || self.lock().given.is_some();
         if due && self.controller.writes_status {
             self.write_status(Some(result)).await
@@ -220,7 +273,7 @@ impl Session {
     }
 
     /// Writes the status with conditions that follow from a result, or with those there are.
-    async fn write_status(&self, result: Option<Result<&Next, &Error>>) -> Result<()> {
+    async fn write_status(&self, result: Option<Result<&Action, &Error>>) -> Result<()> {
         let Some(patch) = self.status_patch(result) else {
             return Ok(());
         };
@@ -243,7 +296,7 @@ impl Session {
         }
     }
 
-    fn status_patch(&self, result: Option<Result<&Next, &Error>>) -> Option<Value> {
+    fn status_patch(&self, result: Option<Result<&Action, &Error>>) -> Option<Value> {
         let object = self.lock();
         let nothing = json!({});
         let before = object

@@ -49,8 +49,8 @@ use serde_json::Value;
 
 use super::{
     context::Context,
-    dependents::{Bound, Part, Seen, prune},
-    session::{encode, key_of},
+    parts::{Bound, Part, Visit},
+    session::encode,
 };
 use crate::{Declare, Error, Kind, KindInfo, Result, handle::Owned};
 
@@ -166,23 +166,23 @@ struct BoundTemplate<K> {
 }
 
 impl<K: Kind> Part<K> for TemplatePart<K> {
-    fn bind(&self, declare: &mut Declare<K>) -> Box<dyn Bound<K>> {
+    fn bind(&self, declare: &mut Declare<K>) -> Bound<K> {
         let kinds = self.0.documents.iter().map(Document::kind);
         let mut owned = BTreeMap::new();
         for kind in kinds {
             owned
                 .entry(kind.clone())
-                .or_insert_with(|| declare.applies_kind(&kind));
+                .or_insert_with(|| declare.owns_kind(&kind));
         }
-        Box::new(BoundTemplate {
+        Bound::Apply(Box::new(BoundTemplate {
             template: Arc::clone(&self.0),
             owned,
-        })
+        }))
     }
 }
 
 impl<K: Kind> BoundTemplate<K> {
-    async fn apply(&self, object: &K, ctx: &Context<K>, seen: &mut Seen) -> Result<()> {
+    async fn apply(&self, object: &K, ctx: &Context<K>) -> Result<()> {
         let template = &self.template;
         if template.condition.as_ref().is_some_and(|is| !is(object)) {
             return Ok(());
@@ -192,10 +192,7 @@ impl<K: Kind> BoundTemplate<K> {
         for document in &template.documents {
             // One that is refused should not keep the others from being repaired.
             match self.apply_one(document, object, &values, ctx).await {
-                Ok(live) => {
-                    seen.wants(document.kind(), key_of(&live));
-                    seen.saw_value(live);
-                }
+                Ok(live) => ctx.session.observed().add_template(live),
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }
@@ -225,24 +222,9 @@ impl<K: Kind> BoundTemplate<K> {
     }
 }
 
-impl<K: Kind> Bound<K> for BoundTemplate<K> {
-    fn visit<'a>(
-        &'a self,
-        object: &'a K,
-        ctx: &'a Context<K>,
-        seen: &'a mut Seen,
-    ) -> BoxFuture<'a, Result<()>> {
-        self.apply(object, ctx, seen).boxed()
-    }
-
-    fn prune<'a>(&'a self, ctx: &'a Context<K>, seen: &'a Seen) -> BoxFuture<'a, Result<()>> {
-        async move {
-            for owned in self.owned.values() {
-                prune(ctx, owned.store(), seen).await?;
-            }
-            Ok(())
-        }
-        .boxed()
+impl<K: Kind> Visit<K> for BoundTemplate<K> {
+    fn visit<'a>(&'a self, object: &'a K, ctx: &'a Context<K>) -> BoxFuture<'a, Result<()>> {
+        self.apply(object, ctx).boxed()
     }
 }
 

@@ -9,7 +9,7 @@ mod scope;
 mod watch;
 pub(crate) mod wiring;
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{collections::BTreeSet, marker::PhantomData, sync::Arc};
 
 use kube::core::DynamicObject;
 use windlass_manifests::{Rule, Watched as WatchedFact};
@@ -23,9 +23,10 @@ pub use self::{
 };
 pub(crate) use self::{scope::Within, watch::Wakes};
 use crate::{
-    Kind, KindInfo, Object,
+    Kind, KindInfo, Object, Observed, Result,
     cache::{Caches, Delivered, Store},
-    handle::{Index, Live, Owned, Raw, Reads, Watches, Writes},
+    controller::Session,
+    handle::{Controlled, Index, Live, Owned, Raw, Reads, Watches, Writes},
 };
 
 /// Collects what the controller of kind `K` does, and hands out the handles to do it.
@@ -37,8 +38,16 @@ pub struct Declare<K> {
     pub(crate) wiring: Vec<Wiring>,
     pub(crate) stores: Vec<Arc<Store>>,
     pub(crate) writes_status: bool,
+    /// The stores of kinds whose objects are pruned, once each.
+    pub(crate) pruned: Vec<Arc<Store>>,
+    /// The kinds whose objects are handled one by one.
+    controlled: BTreeSet<KindInfo>,
+    pub(crate) observers: Vec<Observer>,
     kind: PhantomData<fn() -> K>,
 }
+
+/// Adds the owned objects of a kind, as the cache shows them, to what was observed.
+pub(crate) type Observer = Box<dyn Fn(&Session, &mut Observed) -> Result<()> + Send + Sync>;
 
 impl<K: Kind> Declare<K> {
     pub(crate) fn new(caches: Arc<Caches>, controller: Arc<str>) -> Self {
@@ -50,31 +59,52 @@ impl<K: Kind> Declare<K> {
             wiring: Vec::new(),
             stores: Vec::new(),
             writes_status: false,
+            pruned: Vec::new(),
+            controlled: BTreeSet::new(),
+            observers: Vec::new(),
             kind: PhantomData,
         }
     }
 
-    /// The controller creates objects of kind `T` that belong to the reconciled object. Their
-    /// changes wake the object that controls them.
+    /// The objects of kind `T` that belong to the reconciled object, as a set: what is applied
+    /// exists, what is no longer applied is pruned. Their changes trigger a reconcile of the object
+    /// they belong to.
     pub fn owns<T: Kind>(&mut self) -> Owned<T> {
-        self.grant(Grant::of::<T>([Verb::Update]), "owns them");
-        self.applies()
+        let owned = self.owned(&KindInfo::of::<T>());
+        self.observers.push(owned.observer());
+        owned
     }
 
-    /// As [`owns`](Self::owns), for objects that are only ever applied and deleted: without the
-    /// right to [`update`](Owned::update) them.
-    pub fn applies<T: Kind>(&mut self) -> Owned<T> {
-        self.grant(Grant::of::<T>(Verb::READ), "owns them");
-        // Get: an object of the wanted name that the cache does not show yet is looked at first.
-        self.grant(
-            Grant::of::<T>([Verb::Get, Verb::Create, Verb::Patch, Verb::Delete]),
-            "owns them",
-        );
-        self.blocks_deletion();
-        self.owned(&KindInfo::of::<T>())
+    /// As [`owns`](Self::owns), for a kind that is known only at run time.
+    pub fn owns_kind(&mut self, kind: &KindInfo) -> Owned<DynamicObject> {
+        self.owned(kind)
+    }
+
+    /// Objects of kind `T` that the reconciled object controls and that are created, adopted,
+    /// changed and deleted one by one; nothing is pruned. Their changes trigger a reconcile of the
+    /// object that controls them.
+    pub fn controls<T: Kind>(&mut self) -> Controlled<T> {
+        let kind = KindInfo::of::<T>();
+        let owned = self.wired(&kind);
+        self.controlled.insert(kind);
+        Controlled::new(owned)
     }
 
     fn owned<T: Object>(&mut self, kind: &KindInfo) -> Owned<T> {
+        let owned: Owned<T> = self.wired(kind);
+        if !self.pruned.iter().any(|store| store.kind == *kind) {
+            self.pruned.push(Arc::clone(owned.store()));
+        }
+        owned
+    }
+
+    fn wired<T: Object>(&mut self, kind: &KindInfo) -> Owned<T> {
+        // Get: an object of the wanted name that the cache does not show yet is looked at first.
+        let writes = [Verb::Get, Verb::Create, Verb::Patch, Verb::Delete];
+        let verbs = Verb::READ.into_iter().chain(writes);
+        let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
+        self.grant(grant, "owns them");
+        self.blocks_deletion();
         let why = "changes wake the object that controls it";
         let store = self.watch(kind, &Scope::all(), why);
         let refusals = Arc::new(Refusals::default());
@@ -82,24 +112,18 @@ impl<K: Kind> Declare<K> {
         Owned::new(store, refusals)
     }
 
-    /// As [`owns`](Self::owns), for a kind that is known only at run time.
-    pub fn owns_kind(&mut self, kind: &KindInfo) -> Owned<DynamicObject> {
-        let writes = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
-        let verbs = Verb::READ.into_iter().chain([Verb::Get]).chain(writes);
-        let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
-        self.grant(grant, "owns them");
-        self.blocks_deletion();
-        self.owned(kind)
-    }
-
-    /// As [`owns_kind`](Self::owns_kind), for objects that are only ever applied and deleted.
-    pub(crate) fn applies_kind(&mut self, kind: &KindInfo) -> Owned<DynamicObject> {
-        let writes = [Verb::Get, Verb::Create, Verb::Patch, Verb::Delete];
-        let verbs = Verb::READ.into_iter().chain(writes);
-        let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
-        self.grant(grant, "owns them");
-        self.blocks_deletion();
-        self.owned(kind)
+    /// What contradicts itself in the declaration.
+    pub(crate) fn flaws(&self) -> Vec<String> {
+        let both = self.pruned.iter().map(|store| &store.kind);
+        both.filter(|kind| self.controlled.contains(kind))
+            .map(|kind| {
+                format!(
+                    "controller {} owns {kind} as a set and also controls them one by one: \
+                     objects that are handled one by one would be pruned; declare one of the two",
+                    self.controller
+                )
+            })
+            .collect()
     }
 
     /// The controller reads objects of kind `T`; the [`Watch`] says whom their changes wake.

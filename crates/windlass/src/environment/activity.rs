@@ -4,7 +4,7 @@
 //! in a queue, a reconcile under way), [`Activity::due`] for work that a settled cluster would
 //! still do at a known time (the backoff of a failed key, a simulated pod about to become ready).
 //! Periodic things (resyncs, lease renewals, watch timeouts) hold none: they never end. A
-//! reconciler's own [`Next::after`](crate::Next::after) is only [`Activity::planned`]: it keeps
+//! reconciler's own [`Action::after`](crate::Action::after) is only [`Activity::planned`]: it keeps
 //! nothing from being settled, but a test that lets much time pass has to stop there.
 
 use std::{

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tracing::debug;
+use tracing::{debug, info};
 
 use crate::{
     Error, Key, KindInfo, Result,
     cache::{CachedObject, Examples, Memo, Store, take_managed, version_of},
     client::{managed, merge},
-    controller::{Session, decode, key_of},
+    controller::{Change, Session, decode, key_of},
     declare::wiring::Refusals,
     event::Event,
 };
@@ -91,6 +91,7 @@ pub(crate) async fn apply(
 ) -> Result<Applied> {
     let kind = &store.kind;
     let key = key_of(&body);
+    session.wants(kind, &key);
     store.shows_writes_to(&key).await?;
     let cached = store.get(&key);
     if let Some(cached) = &cached {
@@ -113,6 +114,13 @@ pub(crate) async fn apply(
 
     let live = send(session, store, refusals, &key, intent, cached.as_deref()).await?;
     session.wrote(kind, &live);
+    match &cached {
+        None => session.owned_event(Change::Created, kind, &key),
+        Some(cached) if cached.version != version_of(&live) => {
+            session.owned_event(Change::Updated, kind, &key);
+        }
+        Some(_) => {}
+    }
     let live = remember(session, store, &key, fingerprint, live);
     session.owns(kind, key, &live);
     Ok(Applied::Value(live))
@@ -255,34 +263,25 @@ fn intent_of(mut intent: Value) -> Value {
     intent
 }
 
-/// Deletes what the session's object controls, this operator applied, and nobody wants any more.
-pub(crate) async fn prune(
-    session: &Session,
-    store: &Store,
-    wanted: impl Fn(&Key) -> bool + Send,
-) -> Result<Vec<Key>> {
-    store.shows_writes_of(&session.writer).await?;
-    let owned = store.controlled_by(&session.uid);
-    let superfluous: Vec<_> = owned
-        .into_iter()
-        .filter(|object| object.is_applied() && !object.terminating && !wanted(&object.key))
-        .collect();
-    let mut pruned = Vec::new();
-    for object in superfluous {
+/// Deletes the objects of a store that the session's object controls, that this operator applied,
+/// and that this reconcile did not apply.
+///
+/// The cache shows what earlier reconciles wrote: the engine has waited for that.
+pub(crate) async fn prune(session: &Session, store: &Store) -> Result<()> {
+    let kind = &store.kind;
+    for object in store.controlled_by(&session.uid) {
+        let key = &object.key;
+        if !object.is_applied() || object.terminating || session.is_wanted(kind, key) {
+            continue;
+        }
         let params = super::Delete::background().params_for(&object.uid, None);
+        session.shared.requests.delete(kind, key, &params).await?;
         session
             .shared
-            .requests
-            .delete(&store.kind, &object.key, &params)
-            .await?;
-        session.shared.caches.deleted(
-            &store.kind,
-            &object.key,
-            &object.uid,
-            object.version,
-            &session.writer,
-        );
-        pruned.push(object.key.clone());
+            .caches
+            .deleted(kind, key, &object.uid, object.version, &session.writer);
+        info!(%kind, %key, "deleted an object that is no longer applied");
+        session.owned_event(Change::Deleted, kind, key);
     }
-    Ok(pruned)
+    Ok(())
 }

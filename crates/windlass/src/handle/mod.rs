@@ -6,7 +6,8 @@
 //!
 //! | handle | reads | writes |
 //! | --- | --- | --- |
-//! | [`Owned`] | the objects the reconciled object controls | applies, creates, patches, deletes, adopts |
+//! | [`Owned`] | the objects that belong to the reconciled object | applies them, all of them; the rest is pruned |
+//! | [`Controlled`] | the objects that the reconciled object controls | creates, applies, patches, deletes, adopts them one by one |
 //! | [`Reads`] | any object of a watched kind | nothing |
 //! | [`Writes`] | nothing | what its [`Access`](crate::Access) lists, on objects it does not own |
 //! | [`Live`] | any object of a kind that is not watched, by a request | nothing |
@@ -15,6 +16,7 @@
 //! | [`Raw`] | everything granted | everything granted |
 
 mod apply;
+mod controlled;
 mod delete;
 mod live;
 mod owned;
@@ -25,6 +27,7 @@ mod writes;
 
 pub(crate) use self::apply::prune;
 pub use self::{
+    controlled::Controlled,
     delete::Delete,
     live::Live,
     owned::Owned,

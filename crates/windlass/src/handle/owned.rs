@@ -1,26 +1,46 @@
-//! [`Owned`]: objects that the reconciled object controls.
+//! [`Owned`]: the set of objects that belong to the reconciled object.
 
 use std::{marker::PhantomData, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{
-    apply::{self, owned_body},
-    delete::Delete,
-    reads, writes,
-};
+use super::apply::{self, owned_body};
 use crate::{
-    Context, Error, Key, Kind, Object, Result,
-    cache::{Store, controller_of},
-    controller::{decode, encode},
-    declare::{Select, wiring::Refusals},
+    Context, Kind, Object, Result,
+    cache::Store,
+    controller::{ObservedFrom, Session, encode},
+    declare::{Observer, wiring::Refusals},
     key::Named,
 };
 
-/// Objects of kind `T` that are controlled by the object being reconciled.
+/// The complete set of objects of kind `T` that belong to the reconciled object.
+///
+/// Declared by [`Declare::owns`](crate::Declare::owns). [`apply`](Self::apply) whatever should
+/// exist; what was applied before and is not applied again is pruned at the end of a complete
+/// reconcile. Their changes trigger a reconcile of the object they belong to. For objects that are
+/// created and deleted one by one, see [`Controlled`](crate::Controlled).
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use windlass::{Action, Context, Owned, Reconciler, Result};
+/// struct Shards { maps: Owned<ConfigMap> }
+///
+/// impl Reconciler for Shards {
+///     type Object = Secret;
+///
+///     async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
+///         for nth in 0..3 {
+///             let mut map = ConfigMap::default();
+///             map.metadata.name = Some(format!("{}-{nth}", ctx.key().name()));
+///             self.maps.apply(ctx, map).await?;
+///         }
+///         Ok(Action::done()) // a fourth one of an earlier reconcile is deleted now
+///     }
+/// }
+/// ```
 pub struct Owned<T> {
-    store: Arc<Store>,
-    refusals: Arc<Refusals>,
+    pub(super) store: Arc<Store>,
+    pub(super) refusals: Arc<Refusals>,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -53,51 +73,22 @@ impl<T: Object> Owned<T> {
     /// All objects controlled by the reconciled object, from the cache, in the order of their names.
     pub async fn list<K: Kind>(&self, ctx: &Context<K>) -> Result<Vec<T>> {
         self.store.shows_writes_of(&ctx.session.writer).await?;
-        let owned = self.store.controlled_by(&ctx.session.uid);
+        self.shown(&ctx.session)
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    fn shown(&self, session: &Session) -> Result<Vec<T>> {
+        let owned = self.store.controlled_by(&session.uid);
         owned
             .iter()
             .map(|object| object.decode(&self.store.kind))
             .collect()
     }
 
-    /// What a controller that selects its objects by label has to decide about: the objects that
-    /// the reconciled object controls, whatever their labels, and those that match and that nobody
-    /// controls. Which to [`adopt`](Self::adopt) and [`release`](Self::release) is up to it.
-    pub async fn candidates<K: Kind>(
-        &self,
-        ctx: &Context<K>,
-        select: impl Into<Select> + Send,
-    ) -> Result<Vec<T>> {
-        self.store.shows_writes_of(&ctx.session.writer).await?;
-        let Some((selector, within)) = select.into().expressions() else {
-            return Ok(Vec::new());
-        };
-        let namespace = reads::namespace(&self.store, &ctx.session, &within);
-        let mut found = self.store.controlled_by(&ctx.session.uid);
-        found.retain(|object| namespace.is_none() || object.key.namespace() == namespace);
-        found.extend(self.store.orphans(namespace, &selector));
-        found.sort_by(|a, b| a.key.cmp(&b.key));
-        found
-            .iter()
-            .map(|object| object.decode(&self.store.kind))
-            .collect()
-    }
-
-    /// Makes the object be as given, by server-side apply: creates it, repairs the fields given,
-    /// gives up fields no longer given, and leaves everything else alone. Sends nothing when the
-    /// cached object shows that nothing would change. An object of that name which the reconciled
-    /// object does not control is [`Error::NotOurs`].
-    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<T> {
-        let intent = owned_body(
-            &ctx.session,
-            &self.store.kind,
-            encode(&self.store.kind, &object)?,
-        )?;
-        let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
-        applied.decode(&self.store.kind)
-    }
-
-    /// As `apply`, of an object as JSON; answers it as it is then.
+    /// As `apply`, of an object as JSON; returns it as it is then.
     pub(crate) async fn apply_value<K: Kind>(
         &self,
         ctx: &Context<K>,
@@ -108,106 +99,46 @@ impl<T: Object> Owned<T> {
         Ok(applied.into_value())
     }
 
-    /// Creates an object controlled by the reconciled object; its name may be a `generateName`.
-    pub async fn create<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<T> {
-        let body = owned_body(
-            &ctx.session,
-            &self.store.kind,
-            encode(&self.store.kind, &object)?,
-        )?;
-        let created = writes::create(&ctx.session, &self.store.kind, body).await?;
-        decode(&self.store.kind, created)
-    }
-
-    /// Changes parts of an object by a merge patch. Sends nothing when nothing would change.
-    pub async fn patch<K: Kind>(&self, ctx: &Context<K>, object: &T, patch: Value) -> Result<T> {
-        let current = encode(&self.store.kind, object)?;
-        let patched = writes::patch(&ctx.session, &self.store.kind, current, patch).await?;
-        decode(&self.store.kind, patched)
-    }
-
-    /// Replaces an object as it was read; a conflict if it has changed since.
-    pub async fn update<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
-        let body = encode(&self.store.kind, object)?;
-        let updated = writes::update(&ctx.session, &self.store.kind, body).await?;
-        decode(&self.store.kind, updated)
-    }
-
-    /// Deletes an object; done already if it is gone.
-    pub async fn delete<K: Kind>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
-        writes::delete(&ctx.session, &self.store.kind, object, &how).await
-    }
-
-    /// Deletes every object that the reconciled object controls and that matches; answers how many.
-    pub async fn delete_all<K: Kind>(
-        &self,
-        ctx: &Context<K>,
-        matches: impl Fn(&T) -> bool + Send,
-        how: Delete,
-    ) -> Result<usize> {
-        let mut deleted = 0;
-        for object in self.list(ctx).await? {
-            if matches(&object) {
-                writes::delete(&ctx.session, &self.store.kind, &object, &how).await?;
-                deleted += 1;
-            }
-        }
-        Ok(deleted)
-    }
-
-    /// Takes over an object that nobody controls: the reconciled object becomes its controller.
-    pub async fn adopt<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
-        let current = encode(&self.store.kind, object)?;
-        match controller_of(&current["metadata"]) {
-            Some(owner) if *owner.uid == *ctx.session.uid => {
-                return decode(&self.store.kind, current);
-            }
-            Some(owner) => {
-                return Err(Error::NotOurs {
-                    object: format!("{} {}", self.store.kind, Key::of(object)),
-                    owner: format!("{} {}", owner.kind, owner.name),
-                });
-            }
-            None => {}
-        }
-        let mut references = references_of(&current);
-        references.push(ctx.session.owner_reference());
-        self.set_references(ctx, current, &references).await
-    }
-
-    /// Lets go of an object: removes the reconciled object's owner reference.
-    pub async fn release<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
-        let current = encode(&self.store.kind, object)?;
-        let mut references = references_of(&current);
-        references.retain(|reference| reference["uid"] != *ctx.session.uid);
-        self.set_references(ctx, current, &references).await
-    }
-
-    async fn set_references<K: Kind>(
-        &self,
-        ctx: &Context<K>,
-        current: Value,
-        references: &[Value],
-    ) -> Result<T> {
-        // The list is replaced as a whole, so nobody may have changed it since.
-        let patch = json!({"metadata": {
-            "ownerReferences": references,
-            "uid": current["metadata"]["uid"],
-            "resourceVersion": current["metadata"]["resourceVersion"],
-        }});
-        let patched = writes::patch(&ctx.session, &self.store.kind, current, patch).await?;
-        decode(&self.store.kind, patched)
-    }
-
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
+    pub(super) async fn apply_object<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+        let intent = encode(&self.store.kind, object)?;
+        let intent = owned_body(&ctx.session, &self.store.kind, intent)?;
+        let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
+        applied.decode(&self.store.kind)
     }
 }
 
-fn references_of(object: &Value) -> Vec<Value> {
-    object
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default()
+impl<T: Kind> Owned<T> {
+    /// Makes the object be as given, by server-side apply: creates it, repairs the fields given,
+    /// gives up fields no longer given, and leaves everything else alone. Sends nothing when the
+    /// cached object shows that nothing would change. An object of that name which the reconciled
+    /// object does not control is [`Error::NotOurs`](crate::Error::NotOurs).
+    ///
+    /// In the namespace of the reconciled object; a cluster-scoped one names the namespace.
+    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<T> {
+        let live = self.apply_object(ctx, &object).await?;
+        ctx.session.observe(&live);
+        Ok(live)
+    }
+
+    /// Adds what is there to what was observed.
+    pub(crate) fn observer(&self) -> Observer {
+        let owned = Self::new(Arc::clone(&self.store), Arc::clone(&self.refusals));
+        Box::new(move |session, observed| {
+            for object in owned.shown(session)? {
+                observed.add(ObservedFrom::Owned, object);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Owned<kube::core::DynamicObject> {
+    /// As [`apply`](Owned::apply), of an object whose kind is known only at run time.
+    pub async fn apply_dynamic<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        object: &kube::core::DynamicObject,
+    ) -> Result<kube::core::DynamicObject> {
+        self.apply_object(ctx, object).await
+    }
 }

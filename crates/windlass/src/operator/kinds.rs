@@ -21,7 +21,7 @@ impl Operator {
 
     /// Why definitions of kinds could not be made.
     pub(super) fn flaws(&self) -> Vec<String> {
-        let flaws = self.controllers.iter().filter_map(AnyController::flaw);
+        let flaws = self.controllers.iter().flat_map(AnyController::flaws);
         let of_versions = self
             .conversions()
             .iter()

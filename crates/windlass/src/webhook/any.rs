@@ -116,7 +116,7 @@ impl<K: Kind> From<Webhook<K>> for AnyWebhook {
         };
         if let Some(build) = webhook.defaulter {
             roles.push(Role {
-                fact: fact(true, &webhook.defaulted_on),
+                fact: fact(true, &webhook.defaulting_on),
                 build,
             });
         }
@@ -215,7 +215,7 @@ fn fact(
         operations: operations
             .iter()
             .filter(|operation| {
-                let asked = settings.validated_on.as_ref().filter(|_| !mutating);
+                let asked = settings.validating_on.as_ref().filter(|_| !mutating);
                 asked.is_none_or(|asked| asked.contains(operation))
             })
             .map(|operation| operation.as_str().to_owned())

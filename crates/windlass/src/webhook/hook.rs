@@ -18,7 +18,7 @@ pub struct Webhook<K> {
     pub(super) name: Option<String>,
     pub(super) settings: Settings,
     pub(super) defaulter: Option<Build<DefaultOf>>,
-    pub(super) defaulted_on: Vec<Operation>,
+    pub(super) defaulting_on: Vec<Operation>,
     pub(super) validator: Option<(Build<ValidateOf>, Vec<Operation>)>,
     pub(super) judges: Judges<K>,
     kind: PhantomData<fn() -> K>,
@@ -31,7 +31,7 @@ pub(super) struct Settings {
     pub(super) objects: Option<LabelSelector>,
     pub(super) namespaces: Option<LabelSelector>,
     pub(super) ignore_failures: bool,
-    pub(super) validated_on: Option<Vec<Operation>>,
+    pub(super) validating_on: Option<Vec<Operation>>,
     pub(super) timeout_seconds: i32,
 }
 
@@ -45,11 +45,11 @@ impl Webhook<()> {
                 objects: None,
                 namespaces: None,
                 ignore_failures: false,
-                validated_on: None,
+                validating_on: None,
                 timeout_seconds: 10,
             },
             defaulter: None,
-            defaulted_on: vec![Operation::Create, Operation::Update],
+            defaulting_on: vec![Operation::Create, Operation::Update],
             validator: None,
             judges: Judges {
                 stored: None,
@@ -70,7 +70,7 @@ impl<K: Kind> Webhook<K> {
 
     /// Fills in defaults on every create and update. It may be called again on its own result.
     #[must_use]
-    pub fn defaulted_by(mut self, fill: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+    pub fn defaulting(mut self, fill: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         let fill = Arc::new(Fill(fill, PhantomData));
         self.defaulter = Some(Role::defaulter(move |_| Arc::clone(&fill)));
         self
@@ -78,7 +78,7 @@ impl<K: Kind> Webhook<K> {
 
     /// Judges every object that is about to be created, or updated from the second argument.
     #[must_use]
-    pub fn validated_by(
+    pub fn validating(
         mut self,
         judge: impl Fn(&K, Option<&K>) -> Verdict + Send + Sync + 'static,
     ) -> Self {
@@ -88,7 +88,7 @@ impl<K: Kind> Webhook<K> {
 
     /// Judges every object that is about to be deleted.
     #[must_use]
-    pub fn deletion_validated_by(
+    pub fn validating_deletion(
         mut self,
         judge: impl Fn(&K) -> Verdict + Send + Sync + 'static,
     ) -> Self {
@@ -109,8 +109,8 @@ impl<K: Kind> Webhook<K> {
     /// When defaults are filled in: on every create and update unless told. What is only about new
     /// objects should not make every change of an old one wait for this operator.
     #[must_use]
-    pub fn defaulted_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
-        self.defaulted_on = operations.into_iter().collect();
+    pub fn defaulting_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.defaulting_on = operations.into_iter().collect();
         self
     }
 
@@ -128,8 +128,8 @@ impl<K: Kind> Webhook<K> {
 
     /// Judges on these operations alone, of those it has a function for.
     #[must_use]
-    pub fn validated_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
-        self.settings.validated_on = Some(operations.into_iter().collect());
+    pub fn validating_on(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.settings.validating_on = Some(operations.into_iter().collect());
         self
     }
 

@@ -23,7 +23,7 @@
 //! }
 //!
 //! fn operator() -> Operator {
-//!     Operator::new("modes").webhook(Webhook::of::<ConfigMap>().defaulted_by(fill_in).validated_by(judge))
+//!     Operator::new("modes").webhook(Webhook::of::<ConfigMap>().defaulting(fill_in).validating(judge))
 //! }
 //! # assert_eq!(operator().description().webhooks.len(), 2);
 //! ```

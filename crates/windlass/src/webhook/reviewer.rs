@@ -1,7 +1,7 @@
 //! [`Defaulter`] and [`Validator`]: the author's code, for webhooks that look things up.
 //!
-//! A plain function is enough for most ([`Webhook::defaulted_by`](crate::Webhook::defaulted_by),
-//! [`Webhook::validated_by`](crate::Webhook::validated_by)).
+//! A plain function is enough for most ([`Webhook::defaulting`](crate::Webhook::defaulting),
+//! [`Webhook::validating`](crate::Webhook::validating)).
 
 use std::future::Future;
 

@@ -125,7 +125,7 @@ fn log_of(ship: &Ship) -> ConfigMap {
 
 fn status_of(_: &Ship, observed: &Observed) -> ShipStatus {
     ShipStatus {
-        aboard: i32::try_from(observed.all::<Pod>().count()).ok(),
+        aboard: i32::try_from(observed.read::<Pod>().count()).ok(),
         ..ShipStatus::default()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass::{
-    Cleanup, Context, Controller, Declare, Next, Operator, Reads, Reconciler, Result, Watched,
+    Action, Context, Controller, Declare, FinalizingReconciler, Operator, Reads, Result, Watched,
 };
 
 use crate::fake::Fake;
@@ -20,27 +20,21 @@ struct Door {
     _maps: Reads<ConfigMap>,
 }
 
-impl Reconciler for Door {
+impl FinalizingReconciler for Door {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, _: &ConfigMap, _: &Context<ConfigMap>) -> Result<Next> {
-        Ok(Next::settled())
-    }
-}
-
-impl Cleanup for Door {
-    async fn cleanup(&self, _: &ConfigMap, _: &Context<ConfigMap>) -> Result<Next> {
+    async fn cleanup(&self, _: &ConfigMap, _: &Context<ConfigMap>) -> Result<Action> {
         if self.open.load(Ordering::SeqCst) {
-            Ok(Next::settled())
+            Ok(Action::done())
         } else {
-            Ok(Next::waiting("Shut", "the door is shut"))
+            Ok(Action::waiting("Shut", "the door is shut"))
         }
     }
 }
 
 fn operator(open: &Arc<AtomicBool>) -> Operator {
     let open = Arc::clone(open);
-    Operator::new("door").controller(Controller::of_existing().reconciler_with_cleanup(
+    Operator::new("door").controller(Controller::of_existing().reconciler(
         move |declare: &mut Declare<ConfigMap>| Door {
             open: Arc::clone(&open),
             // Any other map that changes is another knock on the door.

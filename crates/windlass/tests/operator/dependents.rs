@@ -8,7 +8,7 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass::{Controller, DependentExt, Observed, Operator, Watched};
+use windlass::{Controller, Observed, Operator, Watched};
 
 use crate::fake::Fake;
 
@@ -62,14 +62,15 @@ fn content(page: &Page) -> ConfigMap {
     map(page, "content", &fields)
 }
 
-fn archive(page: &Page) -> ConfigMap {
-    map(page, "archive", &[("text", &page.spec.text)])
+fn archive(page: &Page) -> Option<ConfigMap> {
+    let archive = || map(page, "archive", &[("text", &page.spec.text)]);
+    page.spec.archived.then(archive)
 }
 
 fn status(_: &Page, observed: &Observed) -> PageStatus {
-    let styles = observed.all::<ConfigMap>().map(ResourceExt::name_any);
+    let styles = observed.read::<ConfigMap>().map(ResourceExt::name_any);
     PageStatus {
-        styles: styles.filter(|name| name.starts_with("style")).collect(),
+        styles: styles.collect(),
         conditions: Vec::new(),
     }
 }
@@ -78,7 +79,7 @@ pub(crate) fn operator() -> Operator {
     Operator::new("pages").controller(
         Controller::of::<Page>()
             .dependent(content)
-            .dependent(archive.when(|page: &Page| page.spec.archived))
+            .dependent(archive)
             .reads(ConfigMap::referenced_by(|page: &Page| {
                 page.spec.style.clone()
             }))

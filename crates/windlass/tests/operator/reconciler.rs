@@ -11,7 +11,7 @@ use std::{
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use windlass::{
-    Access, Context, Controller, Declare, Next, Operator, Owned, Reads, Reconciler, Result, Verb,
+    Access, Action, Context, Controller, Declare, Operator, Owned, Reads, Reconciler, Result, Verb,
     Watched, Writes,
 };
 
@@ -31,7 +31,7 @@ struct Copier {
 impl Reconciler for Copier {
     type Object = ConfigMap;
 
-    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Next> {
+    async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Action> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         if map
             .data
@@ -41,10 +41,10 @@ impl Reconciler for Copier {
             panic!("as asked");
         }
         if map.metadata.owner_references.is_some() {
-            return Ok(Next::settled());
+            return Ok(Action::done());
         }
         let Some(secret) = self.secrets.get(ctx, ctx.key()).await? else {
-            return Ok(Next::waiting("SecretNotFound", "no secret of that name"));
+            return Ok(Action::waiting("SecretNotFound", "no secret of that name"));
         };
         let mut copy = Secret {
             data: secret.data,
@@ -57,7 +57,7 @@ impl Reconciler for Copier {
         self.labels
             .patch(ctx, map, json!({"metadata": {"labels": {"copied": "yes"}}}))
             .await?;
-        Ok(Next::after(Duration::from_hours(1)))
+        Ok(Action::requeue_after(Duration::from_hours(1)))
     }
 }
 

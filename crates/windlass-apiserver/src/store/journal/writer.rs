@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::snapshot::Snapshot;
 use super::{FRAME_TARGET, Journal, record};
-use crate::store::pending::{Next, State};
+use crate::store::pending::{Action, State};
 use crate::store::{Change, TableName};
 
 /// How often a journal that failed is tried again.
@@ -66,10 +66,10 @@ impl Writer {
     /// Waits for something to do, and does it; false once the store is gone.
     pub(crate) fn step(&mut self, patience: Option<Duration>) -> bool {
         match self.state.next(patience) {
-            Next::Stop => return false,
-            Next::Nothing if self.state.is_failing() => self.repair(),
-            Next::Nothing => {}
-            Next::Write => self.write(),
+            Action::Stop => return false,
+            Action::Nothing if self.state.is_failing() => self.repair(),
+            Action::Nothing => {}
+            Action::Write => self.write(),
         }
         self.finish_snapshot(false);
         if self.snapshot.is_none() && self.journal.wants_snapshot() {
