@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
-use windlass::{Environment, Operator, Running};
+use windlass::{Operator, run::Running, testing::Environment};
 use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};

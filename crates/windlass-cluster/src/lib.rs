@@ -42,7 +42,7 @@
 //! # });
 //! ```
 //!
-//! Tests allocate as much as operators do: with [`windlass::Allocator`] in the test program a fifth
+//! Tests allocate as much as operators do: with [`windlass::run::Allocator`] in the test program a fifth
 //! more of them run in a second.
 //!
 //! Both give out a plain `kube::Client`, so operators written without the framework can use them

@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client};
 use rustls::pki_types::CertificateDer;
 use windlass::manifests::Description;
-use windlass::{HostWebhooks, WebhookServer, WebhookServing};
+use windlass::testing::{HostWebhooks, WebhookServer, WebhookServing};
 use windlass_apiserver::webhook::{LocalService, LocalWebhooks, Reply};
 
 /// The port of the Service in front of an operator.

@@ -13,7 +13,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Operator, Reconciler, Result, Verb, Writes,
+    Action, Context, Controller, Declare, Operator, Reconciler, Result,
+    handle::{Access, Verb, Writes},
 };
 
 use served::{Process, Served, until};

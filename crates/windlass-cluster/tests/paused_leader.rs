@@ -16,8 +16,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Environment, Launch, LeaderElection, Operator,
-    Reconciler, Result, Verb, Writes,
+    Action, Context, Controller, Declare, Operator, Reconciler, Result,
+    handle::{Access, Verb, Writes},
+    run::{Launch, LeaderElection},
+    testing::Environment,
 };
 use windlass_apiserver::http::ResourceRequest;
 use windlass_apiserver::{Hooks, Identity, Outcome};

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass::{
-    Action, Context, Controller, Declare, Endpoint, Environment, Operator, Readers, Reconciler,
-    Result,
+    Action, Context, Controller, Declare, Operator, Reconciler, Result,
+    run::{Endpoint, Readers},
+    testing::Environment,
 };
 use windlass_apiserver::{ApiServer, Config, Identity};
 
@@ -104,7 +105,7 @@ async fn probes_and_pages_on_loopback() {
 async fn not_ready_names_what_is_missing() {
     let declare = |declare: &mut Declare<ConfigMap>| {
         use kube::core::DynamicObject;
-        use windlass::{KindInfo, Watched};
+        use windlass::{Watched, kind::KindInfo};
         let kind = KindInfo {
             group: "example.com".to_owned(),
             version: "v1".to_owned(),
@@ -112,7 +113,7 @@ async fn not_ready_names_what_is_missing() {
             plural: "widgets".to_owned(),
             namespaced: true,
         };
-        declare.reads_kind(&kind, DynamicObject::waking_nobody());
+        declare.reads_kind(&kind, DynamicObject::triggering_none());
         Idle
     };
     let operator = Operator::new("idle").controller(Controller::of_existing().reconciler(declare));

@@ -182,7 +182,7 @@ fn restricts(inner: &Value, outer: &Map<String, Value>, path: &str, found: &mut 
                 path.to_owned(),
                 format!(
                     "its variants differ by `{key}`, which a schema cannot say; for an enum with data \
-                     use #[schemars(transform = windlass::one_of)]"
+                     use #[schemars(transform = windlass::kind::one_of)]"
                 ),
             ));
             return;

@@ -20,8 +20,9 @@ use kube::Api;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use windlass::{
-    Action, Context, Controller, Declare, Error, Grant, Key, Raw, Reads, Reconciler, Result, Scope,
-    Select, Verb, Watched,
+    Action, Context, Controller, Declare, Error, Key, Reconciler, Result, Watched,
+    handle::{Access, Raw, Reads, Verb},
+    watch::{Scope, Select},
 };
 
 use crate::env::{Capacity, Sources, claims, references};
@@ -88,17 +89,21 @@ struct Hand {
 impl<R: Runtime> Agent<R> {
     fn declare(declare: &mut Declare<Pod>, agency: Agency, runtime: Arc<R>) -> Self {
         let mut grants = vec![
-            Grant::new("", "pods/status", [Verb::Patch]),
-            Grant::of::<Pod>([Verb::Delete]),
-            Grant::of::<Event>([Verb::Create]),
+            Access::resource("", "pods/status", [Verb::Patch]),
+            Access::of::<Pod>([Verb::Delete]),
+            Access::of::<Event>([Verb::Create]),
         ];
         let real = agency.volumes.is_some().then(|| {
-            grants.push(Grant::of::<PersistentVolume>([Verb::Get]));
-            grants.push(Grant::new("", "serviceaccounts/token", [Verb::Create]));
+            grants.push(Access::of::<PersistentVolume>([Verb::Get]));
+            grants.push(Access::resource(
+                "",
+                "serviceaccounts/token",
+                [Verb::Create],
+            ));
             RealReads {
                 claims: declare.reads(PersistentVolumeClaim::referenced_by(claims)),
                 // A container knows the Services that were there when it started.
-                services: declare.reads(Service::waking_nobody()),
+                services: declare.reads(Service::triggering_none()),
             }
         });
         Self {
@@ -195,7 +200,7 @@ impl<R: Runtime> Agent<R> {
         }
         let spec = pod.spec.as_ref();
         if spec.is_none_or(|spec| spec.enable_service_links != Some(false)) {
-            sources.services = real.services.list(ctx, Select::all()).await?;
+            sources.services = real.services.list(ctx, Select::own_namespace()).await?;
         }
         // The API server's own is known everywhere.
         let kubernetes = real.services.get(ctx, ("default", "kubernetes")).await?;

@@ -11,7 +11,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
 use tokio::net::TcpListener;
-use windlass::{Error, Grant, Operator, Result, TaskContext, Verb};
+use windlass::{
+    Error, Operator, Result,
+    handle::{Access, Verb},
+    run::TaskContext,
+};
 
 use crate::agent::{self, Agency, Directory, Identity};
 use crate::env::Capacity;
@@ -74,7 +78,7 @@ pub(crate) fn operator<R: Runtime>(
         .reach(runtime.clone(), directory.clone(), volumes.clone());
     let grants = registration::grants()
         .into_iter()
-        .chain([Grant::of::<Pod>([Verb::List])]);
+        .chain([Access::of::<Pod>([Verb::List])]);
     let controller = agent::controller(agency, runtime.clone());
     Ok(Operator::new("windlass-node")
         .controller(controller)

@@ -12,7 +12,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use windlass::{Clock, Environment, Grant, Verb};
+use windlass::{
+    handle::{Access, Verb},
+    testing::{Clock, Environment},
+};
 
 /// The version of Kubernetes whose kubelet this node behaves like.
 const KUBELET_VERSION: &str = concat!("v1.36.3+windlass.", env!("CARGO_PKG_VERSION"));
@@ -45,11 +48,11 @@ pub(crate) struct System {
 }
 
 /// What registering needs to be allowed.
-pub(crate) fn grants() -> Vec<Grant> {
+pub(crate) fn grants() -> Vec<Access> {
     vec![
-        Grant::of::<Node>([Verb::Get, Verb::Create, Verb::Patch]),
-        Grant::new("", "nodes/status", [Verb::Patch]),
-        Grant::of::<Lease>([Verb::Get, Verb::Create, Verb::Patch]),
+        Access::of::<Node>([Verb::Get, Verb::Create, Verb::Patch]),
+        Access::resource("", "nodes/status", [Verb::Patch]),
+        Access::of::<Lease>([Verb::Get, Verb::Create, Verb::Patch]),
     ]
 }
 

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
-use windlass::{Activity, BusyGuard, Environment as Surroundings};
+use windlass::testing::{Activity, BusyGuard, Environment as Surroundings};
 
 use crate::env::{Environment, Sources};
 use crate::log::Progress;

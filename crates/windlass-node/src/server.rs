@@ -35,7 +35,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use windlass::Clock;
+use windlass::testing::Clock;
 
 use crate::agent::Directory;
 use crate::fault::Faults;

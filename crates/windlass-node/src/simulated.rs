@@ -13,7 +13,11 @@ mod runtime;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use windlass::{Grant, Operator, Result, TaskContext, Verb};
+use windlass::{
+    Operator, Result,
+    handle::{Access, Verb},
+    run::TaskContext,
+};
 
 use crate::agent::{self, Agency, Directory, Identity};
 use crate::env::Capacity;
@@ -90,7 +94,7 @@ pub fn operator(config: SimulatedNodeConfig) -> (Operator, SimulatedNode) {
         faults: node.faults(),
     };
     let (faults, mut grants) = (node.faults(), registration::grants());
-    grants.push(Grant::of::<Lease>([Verb::Delete]));
+    grants.push(Access::of::<Lease>([Verb::Delete]));
     let operator = Operator::new("windlass-node")
         .controller(agent::controller(agency, node.runtime()))
         .task("node", grants, move |task: TaskContext| {

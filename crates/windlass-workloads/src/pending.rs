@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass::{Action, Context, DueGuard, Key, Kind};
+use windlass::{Action, Context, Key, Kind, testing::DueGuard};
 
 /// The work that is due, by object.
 #[derive(Default)]

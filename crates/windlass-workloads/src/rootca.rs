@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Key, Reads, Reconciler, Result, Verb, Watched,
-    Writes,
+    Action, Context, Controller, Declare, Key, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
 };
 
 use crate::cause;

@@ -2,14 +2,10 @@
 //!
 //! `kube`'s derive writes the definition; [`windlass_manifests::definition`] finishes it. For a type
 //! that has no structural schema the derive panics, so the panic is caught here and becomes an
-//! error that the operator tells when its definitions are asked for.
+//! error that the operator returns when its definitions are asked for.
 //! [`one_of`] makes a structural schema of the most frequent such type: an enum with a tag.
 
-use std::{
-    panic::{self, AssertUnwindSafe},
-    sync::{Arc, Mutex, PoisonError},
-    thread,
-};
+use std::panic::{self, AssertUnwindSafe};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -19,7 +15,7 @@ use windlass_manifests::definition::finish;
 
 /// The definition of a kind, or why there is none.
 pub(crate) fn definition_of<K: CustomResourceExt>() -> Result<CustomResourceDefinition, String> {
-    match quietly(K::crd) {
+    match contained(K::crd) {
         Ok(crd) => Ok(finish(crd)),
         Err(message) => Err(format!(
             "{}: the type has no structural schema: {message}; {}",
@@ -34,43 +30,21 @@ fn remedy(message: &str) -> &'static str {
     if message.contains("boolean `true`") {
         "a list of serde_json::Value has items without a type: use a list of BTreeMap<String, Value>"
     } else {
-        "for an enum with a tag use #[schemars(transform = windlass::one_of)]"
+        "for an enum with a tag use #[schemars(transform = windlass::kind::one_of)]"
     }
 }
 
-/// Runs what may panic, without the panic's own report: the error says it better.
-fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    /// The report is the whole program's: one at a time may change it.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let result = if thread::panicking() {
-        panic::catch_unwind(AssertUnwindSafe(work))
-    } else {
-        let report = Arc::new(panic::take_hook());
-        let (others, us) = (Arc::clone(&report), thread::current().id());
-        panic::set_hook(Box::new(move |info| {
-            if thread::current().id() != us {
-                others(info);
-            }
-        }));
-        let result = panic::catch_unwind(AssertUnwindSafe(work));
-        drop(panic::take_hook());
-        // The hook that shared it is gone, so it is ours again, unless a panic elsewhere is being
-        // reported at this moment.
-        match Arc::try_unwrap(report) {
-            Ok(report) => panic::set_hook(report),
-            Err(report) => panic::set_hook(Box::new(move |info| report(info))),
-        }
-        result
-    };
-    result.map_err(|panic| {
+/// Runs what may panic. The panic itself is reported by the program's hook: that is the program's,
+/// not a library's to change.
+fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         text.unwrap_or("it panicked").to_owned()
     })
 }
 
-/// Makes the schema of an enum with a tag structural; for `#[schemars(transform = windlass::one_of)]`.
+/// Makes the schema of an enum with a tag structural; for `#[schemars(transform = windlass::kind::one_of)]`.
 ///
 /// The fields of all variants stand side by side, the tag has the variants' names as its values,
 /// and a CEL rule per variant says which fields it needs.
@@ -80,7 +54,7 @@ fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 /// # use serde::{Deserialize, Serialize};
 /// #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 /// #[serde(tag = "type")]
-/// #[schemars(transform = windlass::one_of)]
+/// #[schemars(transform = windlass::kind::one_of)]
 /// enum Source {
 ///     Git { url: String },
 ///     Archive { path: String },

@@ -1,8 +1,10 @@
-//! [`Error`]: what went wrong, with the verb and the object, and what to do about it.
+//! Errors: what failed, with the verb and the object, and what the controller does about it.
 //!
 //! Every error classifies itself ([`Error::class`]): most are retried with the key's exponential
 //! backoff, a conflict is retried soon and quietly (somebody else wrote first, nothing is wrong),
 //! and a terminal one waits until something changes.
+
+use std::{error::Error as StdError, fmt};
 
 use kube::core::Status;
 
@@ -25,21 +27,18 @@ pub enum Class {
 }
 
 /// Everything that can go wrong in a reconcile.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum Error {
     /// The API server refused, or could not be reached.
-    #[error("cannot {verb} {object}: {}", reason(source))]
     Api {
         /// The verb of the request, such as `apply` or `delete`.
         verb: &'static str,
         /// The object, as `deployments.apps default/cache`.
         object: String,
         /// What the client reported.
-        #[source]
         source: Box<kube::Error>,
     },
     /// An object of the wanted name exists and is not controlled by the object being reconciled.
-    #[error("{object} is not ours: it is controlled by {owner}")]
     NotOurs {
         /// The object that exists.
         object: String,
@@ -47,7 +46,6 @@ pub enum Error {
         owner: String,
     },
     /// A handle was asked for more than its declaration allows.
-    #[error("{controller} did not declare that it may {verb} {resource}")]
     NotDeclared {
         /// The controller that asked.
         controller: String,
@@ -57,7 +55,6 @@ pub enum Error {
         resource: String,
     },
     /// The cache did not show a write of our own in time.
-    #[error("the cache did not show the write to {object} within {seconds} s")]
     Stale {
         /// The object that was written.
         object: String,
@@ -65,7 +62,6 @@ pub enum Error {
         seconds: u64,
     },
     /// Some caches did not get their first list in time.
-    #[error("no first list of {kinds} within {seconds} s")]
     NotSynced {
         /// The kinds that are missing.
         kinds: String,
@@ -73,36 +69,29 @@ pub enum Error {
         seconds: u64,
     },
     /// An object could not be decoded into, or encoded from, its type.
-    #[error("cannot {verb} {object}: {source}")]
     Codec {
         /// `decode` or `encode`.
         verb: &'static str,
         /// The object.
         object: String,
         /// What serde reported.
-        #[source]
         source: serde_json::Error,
     },
     /// A reconcile took longer than its limit.
-    #[error("reconcile did not finish within {seconds} s")]
     Timeout {
         /// The limit.
         seconds: u64,
     },
     /// A reconcile panicked.
-    #[error("reconcile panicked: {message}")]
     Panic {
         /// The panic's message.
         message: String,
     },
     /// A request made with raw client access failed.
-    #[error("request failed: {}", reason(.0))]
     Client(Box<kube::Error>),
     /// The author says that trying again cannot help.
-    #[error("{0}")]
     Terminal(String),
     /// Something that is watched has to appear or change first.
-    #[error("{message}")]
     Waiting {
         /// One word in `CamelCase`.
         reason: String,
@@ -110,8 +99,50 @@ pub enum Error {
         message: String,
     },
     /// Any other failure, retried.
-    #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Api {
+                verb,
+                object,
+                source,
+            } => write!(f, "cannot {verb} {object}: {}", reason(source)),
+            Self::NotOurs { object, owner } => {
+                write!(f, "{object} is not ours: it is controlled by {owner}")
+            }
+            Self::NotDeclared {
+                controller,
+                verb,
+                resource,
+            } => write!(
+                f,
+                "{controller} did not declare that it may {verb} {resource}"
+            ),
+            Self::Stale { object, seconds } => write!(
+                f,
+                "the cache did not show the write to {object} within {seconds} s"
+            ),
+            Self::NotSynced { kinds, seconds } => write!(
+                f,
+                "timed out after {seconds} s waiting for caches to sync: {kinds}"
+            ),
+            Self::Codec {
+                verb,
+                object,
+                source,
+            } => write!(f, "cannot {verb} {object}: {source}"),
+            Self::Timeout { seconds } => {
+                write!(f, "reconcile did not finish within {seconds} s")
+            }
+            Self::Panic { message } => write!(f, "reconcile panicked: {message}"),
+            Self::Client(source) => write!(f, "request failed: {}", reason(source)),
+            Self::Terminal(message) | Self::Waiting { message, .. } => f.write_str(message),
+            Self::Other(error) => error.fmt(f),
+        }
+    }
 }
 
 impl Error {
@@ -134,6 +165,11 @@ impl Error {
     /// Any other failure: retried with backoff.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
+    }
+
+    /// This error as a [`std::error::Error`], with its sources.
+    pub fn into_std(self) -> Box<dyn StdError + Send + Sync> {
+        Box::new(AsStd(self))
     }
 
     pub(crate) fn api(verb: &'static str, object: impl Into<String>, source: kube::Error) -> Self {
@@ -205,9 +241,51 @@ impl Error {
     }
 }
 
-impl From<kube::Error> for Error {
-    fn from(error: kube::Error) -> Self {
-        Self::Client(Box::new(error))
+/// An error of any library passes through `?`. That is why [`Error`] is no
+/// [`std::error::Error`] itself; [`Error::into_std`] makes one of it.
+impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+    fn from(error: E) -> Self {
+        let error: Box<dyn StdError + Send + Sync> = Box::new(error);
+        match error.downcast() {
+            Ok(error) => Self::Client(error),
+            Err(error) => match error.downcast::<AsStd>() {
+                Ok(error) => error.0,
+                Err(error) => Self::Other(error),
+            },
+        }
+    }
+}
+
+/// An [`Error`] where a [`std::error::Error`] is asked for.
+#[derive(Debug)]
+struct AsStd(Error);
+
+impl fmt::Display for AsStd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for AsStd {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0 {
+            Error::Api { source, .. } | Error::Client(source) => Some(source.as_ref()),
+            Error::Codec { source, .. } => Some(source),
+            Error::Other(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for Box<dyn StdError + Send + Sync> {
+    fn from(error: Error) -> Self {
+        error.into_std()
+    }
+}
+
+impl From<Error> for Box<dyn StdError> {
+    fn from(error: Error) -> Self {
+        error.into_std()
     }
 }
 
@@ -222,5 +300,44 @@ fn reason(error: &kube::Error) -> String {
             }
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn foreign() -> Result<u8> {
+        Ok("300".parse::<u8>()?)
+    }
+
+    fn own() -> Result<(), Box<dyn StdError + Send + Sync>> {
+        Err(Error::terminal("no such plan"))?;
+        Ok(())
+    }
+
+    #[test]
+    fn error_of_another_library_passes_through_the_question_mark_and_is_retried() {
+        let error = foreign().unwrap_err();
+        assert_eq!(error.class(), Class::Retry);
+        assert_eq!(error.to_string(), "number too large to fit in target type");
+    }
+
+    #[test]
+    fn client_error_keeps_its_status() {
+        let status = Status::failure("gone", "NotFound").with_code(404);
+        let error = Error::from(kube::Error::Api(status.boxed()));
+        assert!(error.is_not_found());
+    }
+
+    #[test]
+    fn error_keeps_its_class_through_std_and_back() {
+        let error = own().unwrap_err();
+        assert_eq!(error.to_string(), "no such plan");
+        let back = match error.downcast::<AsStd>() {
+            Ok(error) => Error::from(*error),
+            Err(other) => Error::Other(other),
+        };
+        assert_eq!(back.class(), Class::Terminal);
     }
 }

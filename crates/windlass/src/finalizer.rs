@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::KindInfo;
+use crate::kind::KindInfo;
 
 /// The finalizer of an operator on a kind: in the kind's own group, named after the operator.
 pub(crate) fn name(kind: &KindInfo, operator: &str) -> String {

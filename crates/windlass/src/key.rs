@@ -7,6 +7,8 @@ use std::fmt;
 
 use kube::Resource;
 
+use crate::kind::KindInfo;
+
 /// Namespace and name of an object of some kind; cluster-scoped objects have no namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -77,6 +79,16 @@ impl fmt::Display for Key {
 pub trait Named: Send {
     /// The key this names, for a reader that lives in `namespace`.
     fn key_in(&self, namespace: Option<&str>) -> Key;
+
+    /// As [`key_in`](Self::key_in), of an object of this kind.
+    fn key_for(&self, kind: &KindInfo, namespace: Option<&str>) -> Key {
+        let key = self.key_in(namespace);
+        if kind.namespaced {
+            key
+        } else {
+            Key::cluster(key.name())
+        }
+    }
 }
 
 impl Named for &str {

@@ -1,8 +1,17 @@
-//! [`Kind`]: the Kubernetes types the framework can watch, read and write.
+//! Kinds: the Kubernetes types that an operator watches, reads and writes.
 //!
-//! Every type of `k8s-openapi` with metadata and every type deriving `kube::CustomResource` is a
-//! `Kind`; nothing has to be implemented by hand. [`KindInfo`] is the same fact at run time, for
-//! the parts that are not generic.
+//! Every type of `k8s-openapi` with metadata and every type that derives `kube::CustomResource` is
+//! a [`Kind`]; nothing has to be implemented by hand. [`KindInfo`] is the same fact at run time.
+//! An object of a kind is identified by a [`Key`]. Where a handle takes a name it takes anything
+//! [`Named`]: a plain string is a name in the namespace of the object that is reconciled.
+//!
+//! ```
+//! use windlass::kind::{Key, KindInfo};
+//! # use k8s_openapi::api::apps::v1::Deployment;
+//!
+//! assert_eq!(KindInfo::of::<Deployment>().to_string(), "deployments.apps");
+//! assert_eq!(Key::namespaced("default", "cache").to_string(), "default/cache");
+//! ```
 
 use std::fmt::{self, Debug};
 
@@ -14,6 +23,10 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Error, Result};
+pub use crate::{
+    definition::one_of,
+    key::{Key, Named, Names},
+};
 
 /// A Kubernetes object in some form: a [`Kind`], the metadata of one
 /// ([`PartialObjectMeta`](kube::core::PartialObjectMeta)), or a
@@ -72,6 +85,11 @@ impl KindInfo {
             plural: K::plural(&()).into_owned(),
             namespaced: <K::Scope as KindScope>::NAMESPACED,
         }
+    }
+
+    /// Whether this is that kind, in whatever version.
+    pub(crate) fn is<K: Kind>(&self) -> bool {
+        self.group == K::group(&()) && self.kind == K::kind(&())
     }
 
     /// `version` or `group/version`, as objects write it.

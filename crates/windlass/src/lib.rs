@@ -175,26 +175,30 @@
 mod cache;
 mod client;
 mod conditions;
-mod controller;
+pub mod controller;
 mod declare;
 mod definition;
 mod environment;
-mod error;
+pub mod error;
 mod event;
 mod finalizer;
-mod handle;
+pub mod handle;
 mod hash;
 mod install;
 mod key;
-mod kind;
+pub mod kind;
 mod leader;
 mod metrics;
 mod object;
 mod operator;
+pub mod prelude;
 mod program;
 mod queue;
+pub mod run;
 mod serve;
-mod webhook;
+pub mod testing;
+pub mod watch;
+pub mod webhook;
 
 /// What the code of [`object!`] calls.
 #[doc(hidden)]
@@ -202,43 +206,18 @@ pub mod __object {
     pub use crate::object::{At, IntoField, Plain, pushed};
 }
 
-pub use kube::core::{Expression, Selector};
-/// An allocator for the program: operators allocate much and in small pieces, for which the
-/// system's is slow.
-///
-/// ```
-/// #[global_allocator]
-/// static ALLOCATOR: windlass::Allocator = windlass::Allocator;
-/// ```
-pub use mimalloc::MiMalloc as Allocator;
 pub use windlass_manifests as manifests;
 
 pub use self::{
-    controller::{
-        Action, AnyController, AnyReconciler, Context, Controller, Dependent, FinalizingReconciler,
-        Observed, Reconciler, Template,
-    },
-    declare::{
-        Access, Changed, Declare, Grant, IntoSelector, Predicate, Scope, Select, Verb, Watch,
-        Watched,
-    },
-    definition::one_of,
-    environment::{Activity, BusyGuard, Clock, DueGuard, Environment, PlanGuard, Random},
-    error::{Class, Error, Result},
+    controller::{Action, Context, Controller, FinalizingReconciler, Observed, Reconciler},
+    declare::{Declare, Watched},
+    error::{Error, Result},
     event::Event,
-    handle::{Controlled, Delete, Index, Live, Owned, Raw, Reads, Watches, Writes},
     hash::{hash_of, name_within},
-    install::install,
-    key::{Key, Named, Names},
-    kind::{Kind, KindInfo, KindScope, Object},
-    leader::LeaderElection,
-    metrics::Metrics,
+    key::Key,
+    kind::Kind,
     object::labels,
-    operator::{Debug, Launch, Operator, Running, TaskContext},
+    operator::Operator,
     program::main,
-    serve::{Endpoint, Readers},
-    webhook::{
-        AnyWebhook, Certificates, DeclareWebhook, Defaulter, HostWebhooks, Lookup, Operation,
-        Review, Validator, Verdict, Versions, Webhook, WebhookServer, WebhookServing,
-    },
+    webhook::Webhook,
 };

@@ -44,7 +44,7 @@ macro_rules! kind {
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
-#[schemars(transform = windlass::one_of)]
+#[schemars(transform = windlass::kind::one_of)]
 enum Source {
     Git { url: String, branch: Option<String> },
     Archive { file_path: String },
@@ -104,7 +104,7 @@ fn an_enum_with_a_tag_and_no_transform_is_an_error_that_says_what_helps() {
     let error = spec_of::<Untold>().unwrap_err();
     assert!(error.starts_with("untolds.kinds.example.com: "), "{error}");
     assert!(error.contains("\"type\""), "{error}");
-    assert!(error.contains("windlass::one_of"), "{error}");
+    assert!(error.contains("windlass::kind::one_of"), "{error}");
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

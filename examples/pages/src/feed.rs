@@ -8,7 +8,8 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{
-    Action, Context, Declare, Event, FinalizingReconciler, Owned, Reads, Result, Watched,
+    Action, Context, Declare, Event, FinalizingReconciler, Result, Watched,
+    handle::{Owned, Reads},
 };
 
 use crate::Page;

@@ -7,7 +7,7 @@ mod page;
 mod review;
 pub mod v1alpha1;
 
-use windlass::{Controller, Operator, Versions, Webhook};
+use windlass::{Controller, Operator, Webhook, webhook::Versions};
 
 pub use self::{
     feed::{Feed, FeedSpec, FeedStatus},

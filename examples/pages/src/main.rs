@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// Operators allocate much and in small pieces, for which the system's allocator is slow.
 #[global_allocator]
-static ALLOCATOR: windlass::Allocator = windlass::Allocator;
+static ALLOCATOR: windlass::run::Allocator = windlass::run::Allocator;
 
 fn main() -> ExitCode {
     windlass::main(pages_operator::operator)

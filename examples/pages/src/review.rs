@@ -1,6 +1,6 @@
 //! What is defaulted, and what is rejected, before a Page is stored.
 
-use windlass::Verdict;
+use windlass::webhook::Verdict;
 
 use crate::Page;
 

@@ -14,8 +14,8 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{
-    Action, Context, Controller, Declare, Error, Event, Operator, Owned, Reconciler, Result,
-    labels, object,
+    Action, Context, Controller, Declare, Error, Event, Operator, Reconciler, Result,
+    handle::Owned, labels, object,
 };
 
 /// What a user asks for.

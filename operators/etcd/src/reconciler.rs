@@ -8,7 +8,10 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::ResourceExt;
-use windlass::{Action, Context, Controlled, Declare, Delete, Error, Key, Reconciler, Result};
+use windlass::{
+    Action, Context, Declare, Error, Key, Reconciler, Result,
+    handle::{Controlled, Delete},
+};
 
 use crate::{
     decision::{Decision, LATER, SOON, Step, decide},

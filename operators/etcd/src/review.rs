@@ -1,7 +1,7 @@
 //! What the webhook says of a cluster that the schema lets pass.
 
 use kube::ResourceExt;
-use windlass::Verdict;
+use windlass::webhook::Verdict;
 
 use crate::kind::EtcdCluster;
 

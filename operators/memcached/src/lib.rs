@@ -15,7 +15,9 @@ use k8s_openapi::{
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Controller, Observed, Operator, Verdict, Watched, Webhook, labels, object};
+use windlass::{
+    Controller, Observed, Operator, Watched, Webhook, labels, object, webhook::Verdict,
+};
 
 const PORT: i32 = 11211;
 

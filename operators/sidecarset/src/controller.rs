@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass::{
-    Access, Action, Context, Declare, Error, Event, Reads, Reconciler, Result, Select, Verb,
-    Watched, Writes,
+    Action, Context, Declare, Error, Event, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
+    watch::Select,
 };
 
 use crate::injection::selects;
@@ -30,7 +31,7 @@ impl Rollout {
             pods: declare.reads(Pod::selected_by(|set: &SidecarSet| {
                 set.spec.selector.clone()
             })),
-            namespaces: declare.reads(Namespace::waking_everyone()),
+            namespaces: declare.reads(Namespace::triggering_all()),
             written: declare.writes(Access::to([Verb::Patch])),
         }
     }
@@ -39,12 +40,12 @@ impl Rollout {
     async fn matched(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Vec<Pod>> {
         let labels: BTreeMap<String, BTreeMap<String, String>> = self
             .namespaces
-            .list(ctx, Select::all())
+            .list(ctx, Select::own_namespace())
             .await?
             .into_iter()
             .map(|namespace| (namespace.name_any(), namespace.labels().clone()))
             .collect();
-        let selected = Select::labels(set.spec.selector.clone()).everywhere();
+        let selected = Select::labels(set.spec.selector.clone()).in_all_namespaces();
         let mut pods = self.pods.list(ctx, selected).await?;
         pods.retain(|pod| {
             let namespace = pod.namespace().unwrap_or_default();

@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use kube::{ResourceExt, core::Selector};
 use serde_json::json;
-use windlass::Verdict;
+use windlass::webhook::Verdict;
 
 use crate::kind::{SidecarContainer, SidecarSet, UpdateStrategy};
 use crate::overlap::overlap;

@@ -12,8 +12,10 @@ use k8s_openapi::{
 };
 use kube::ResourceExt;
 use windlass::{
-    DeclareWebhook, Defaulter, Lookup, Operation, Result, Review, Select, Validator, Verdict,
-    Webhook,
+    Declare, Result, Webhook,
+    handle::Reads,
+    watch::Select,
+    webhook::{Defaulter, Operation, Review, Validator, Verdict},
 };
 
 use crate::injection::{inject, selects};
@@ -48,7 +50,7 @@ fn without(label: &str, values: &[&str]) -> LabelSelector {
 }
 
 struct Judge {
-    sets: Lookup<SidecarSet>,
+    sets: Reads<SidecarSet>,
 }
 
 impl Judge {
@@ -66,14 +68,14 @@ impl Validator for Judge {
         let Some(set) = &review.object else {
             return Ok(Verdict::allow());
         };
-        let others = self.sets.list(None, Select::all()).await?;
+        let others = self.sets.list(None, Select::own_namespace()).await?;
         Ok(validation::judge(set, &others))
     }
 }
 
 struct Injector {
-    sets: Lookup<SidecarSet>,
-    namespaces: Lookup<Namespace>,
+    sets: Reads<SidecarSet>,
+    namespaces: Reads<Namespace>,
 }
 
 impl Injector {
@@ -92,7 +94,7 @@ impl Defaulter for Injector {
         let name = review.namespace.as_deref().unwrap_or_default();
         let namespace = self.namespaces.get(None, name).await?;
         let labels = namespace.map_or_else(BTreeMap::new, |namespace| namespace.labels().clone());
-        let mut sets = self.sets.list(None, Select::all()).await?;
+        let mut sets = self.sets.list(None, Select::own_namespace()).await?;
         sets.retain(|set| {
             !set.spec.injection_strategy.paused && selects(set, pod.labels(), name, &labels)
         });

@@ -25,11 +25,11 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use windlass::{Context, Controller, Declare, Environment, Operator, Reconciler};
+use windlass::{Context, Controller, Declare, Operator, Reconciler, testing::Environment};
 
 /// As an operator that is shipped has it.
 #[global_allocator]
-static ALLOCATOR: windlass::Allocator = windlass::Allocator;
+static ALLOCATOR: windlass::run::Allocator = windlass::run::Allocator;
 
 const NAMESPACE: &str = "default";
 /// The object that is changed.

@@ -7,7 +7,7 @@ use windlass::{Controller, Observed, Operator};
 
 /// Operators allocate much and in small pieces, for which the system's allocator is slow.
 #[global_allocator]
-static ALLOCATOR: windlass::Allocator = windlass::Allocator;
+static ALLOCATOR: windlass::run::Allocator = windlass::run::Allocator;
 
 fn operator() -> Operator {
     Operator::new("widgets").controller(

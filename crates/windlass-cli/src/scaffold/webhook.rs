@@ -203,7 +203,7 @@ fn import(text: &str, name: &str) -> std::result::Result<String, Refusal> {
         return add_item(text, &format!("use windlass::{name};"));
     };
     let (before, rest) = text.split_at(index + start.len());
-    let names = rest.split('}').next().unwrap_or_default();
+    let names = rest.split('};
     if names.split(',').any(|one| one.trim() == name) {
         return Ok(text.to_owned());
     }

@@ -14,7 +14,11 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use windlass::manifests::Description;
-use windlass::{Activity, Environment, Operator, Running};
+use windlass::{
+    Operator,
+    run::Running,
+    testing::{Activity, Environment},
+};
 use windlass_apiserver::webhook::LocalWebhooks;
 use windlass_apiserver::{ApiServer, Identity, Snapshot};
 use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
@@ -106,8 +110,8 @@ impl TestCluster {
             None => ApiServer::new(config),
         };
         let environment = Environment {
-            clock: windlass::Clock::starting_at(start),
-            random: windlass::Random::seeded(seed),
+            clock: windlass::testing::Clock::starting_at(start),
+            random: windlass::testing::Random::seeded(seed),
             activity: Activity::default(),
             ..Environment::default()
         };

@@ -1,6 +1,9 @@
 //! An operator as `run --dry-run` starts it.
 
-use windlass::{Launch, Operator, Running};
+use windlass::{
+    Operator,
+    run::{Launch, Running},
+};
 
 use super::cluster::{TestCluster, identity_of};
 use crate::operators::{self, Account};

@@ -5,7 +5,11 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use windlass::manifests::leader;
-use windlass::{Clock, Environment, Launch, LeaderElection, Operator, Running};
+use windlass::{
+    Operator,
+    run::{Launch, LeaderElection, Running},
+    testing::{Clock, Environment},
+};
 
 use super::cluster::{TestCluster, identity_of};
 use crate::operators::{self, Account};

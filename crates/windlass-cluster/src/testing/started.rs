@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use windlass::{Environment, Operator};
+use windlass::{Operator, testing::Environment};
 
 use super::cluster::TestCluster;
 use super::faults::Faults;

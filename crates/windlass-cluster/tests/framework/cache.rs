@@ -6,8 +6,10 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use windlass::{
-    Action, Changed, Context, Controller, Declare, Environment, Grant, Index, Operator, Reads,
-    Reconciler, Result, Scope, Select, Verb as Right, Watched, Watches,
+    Action, Context, Controller, Declare, Operator, Reconciler, Result, Watched,
+    handle::{Access, Index, Reads, Verb as Right, Watches},
+    testing::Environment,
+    watch::{Changed, Scope, Select},
 };
 use windlass_cluster::{Failure, TestCluster, Verb, minutes, seconds};
 
@@ -24,7 +26,7 @@ impl<K: windlass::Kind> Reconciler for Reader<K> {
     type Object = K;
 
     async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Action> {
-        let maps = self.maps.list(ctx, Select::all()).await?;
+        let maps = self.maps.list(ctx, Select::own_namespace()).await?;
         let names: Vec<String> = maps.iter().map(ResourceExt::name_any).collect();
         let kind = K::kind(&());
         self.log.push(format!(
@@ -36,10 +38,10 @@ impl<K: windlass::Kind> Reconciler for Reader<K> {
     }
 }
 
-fn reader<K: windlass::Kind>(log: &Log, scope: Scope) -> windlass::AnyController {
+fn reader<K: windlass::Kind>(log: &Log, scope: Scope) -> windlass::controller::AnyController {
     let log = log.clone();
     let declare = move |declare: &mut Declare<K>| Reader {
-        maps: declare.reads(ConfigMap::waking_everyone().scoped(scope.clone())),
+        maps: declare.reads(ConfigMap::triggering_all().scoped(scope.clone())),
         log: log.clone(),
         kind: std::marker::PhantomData,
     };
@@ -248,7 +250,7 @@ impl Reconciler for Counter {
     type Object = Secret;
 
     async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
-        let gadgets = self.gadgets.list(ctx, Select::all()).await?;
+        let gadgets = self.gadgets.list(ctx, Select::own_namespace()).await?;
         let sizes: Vec<String> = gadgets
             .iter()
             .map(|gadget| gadget.data["spec"]["size"].to_string())
@@ -262,7 +264,7 @@ impl Reconciler for Counter {
 fn counter(log: &Log) -> Operator {
     let log = log.clone();
     let declare = move |declare: &mut Declare<Secret>| Counter {
-        gadgets: declare.reads_kind(&gadget_kind(), DynamicObject::waking_everyone()),
+        gadgets: declare.reads_kind(&gadget_kind(), DynamicObject::triggering_all()),
         log: log.clone(),
     };
     Operator::new("counter").controller(Controller::of_existing().reconciler(declare))
@@ -326,7 +328,7 @@ impl Reconciler for Curious {
         assert_eq!(kind, gadget_kind(), "as discovery tells");
         if secret.labels().contains_key("curious") {
             let gadgets = self.watches.start(ctx, &kind, &Scope::all()).await?;
-            let gadgets = gadgets.list(ctx, Select::all()).await?;
+            let gadgets = gadgets.list(ctx, Select::own_namespace()).await?;
             self.log
                 .push(format!("{} sees {}", secret.name_any(), gadgets.len()));
         } else {
@@ -343,7 +345,7 @@ async fn watches_start_and_stop_at_run_time(cluster: TestCluster) {
     let log = Log::default();
     let told = log.clone();
     let declare = move |declare: &mut Declare<Secret>| Curious {
-        watches: declare.watches([Grant::new("example.com", "gadgets", Right::READ)]),
+        watches: declare.watches([Access::resource("example.com", "gadgets", Right::READ)]),
         log: told.clone(),
     };
     let operator =
@@ -409,7 +411,7 @@ async fn an_index_finds_and_metadata_is_enough(cluster: TestCluster) {
         .namespace("default")
         .labels(&[("app", "x")].into_iter().collect());
     let declare = move |declare: &mut Declare<ConfigMap>| {
-        let pods = declare.reads(Pod::waking_everyone().scoped(scope.clone()));
+        let pods = declare.reads(Pod::triggering_all().scoped(scope.clone()));
         let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         Finder {
             by_node: declare.index(&pods, node),
@@ -473,9 +475,9 @@ fn a_watch_on_every_secret_is_warned_of() {
     );
     let declare = |declare: &mut Declare<ConfigMap>| {
         let scope = Scope::all().namespace("mine");
-        declare.reads(Secret::waking_nobody().scoped(scope));
+        declare.reads(Secret::triggering_none().scoped(scope));
         Reader {
-            maps: declare.reads(ConfigMap::waking_nobody()),
+            maps: declare.reads(ConfigMap::triggering_none()),
             log: Log::default(),
             kind: std::marker::PhantomData::<fn() -> ConfigMap>,
         }

@@ -8,8 +8,8 @@ use kube::ResourceExt;
 use serde_json::json;
 use tokio::sync::broadcast;
 use windlass::{
-    Action, Context, Controller, Declare, Key, Kind, Operator, Predicate, Reconciler, Result,
-    Watched,
+    Action, Context, Controller, Declare, Key, Kind, Operator, Reconciler, Result, Watched,
+    watch::Predicate,
 };
 use windlass_cluster::{TestCluster, hours, minutes, seconds};
 
@@ -42,7 +42,7 @@ async fn predicates_choose_what_wakes(cluster: TestCluster) {
     let told = log.clone();
     let declare = move |declare: &mut Declare<Gadget>| {
         let renamed = Predicate::labels_changed().or(Predicate::annotations_changed());
-        declare.reads(ConfigMap::waking_everyone().only(renamed));
+        declare.reads(ConfigMap::triggering_all().only(renamed));
         Listener {
             log: told.clone(),
             next: settled,

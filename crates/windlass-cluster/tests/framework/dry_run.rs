@@ -8,8 +8,8 @@ use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use serde_json::json;
 use windlass::{
-    Action, Context, Controlled, Controller, Declare, Delete, FinalizingReconciler, Operator,
-    Result,
+    Action, Context, Controller, Declare, FinalizingReconciler, Operator, Result,
+    handle::{Controlled, Delete},
 };
 use windlass_cluster::{TestCluster, hours};
 

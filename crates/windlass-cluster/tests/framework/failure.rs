@@ -7,7 +7,8 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass::{
-    Action, Context, Controlled, Controller, Declare, Error, Operator, Owned, Reconciler, Result,
+    Action, Context, Controller, Declare, Error, Operator, Reconciler, Result,
+    handle::{Controlled, Owned},
 };
 use windlass_cluster::{Failure, TestCluster, minutes, seconds};
 
@@ -239,7 +240,7 @@ fn stubborn(name: &'static str, value: &'static str) -> Operator {
 #[windlass_cluster::test]
 async fn a_loop_that_writes_the_same_again_and_again_is_reported_by_name(cluster: TestCluster) {
     let operator = stubborn("left", "left");
-    let running = operator.start(cluster.client(), windlass::Environment::default());
+    let running = operator.start(cluster.client(), windlass::testing::Environment::default());
     cluster.create(secret("one")).await;
     tokio::time::sleep(seconds(1)).await;
     for _ in 0..5 {

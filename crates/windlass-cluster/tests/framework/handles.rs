@@ -4,8 +4,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Live, Operator,
-    Reconciler, Result, Select, Selector, Verb, Writes,
+    Action, Context, Controller, Declare, Error, Operator, Reconciler, Result,
+    handle::{Access, Controlled, Delete, Reads, Verb, Writes},
+    watch::{Select, Selector},
 };
 use windlass_cluster::{Failure, TestCluster, Verb as Sent};
 
@@ -14,7 +15,7 @@ use crate::stage::{Log, count, map, secret, writes};
 /// Does what its secret says.
 struct Hand {
     owned: Controlled<Secret>,
-    maps: Live<ConfigMap>,
+    maps: Reads<ConfigMap>,
     writes: Writes<ConfigMap>,
     log: Log,
 }
@@ -26,7 +27,7 @@ impl Reconciler for Hand {
         match secret.annotations().get("do").map(String::as_str) {
             Some("look") => {
                 let one = self.maps.get(ctx, "shared").await?;
-                let all = self.maps.list(ctx, Select::all()).await?;
+                let all = self.maps.list(ctx, Select::own_namespace()).await?;
                 let red: Selector = [("colour", "red")].into_iter().collect();
                 let red = self.maps.list(ctx, red).await?;
                 let names: Vec<String> = red.iter().map(ResourceExt::name_any).collect();

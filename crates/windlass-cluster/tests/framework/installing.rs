@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, CustomResourceExt};
 use serde_json::{Value, json};
-use windlass::install;
+use windlass::run::install;
 use windlass_cluster::TestCluster;
 
 use crate::stage::{Gadget, gadget};

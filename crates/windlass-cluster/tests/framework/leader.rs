@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, ResourceExt};
-use windlass::{Action, Context, Controller, Declare, Operator, Owned, Reconciler, Result};
+use windlass::{Action, Context, Controller, Declare, Operator, Reconciler, Result, handle::Owned};
 use windlass_cluster::{Failure, Replica, TestCluster, minutes, seconds};
 
 use crate::stage::{Log, map, secret, writes};

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use serde_json::{Value, json};
-use windlass::{Action, Context, Controller, Declare, Operator, Owned, Reconciler, Result};
+use windlass::{Action, Context, Controller, Declare, Operator, Reconciler, Result, handle::Owned};
 use windlass_cluster::{TestCluster, Verb, hours, minutes};
 
 use crate::stage::{secret, writes};

@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass::{Action, Context, Controller, Declare, Operator, Owned, Reconciler, Result};
+use windlass::{Action, Context, Controller, Declare, Operator, Reconciler, Result, handle::Owned};
 use windlass_cluster::{Failure, TestCluster, minutes, seconds};
 
 use crate::stage::{map, secret};

@@ -5,7 +5,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass::{
-    Action, Context, Controlled, Controller, Declare, Delete, Kind, Operator, Reconciler, Result,
+    Action, Context, Controller, Declare, Kind, Operator, Reconciler, Result,
+    handle::{Controlled, Delete},
 };
 use windlass_cluster::{TestCluster, seconds};
 

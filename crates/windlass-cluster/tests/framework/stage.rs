@@ -9,7 +9,7 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, CustomResource, CustomResourceExt, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::KindInfo;
+use windlass::kind::KindInfo;
 use windlass_cluster::{Request, TestCluster, Verb};
 
 /// Lines that reconcilers write, and tests read.

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::{Controller, Observed, Operator, Template};
+use windlass::{Controller, Observed, Operator, controller::Template};
 use windlass_cluster::TestCluster;
 
 use crate::stage::writes;

@@ -13,4 +13,4 @@ mod time;
 
 /// As many tests in a second as can be had: `make bench-tests` counts them.
 #[global_allocator]
-static ALLOCATOR: windlass::Allocator = windlass::Allocator;
+static ALLOCATOR: windlass::run::Allocator = windlass::run::Allocator;

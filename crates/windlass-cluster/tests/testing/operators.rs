@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ObjectMeta;
 use windlass::{
-    Action, Context, Controlled, Controller, Declare, Error, Operator, Owned, Reconciler, Result,
+    Action, Context, Controller, Declare, Error, Operator, Reconciler, Result,
+    handle::{Controlled, Owned},
 };
 
 /// A Secret of that name.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use tokio::time::sleep;
-use windlass::{Action, Context, Controller, Declare, Error, Operator, Owned, Reconciler, Result};
+use windlass::{
+    Action, Context, Controller, Declare, Error, Operator, Reconciler, Result, handle::Owned,
+};
 use windlass_cluster::{Fate, Outside, TestCluster};
 
 use crate::operators::wish;

@@ -8,7 +8,10 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
-use windlass::{Grant, Operator, Verb};
+use windlass::{
+    Operator,
+    handle::{Access, Verb},
+};
 use windlass_cluster::{Failure, TestCluster, seconds};
 
 use crate::operators::{diligent, wish};
@@ -56,7 +59,7 @@ async fn what_an_operator_did_not_declare_it_is_refused(cluster: TestCluster) {
 async fn a_raw_client_reaches_no_further_than_its_grants(cluster: TestCluster) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();
-    let grants = [Grant::of::<Pod>([Verb::List])];
+    let grants = [Access::of::<Pod>([Verb::List])];
     let curious = Operator::new("curious").task("look", grants, move |task| {
         let told = told.clone();
         async move {
@@ -199,8 +202,8 @@ async fn every_right_of_a_small_operator_is_needed(cluster: TestCluster) {
 #[windlass_cluster::test]
 #[should_panic(expected = "list pods")]
 async fn a_right_that_is_not_needed_is_named(cluster: TestCluster) {
-    let grants = [Grant::of::<Pod>([Verb::List, Verb::Get])];
-    let look = |task: windlass::TaskContext| async move {
+    let grants = [Access::of::<Pod>([Verb::List, Verb::Get])];
+    let look = |task: windlass::run::TaskContext| async move {
         let pods: Api<Pod> = Api::default_namespaced(task.client);
         pods.get_opt("none")
             .await

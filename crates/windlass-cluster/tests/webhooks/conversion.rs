@@ -3,7 +3,7 @@
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass::{Operator, Versions};
+use windlass::{Operator, webhook::Versions};
 use windlass_cluster::TestCluster;
 
 use crate::demo::{demo, operator, v1, v2};

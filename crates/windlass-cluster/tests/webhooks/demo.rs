@@ -5,8 +5,9 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{
-    Controller, DeclareWebhook, Lookup, Observed, Operation, Operator, Result, Review, Validator,
-    Verdict, Versions, Webhook,
+    Controller, Declare, Observed, Operator, Result, Webhook,
+    handle::Reads,
+    webhook::{Operation, Review, Validator, Verdict, Versions},
 };
 
 /// The version that is stored.
@@ -137,7 +138,7 @@ fn keep(demo: &v2::Demo) -> Verdict {
 
 /// A `ConfigMap` may name only a Demo that exists.
 pub(crate) struct Named {
-    demos: Lookup<v2::Demo>,
+    demos: Reads<v2::Demo>,
 }
 
 impl Named {

@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use windlass::{Certificates, Environment, WebhookServing};
+use windlass::testing::{Certificates, Environment, WebhookServing};
 use windlass_cluster::{Cluster, ClusterConfig};
 
 use crate::demo::{demo, operator, v1, v2};

@@ -16,7 +16,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use tokio::runtime::Builder;
-use windlass::Environment;
+use windlass::testing::Environment;
 use windlass_workloads::WorkloadsConfig;
 
 use crate::scene::{BROKEN, Scene};

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use windlass::Environment;
+use windlass::testing::Environment;
 
 use super::Identity;
 use crate::runtime::Note;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use windlass::{Activity, Clock, Environment, Random};
+use windlass::testing::{Activity, Clock, Environment, Random};
 
 use self::api::Server;
 use super::worker::Worker;

@@ -16,7 +16,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
-use windlass::{BusyGuard, Environment};
+use windlass::testing::{BusyGuard, Environment};
 
 use super::{Agency, event::event};
 use crate::env::Sources;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::{mpsc, watch};
-use windlass::Clock;
+use windlass::testing::Clock;
 
 use super::Containment;
 use crate::shim::{self, Held, Shim};

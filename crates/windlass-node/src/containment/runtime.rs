@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use windlass::Environment as Surroundings;
+use windlass::testing::Environment as Surroundings;
 
 use super::attendance::{self, Attendance, KILL};
 use super::pods::{Entry, Pods};

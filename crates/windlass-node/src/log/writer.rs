@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::broadcast;
-use windlass::Clock;
+use windlass::testing::Clock;
 
 use super::format::{Line, Stream, encode};
 

@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
-use windlass::{Grant, Verb};
+use windlass::handle::{Access, Verb};
 
 use super::route::SERVICE_NAME;
 
@@ -29,11 +29,11 @@ pub struct Picture {
 }
 
 /// What watching needs to be allowed.
-pub(super) fn grants() -> [Grant; 2] {
+pub(super) fn grants() -> [Access; 2] {
     let verbs = [Verb::Get, Verb::List, Verb::Watch];
     [
-        Grant::of::<Service>(verbs),
-        Grant::of::<EndpointSlice>(verbs),
+        Access::of::<Service>(verbs),
+        Access::of::<EndpointSlice>(verbs),
     ]
 }
 

@@ -8,7 +8,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::PostParams;
 use tokio::sync::{mpsc, watch};
-use windlass::{Error, Grant, Operator, Result, TaskContext, Verb};
+use windlass::{
+    Error, Operator, Result,
+    handle::{Access, Verb},
+    run::TaskContext,
+};
 
 use super::bridge::Bridge;
 use super::picture::{self, Picture};
@@ -58,7 +62,7 @@ pub fn translating(operator: Operator, bridge: &Bridge) -> Operator {
 pub fn listening(operator: Operator) -> Operator {
     let grants = picture::grants()
         .into_iter()
-        .chain([Grant::of::<Event>([Verb::Create])]);
+        .chain([Access::of::<Event>([Verb::Create])]);
     operator.task("services", grants, |task| async move {
         let (pictures, news) = watch::channel(Picture::default());
         let (troubles, mut told) = mpsc::unbounded_channel();

@@ -40,7 +40,7 @@ pub(super) async fn start(
     holder: Option<i32>,
     start: &Start,
 ) -> Result<Running, String> {
-    let log = Writer::create(&start.log, windlass::Clock::default())
+    let log = Writer::create(&start.log, windlass::testing::Clock::default())
         .map_err(|error| format!("cannot write {}: {error}", start.log.display()))?;
     let started = match config {
         Config::Process => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
-use windlass::{DueGuard, Environment};
+use windlass::testing::{DueGuard, Environment};
 
 use super::Delays;
 use crate::pod::{Health, Termination};

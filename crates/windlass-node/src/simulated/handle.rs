@@ -216,7 +216,10 @@ impl SimulatedNode {
 #[cfg(test)]
 impl SimulatedNode {
     /// The runtime, begun in these surroundings.
-    pub(crate) fn runtime_in(&self, surroundings: &windlass::Environment) -> Arc<SimulatedRuntime> {
+    pub(crate) fn runtime_in(
+        &self,
+        surroundings: &windlass::testing::Environment,
+    ) -> Arc<SimulatedRuntime> {
         self.runtime.surround(surroundings);
         self.runtime()
     }

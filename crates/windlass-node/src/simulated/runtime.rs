@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc::UnboundedSender;
-use windlass::Environment as Surroundings;
+use windlass::testing::Environment as Surroundings;
 
 use super::Delays;
 use super::container::{self, Command};

@@ -16,8 +16,8 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Delete, Event, Key, Reconciler,
-    Result, Verb, Writes,
+    Action, Context, Controller, Declare, Event, Key, Reconciler, Result,
+    handle::{Access, Controlled, Delete, Verb, Writes},
 };
 
 use self::schedule::Schedule;

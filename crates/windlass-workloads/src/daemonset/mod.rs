@@ -20,8 +20,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Event, Grant, Key,
-    Raw, Reads, Reconciler, Result, Select, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Error, Event, Key, Reconciler, Result, Watched,
+    handle::{Access, Controlled, Delete, Raw, Reads, Verb, Writes},
+    watch::Select,
 };
 
 use self::plan::{Plan, View};
@@ -66,10 +67,10 @@ impl DaemonSets {
             _matching: declare.reads(Pod::selected_by(|set: &DaemonSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
-            nodes: declare.reads(Node::waking_everyone()),
+            nodes: declare.reads(Node::triggering_all()),
             revisions: declare.controls(),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
-            raw: declare.raw([Grant::of::<ControllerRevision>([Verb::Get])]),
+            raw: declare.raw([Access::of::<ControllerRevision>([Verb::Get])]),
             failures: Mutex::default(),
             pending: Pending::default(),
         }
@@ -329,7 +330,10 @@ impl Reconciler for DaemonSets {
             .cloned()
             .unwrap_or_default();
         let pods = self.claim(set, ctx).await?;
-        let nodes = self.nodes.list(ctx, Select::all().everywhere()).await?;
+        let nodes = self
+            .nodes
+            .list(ctx, Select::own_namespace().in_all_namespaces())
+            .await?;
         let now = ctx.clock().now();
         let view = View {
             set,

@@ -22,8 +22,8 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Event, Grant, Raw, Reads, Reconciler,
-    Result, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Event, Reconciler, Result, Watched,
+    handle::{Access, Controlled, Raw, Reads, Verb, Writes},
 };
 
 use self::rollout::Rollout;
@@ -64,7 +64,7 @@ impl Deployments {
                 Some(spec.selector.clone())
             })),
             written: declare.writes(Access::none().on("status", [Verb::Update])),
-            raw: declare.raw([Grant::of::<ReplicaSet>([Verb::Get])]),
+            raw: declare.raw([Access::of::<ReplicaSet>([Verb::Get])]),
         }
     }
 

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
-use windlass::{Context, Controlled, Delete, Error, Event, Result};
+use windlass::{
+    Context, Error, Event, Result,
+    handle::{Controlled, Delete},
+};
 
 use super::condition::{self, PROGRESSING};
 use super::limits::Limits;

@@ -10,8 +10,9 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Event, Operator, Reads, Reconciler, Result,
-    Select, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Event, Operator, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
+    watch::Select,
 };
 
 use crate::owner;
@@ -47,10 +48,10 @@ impl Budgets {
                 budget.spec.as_ref().and_then(|spec| spec.selector.clone())
             })),
             // What is wanted changes with pods, and those wake us.
-            sets: declare.reads(ReplicaSet::waking_nobody()),
-            deployments: declare.reads(Deployment::waking_nobody()),
-            stateful: declare.reads(StatefulSet::waking_nobody()),
-            replication: declare.reads(ReplicationController::waking_nobody()),
+            sets: declare.reads(ReplicaSet::triggering_none()),
+            deployments: declare.reads(Deployment::triggering_none()),
+            stateful: declare.reads(StatefulSet::triggering_none()),
+            replication: declare.reads(ReplicationController::triggering_none()),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
         }
     }

@@ -3,7 +3,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
-use windlass::{Access, Action, Context, Controller, Declare, Reconciler, Result, Verb, Writes};
+use windlass::{
+    Action, Context, Controller, Declare, Reconciler, Result,
+    handle::{Access, Verb, Writes},
+};
 
 use crate::{pod, scheduler};
 

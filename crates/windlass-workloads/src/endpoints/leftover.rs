@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use windlass::{
-    Access, Action, Changed, Context, Controller, Declare, Delete, Key, Reads, Reconciler, Result,
-    Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Key, Reconciler, Result, Watched,
+    handle::{Access, Delete, Reads, Verb, Writes},
+    watch::Changed,
 };
 
 use super::legacy::{CONTROLLER, MANAGED_BY};

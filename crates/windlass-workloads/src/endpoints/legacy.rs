@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 use windlass::{
-    Access, Action, Changed, Context, Controller, Declare, Key, Reads, Reconciler, Result, Verb,
-    Watched, Writes,
+    Action, Context, Controller, Declare, Key, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
+    watch::Changed,
 };
 
 use super::candidate;

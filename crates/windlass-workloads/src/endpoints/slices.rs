@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Delete, Key, Predicate, Reads,
-    Reconciler, Result, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Key, Reconciler, Result, Watched,
+    handle::{Access, Controlled, Delete, Reads, Verb, Writes},
+    watch::Predicate,
 };
 
 use super::candidate;
@@ -40,10 +41,10 @@ impl Slices {
         let appears = Predicate::when(|before: Option<&Node>, _| before.is_none());
         Self {
             pods: declare.reads(Pod::selected_by(candidate::selector)),
-            nodes: declare.reads(Node::waking_everyone().only(appears)),
+            nodes: declare.reads(Node::triggering_all().only(appears)),
             owned: declare.controls(),
             written: declare.writes(Access::to([Verb::Update])),
-            named: declare.reads(EndpointSlice::waking_nobody()),
+            named: declare.reads(EndpointSlice::triggering_none()),
             triggers: Triggers::default(),
         }
     }

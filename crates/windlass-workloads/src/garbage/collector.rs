@@ -11,7 +11,7 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
-use windlass::{BusyGuard, TaskContext};
+use windlass::{run::TaskContext, testing::BusyGuard};
 
 use super::graph::{FOREGROUND, Graph, Known, Node, ORPHAN, Uid, Work};
 use super::kinds::Kinds;

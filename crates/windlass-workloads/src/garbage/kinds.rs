@@ -11,7 +11,7 @@ use kube::Client;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
-use windlass::{Activity, DueGuard};
+use windlass::testing::{Activity, DueGuard};
 
 use super::graph::Uid;
 use super::monitor::{Sight, monitor};

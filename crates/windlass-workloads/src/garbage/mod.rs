@@ -18,7 +18,10 @@ mod queue;
 mod request;
 mod verdict;
 
-use windlass::{Grant, Operator, Verb};
+use windlass::{
+    Operator,
+    handle::{Access, Verb},
+};
 
 use self::collector::Collector;
 
@@ -31,7 +34,7 @@ pub(crate) fn add_to(operator: Operator) -> Operator {
         Verb::Patch,
         Verb::Delete,
     ];
-    operator.task("garbage-collector", [Grant::everything(verbs)], |ctx| {
+    operator.task("garbage-collector", [Access::everything(verbs)], |ctx| {
         let collector = Collector::new(ctx);
         async move { Ok(collector.run().await?) }
     })

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass::{Activity, BusyGuard, DueGuard};
+use windlass::testing::{Activity, BusyGuard, DueGuard};
 
 use super::graph::Work;
 

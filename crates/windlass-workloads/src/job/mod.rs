@@ -27,8 +27,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Delete, Event, Grant, Key, Operator,
-    Raw, Reads, Reconciler, Result, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Event, Key, Operator, Reconciler, Result, Watched,
+    handle::{Access, Controlled, Delete, Raw, Reads, Verb, Writes},
 };
 
 use self::assess::{State, Step, is_suspended};
@@ -82,7 +82,7 @@ impl Jobs {
                 job.spec.as_ref().and_then(|spec| spec.selector.clone())
             })),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
-            raw: declare.raw([Grant::of::<Pod>([Verb::Get])]),
+            raw: declare.raw([Access::of::<Pod>([Verb::Get])]),
             backoffs: Mutex::default(),
             pending: Pending::default(),
         }

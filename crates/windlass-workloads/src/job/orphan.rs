@@ -4,7 +4,8 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Reads, Reconciler, Result, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
 };
 
 use super::{condition, pods};

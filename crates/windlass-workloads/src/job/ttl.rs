@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Delete, Reconciler, Result, Verb, Writes,
+    Action, Context, Controller, Declare, Reconciler, Result,
+    handle::{Access, Delete, Verb, Writes},
 };
 
 use super::condition;

@@ -14,7 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{Namespace, NamespaceStatus};
 use windlass::{
-    Access, Action, Context, Controller, Declare, Grant, Key, Raw, Reconciler, Result, Verb, Writes,
+    Action, Context, Controller, Declare, Key, Reconciler, Result,
+    handle::{Access, Raw, Verb, Writes},
 };
 
 use self::content::Remains;
@@ -41,7 +42,7 @@ struct Namespaces {
 impl Namespaces {
     fn declare(declare: &mut Declare<Namespace>) -> Self {
         Self {
-            raw: declare.raw([Grant::everything([Verb::List, Verb::Delete])]),
+            raw: declare.raw([Access::everything([Verb::List, Verb::Delete])]),
             written: declare.writes(
                 Access::none()
                     .on("status", [Verb::Patch])

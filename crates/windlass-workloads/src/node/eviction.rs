@@ -5,8 +5,9 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, Taint, Toleration};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use windlass::{
-    Access, Action, Context, Controller, Declare, Delete, Event, Key, Predicate, Reads, Reconciler,
-    Result, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Event, Key, Reconciler, Result, Watched,
+    handle::{Access, Delete, Reads, Verb, Writes},
+    watch::Predicate,
 };
 
 use crate::toleration::{of_pod, taints, tolerates};

@@ -15,8 +15,9 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Event, Index, Key, Operator, Reads, Reconciler,
-    Result, Scope, Select, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Event, Key, Operator, Reconciler, Result, Watched,
+    handle::{Access, Index, Reads, Verb, Writes},
+    watch::{Scope, Select},
 };
 
 use self::condition::{Heard, value};
@@ -59,10 +60,10 @@ impl Nodes {
                 .as_deref()
                 .map(|name| Key::namespaced(LEASES, name))
         });
-        let pods = declare.reads(Pod::waking_nobody());
+        let pods = declare.reads(Pod::triggering_none());
         let pods_by_node = declare.index(&pods, |pod: &Pod| pod::node_name(pod).map(str::to_owned));
         Self {
-            all: declare.reads(Node::waking_everyone()),
+            all: declare.reads(Node::triggering_all()),
             leases: declare.reads(leases.scoped(Scope::all().namespace(LEASES))),
             _pods: pods,
             pods_by_node,
@@ -124,7 +125,7 @@ impl Reconciler for Nodes {
             }
             current = self.written.status(ctx, node, status).await?;
         }
-        let all = self.all.list(ctx, Select::all()).await?;
+        let all = self.all.list(ctx, Select::own_namespace()).await?;
         let sends_away = taint::sends_away(&current, &all);
         if let Some(taints) = taint::wanted(&current, sends_away, now) {
             // What was read must still hold: whoever else taints nodes is not undone.

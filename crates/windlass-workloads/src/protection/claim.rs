@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use windlass::{
-    Access, Action, Context, Controller, Declare, Key, Reads, Reconciler, Result, Select, Verb,
-    Watched, Writes,
+    Action, Context, Controller, Declare, Key, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
+    watch::Select,
 };
 
 use super::{add, has, remove};
@@ -83,7 +84,7 @@ impl Reconciler for Claims {
         if !has(&claim.metadata, FINALIZER) {
             return Ok(Action::done());
         }
-        let pods = self.pods.list(ctx, Select::all()).await?;
+        let pods = self.pods.list(ctx, Select::own_namespace()).await?;
         if pods.iter().any(|pod| uses(pod, ctx.key().name())) {
             return Ok(Action::done());
         }

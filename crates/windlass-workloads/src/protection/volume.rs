@@ -1,7 +1,10 @@
 //! Volumes: kept while they are bound to a claim.
 
 use k8s_openapi::api::core::v1::PersistentVolume;
-use windlass::{Access, Action, Context, Controller, Declare, Reconciler, Result, Verb, Writes};
+use windlass::{
+    Action, Context, Controller, Declare, Reconciler, Result,
+    handle::{Access, Verb, Writes},
+};
 
 use super::{add, has, remove};
 

@@ -12,8 +12,10 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::core::DynamicObject;
 use windlass::{
-    Access, Action, Context, Controller, Declare, KindInfo, Reads, Reconciler, Result, Scope,
-    Select, Selector, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
+    kind::KindInfo,
+    watch::{Scope, Select, Selector},
 };
 
 use self::usage::Usage;
@@ -99,7 +101,7 @@ impl Quotas {
             .and_then(|spec| spec.hard.clone())
             .unwrap_or_default();
         let mut used = Usage::new();
-        for pod in self.pods.list(ctx, Select::all()).await? {
+        for pod in self.pods.list(ctx, Select::own_namespace()).await? {
             if usage::covers(quota, &pod) {
                 usage::add(&mut used, usage::of_pod(&pod));
             }
@@ -107,17 +109,17 @@ impl Quotas {
         if usage::has_scopes(quota) {
             return Ok(used);
         }
-        for service in self.services.list(ctx, Select::all()).await? {
+        for service in self.services.list(ctx, Select::own_namespace()).await? {
             usage::add(&mut used, usage::of_service(&service));
         }
-        for claim in self.claims.list(ctx, Select::all()).await? {
+        for claim in self.claims.list(ctx, Select::own_namespace()).await? {
             usage::add(&mut used, usage::of_claim(&claim));
         }
         for (names, objects) in &self.counted {
             if !names.iter().any(|name| hard.contains_key(name)) {
                 continue;
             }
-            let count = Quantity::of(objects.list(ctx, Select::all()).await?.len());
+            let count = Quantity::of(objects.list(ctx, Select::own_namespace()).await?.len());
             used.extend(names.iter().map(|name| (name.clone(), count)));
         }
         Ok(used)

@@ -17,8 +17,8 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Event, Key, Kind,
-    Reads, Reconciler, Result, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Error, Event, Key, Kind, Reconciler, Result, Watched,
+    handle::{Access, Controlled, Delete, Reads, Verb, Writes},
 };
 
 use self::status::Failure;
@@ -49,7 +49,7 @@ impl ReplicaSets {
             matching: declare.reads(Pod::selected_by(|set: &ReplicaSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
-            sets: declare.reads(ReplicaSet::waking_nobody()),
+            sets: declare.reads(ReplicaSet::triggering_none()),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
             pending: Pending::default(),
         }

@@ -22,8 +22,9 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 use windlass::{
-    Access, Action, Changed, Context, Controller, Declare, Event, Key, Reads, Reconciler, Result,
-    Select, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Event, Key, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
+    watch::{Changed, Select},
 };
 
 use self::fit::{Cluster, Placement};
@@ -109,7 +110,7 @@ impl Scheduler {
         Self {
             nodes: declare.reads(nodes),
             pods: declare.reads(Pod::handled_by(follow)),
-            namespaces: declare.reads(Namespace::waking_nobody()),
+            namespaces: declare.reads(Namespace::triggering_none()),
             claims: declare.reads(PersistentVolumeClaim::referenced_by(|pod: &Pod| {
                 if wants_node(pod) {
                     claims_of(pod)
@@ -117,8 +118,8 @@ impl Scheduler {
                     Vec::new()
                 }
             })),
-            volumes: declare.reads(PersistentVolume::waking_nobody()),
-            classes: declare.reads(StorageClass::waking_nobody()),
+            volumes: declare.reads(PersistentVolume::triggering_none()),
+            classes: declare.reads(StorageClass::triggering_none()),
             written: declare.writes(
                 Access::none()
                     .on("binding", [Verb::Create])
@@ -139,7 +140,7 @@ impl Scheduler {
         decide: impl FnOnce(&Pod, &Cluster<'_>, &Volumes<'_>) -> T + Send,
     ) -> Result<T> {
         let namespaces = if neighbours::asks_for_namespaces(pod, &lock(&self.occupancy)) {
-            self.namespaces.list(ctx, Select::all()).await?
+            self.namespaces.list(ctx, Select::own_namespace()).await?
         } else {
             Vec::new()
         };
@@ -151,8 +152,8 @@ impl Scheduler {
             claims.extend(self.claims.get(ctx, key).await?);
         }
         if !claims.is_empty() {
-            volumes = self.volumes.list(ctx, Select::all()).await?;
-            classes = self.classes.list(ctx, Select::all()).await?;
+            volumes = self.volumes.list(ctx, Select::own_namespace()).await?;
+            classes = self.classes.list(ctx, Select::own_namespace()).await?;
         }
         let volumes = Volumes::of(&names, &claims, &volumes, &classes);
         let occupancy = lock(&self.occupancy);
@@ -280,7 +281,10 @@ impl Reconciler for Scheduler {
             lock(&self.waiting).forget(ctx.key());
             return Ok(Action::done());
         }
-        let nodes = self.nodes.list(ctx, Select::all().everywhere()).await?;
+        let nodes = self
+            .nodes
+            .list(ctx, Select::own_namespace().in_all_namespaces())
+            .await?;
         let waits = || {
             let mut waiting = lock(&self.waiting);
             waiting

@@ -18,8 +18,9 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controlled, Controller, Declare, Delete, Error, Event, Grant, Key,
-    Raw, Reads, Reconciler, Result, Select, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Error, Event, Key, Reconciler, Result, Watched,
+    handle::{Access, Controlled, Delete, Raw, Reads, Verb, Writes},
+    watch::Select,
 };
 
 use self::plan::{Plan, Step, View};
@@ -70,10 +71,10 @@ impl StatefulSets {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
             revisions: declare.controls(),
-            claims: declare.reads(PersistentVolumeClaim::waking_nobody()),
+            claims: declare.reads(PersistentVolumeClaim::triggering_none()),
             claims_written: declare.writes(Access::to([Verb::Create, Verb::Update])),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
-            raw: declare.raw([Grant::of::<ControllerRevision>([Verb::Get])]),
+            raw: declare.raw([Access::of::<ControllerRevision>([Verb::Get])]),
             pending: Pending::default(),
         }
     }
@@ -330,7 +331,11 @@ impl Reconciler for StatefulSets {
         let claims = if template::claim_templates(set).is_empty() {
             BTreeMap::new()
         } else {
-            let claims = self.claims.list(ctx, Select::all()).await?.into_iter();
+            let claims = self
+                .claims
+                .list(ctx, Select::own_namespace())
+                .await?
+                .into_iter();
             claims
                 .filter_map(|claim| Some((claim.metadata.name.clone()?, claim)))
                 .collect()

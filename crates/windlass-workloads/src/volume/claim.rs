@@ -9,8 +9,9 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use windlass::{
-    Access, Action, Changed, Context, Controller, Declare, Event, Key, Reads, Reconciler, Result,
-    Select, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Event, Key, Reconciler, Result, Watched,
+    handle::{Access, Reads, Verb, Writes},
+    watch::{Changed, Select},
 };
 
 use super::matching::{best, class_of, is_meant_for};
@@ -71,8 +72,8 @@ impl Claims {
             )),
             _free: declare.reads(free),
             searching,
-            classes: declare.reads(StorageClass::waking_everyone()),
-            pods: declare.reads(Pod::waking_nobody()),
+            classes: declare.reads(StorageClass::triggering_all()),
+            pods: declare.reads(Pod::triggering_none()),
             written: declare.writes(Access::to([Verb::Patch]).on("status", [Verb::Patch])),
             volumes_written: declare
                 .writes(Access::to([Verb::Create, Verb::Patch]).on("status", [Verb::Patch])),
@@ -230,7 +231,7 @@ impl Claims {
         ctx: &Ctx,
     ) -> Result<(&'static str, String)> {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
-        let pods = self.pods.list(ctx, Select::all()).await?;
+        let pods = self.pods.list(ctx, Select::own_namespace()).await?;
         let mut users = pods.iter().filter(|pod| {
             crate::pod::node_name(pod).is_none()
                 && crate::pod::is_active(pod)
@@ -272,7 +273,7 @@ impl Reconciler for Claims {
                 .and_then(|class| class.volume_binding_mode.as_deref());
             let waits = mode == Some("WaitForFirstConsumer")
                 && annotation(&claim.metadata, SELECTED_NODE).is_none();
-            let volumes = self.volumes.list(ctx, Select::all()).await?;
+            let volumes = self.volumes.list(ctx, Select::own_namespace()).await?;
             if let Some(volume) = best(claim, &volumes, waits) {
                 self.bind(claim, ctx, volume).await?;
             } else {

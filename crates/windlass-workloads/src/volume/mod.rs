@@ -15,7 +15,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use windlass::{Grant, Operator, TaskContext, Verb};
+use windlass::{
+    Operator,
+    handle::{Access, Verb},
+    run::TaskContext,
+};
 
 pub use self::local::LocalVolumes;
 pub(crate) use self::matching::{best, is_reachable};
@@ -40,7 +44,7 @@ pub(crate) fn add_to(operator: Operator, local: Option<LocalVolumes>) -> Operato
     if !has_folder {
         return operator;
     }
-    let grants = [Grant::of::<StorageClass>([Verb::Create, Verb::Patch])];
+    let grants = [Access::of::<StorageClass>([Verb::Create, Verb::Patch])];
     operator.task("storage-class", grants, |task: TaskContext| async move {
         let _busy = task.environment.activity.busy("storage class");
         let classes: Api<StorageClass> = Api::all(task.client.clone());

@@ -6,8 +6,8 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Delete, Error, Event, Key, Reads, Reconciler,
-    Result, Verb, Watched, Writes,
+    Action, Context, Controller, Declare, Error, Event, Key, Reconciler, Result, Watched,
+    handle::{Access, Delete, Reads, Verb, Writes},
 };
 
 use super::claim::volume_name;

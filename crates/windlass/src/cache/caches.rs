@@ -11,7 +11,7 @@ use super::{
     Store, Transform,
     expectation::{Want, Writer},
 };
-use crate::{Key, KindInfo, Scope, metrics::Metrics};
+use crate::{Key, kind::KindInfo, metrics::Metrics, watch::Scope};
 
 /// The stores of one operator: one per kind and scope, whoever asks for it.
 pub(crate) struct Caches {
@@ -24,6 +24,11 @@ pub(crate) struct Caches {
 }
 
 impl Caches {
+    /// Caches that nothing fills: for a declaration that is only looked at.
+    pub(crate) fn of_description() -> Self {
+        Self::new("description".into(), BTreeMap::new(), Metrics::default())
+    }
+
     pub(crate) fn new(
         manager: Arc<str>,
         transforms: BTreeMap<KindInfo, Transform>,
@@ -54,6 +59,14 @@ impl Caches {
         whole
             .find_map(|store| store.get(key))
             .map(|one| one.value())
+    }
+
+    /// A store that shows the object if it exists; none if the kind is not read, or not all of it.
+    pub(crate) fn covering(&self, kind: &KindInfo, key: &Key) -> Option<Arc<Store>> {
+        let mut stores = self.of(kind).into_iter();
+        stores.find(|store| {
+            !store.scope.metadata_only && (store.is_unlimited() || store.get(key).is_some())
+        })
     }
 
     /// The store of a kind and scope; created when first asked for.

@@ -10,7 +10,10 @@ use std::{
 };
 
 use super::CachedObject;
-use crate::{KindInfo, Object, Result};
+use crate::{
+    Result,
+    kind::{KindInfo, Object},
+};
 
 /// An object, decoded at most once while it is looked at.
 pub(crate) struct Delivered {
@@ -30,6 +33,11 @@ impl Delivered {
         &self.object
     }
 
+    /// The object as the type that was asked for first.
+    pub(crate) fn decoded(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.decoded.get().map(Arc::clone)
+    }
+
     /// The object as its type.
     pub(crate) fn typed<T: Object>(&self, kind: &KindInfo) -> Result<Arc<T>> {
         let known = self.decoded.get().map(Arc::clone);
@@ -37,7 +45,7 @@ impl Delivered {
             return Ok(typed);
         }
         let typed: Arc<T> = Arc::new(self.object.decode(kind)?);
-        // Whoever reads it as another type decodes for himself.
+        // A reader of another type decodes it again.
         let _ = self.decoded.set(typed.clone());
         Ok(typed)
     }

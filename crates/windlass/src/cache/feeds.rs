@@ -9,7 +9,7 @@ use kube::Client;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{Store, informer::Informer};
-use crate::{Environment, KindInfo, Scope};
+use crate::{kind::KindInfo, testing::Environment, watch::Scope};
 
 /// Starts and stops watches. Dropped, it ends them all.
 pub(crate) struct Feeds {

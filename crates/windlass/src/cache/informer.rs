@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::{Store, Watched};
-use crate::Environment;
+use crate::testing::Environment;
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! The cache: what the API server has, as far as this operator watches it.
 //!
-//! One [`Store`] per kind and [`Scope`](crate::Scope), shared by every controller of an operator,
+//! One [`Store`] per kind and [`Scope`](crate::watch::Scope), shared by every controller of an operator,
 //! is fed by one watch ([`informer`]). Its rules:
 //!
 //! - An object is kept compactly ([`CachedObject`]): encoded, without other managers' field lists,
@@ -17,6 +17,7 @@ mod caches;
 mod delivered;
 mod expectation;
 mod feeds;
+mod hot;
 mod index;
 mod informer;
 mod labels;

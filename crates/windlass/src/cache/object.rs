@@ -7,7 +7,7 @@ use super::{
     labels::Labels,
     packed::{Example, Packed},
 };
-use crate::{Error, Key, KindInfo, Result, client::managed};
+use crate::{Error, Key, Result, client::managed, kind::KindInfo};
 
 /// The controller of an object, as its owner reference names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +96,11 @@ impl CachedObject {
     /// How much memory the object takes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.json.len() + self.managed.as_ref().map_or(0, Packed::len) + size_of::<Self>()
+    }
+
+    /// How long its text is.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.json.text_len()
     }
 
     /// The object as plain JSON.

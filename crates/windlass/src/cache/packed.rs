@@ -60,6 +60,13 @@ impl Packed {
         }
     }
 
+    /// How long the text is.
+    pub(crate) fn text_len(&self) -> usize {
+        self.example
+            .as_ref()
+            .map_or(self.bytes.len(), |(_, length)| *length as usize)
+    }
+
     /// How much memory it takes, besides this value itself.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()

@@ -16,11 +16,17 @@ use tokio::sync::Notify;
 
 use super::{
     CachedObject, Delivered, Examples,
+    hot::Hot,
     index::{Index, ValuesOf},
     source::Source,
     state::State,
 };
-use crate::{Key, KindInfo, Scope, metrics::Metrics};
+use crate::{
+    Key, Result,
+    kind::{KindInfo, Object},
+    metrics::Metrics,
+    watch::Scope,
+};
 
 /// One change of one object.
 pub(crate) struct Change<'a> {
@@ -72,12 +78,14 @@ pub(crate) struct Store {
     pub(super) transform: Option<Transform>,
     pub(super) examples: Examples,
     pub(super) state: Mutex<State>,
+    hot: Mutex<Hot>,
     pub(super) changed: Notify,
     pub(super) synced: AtomicBool,
     /// How often a read had to wait for a write of our own.
     pub(super) waits: AtomicU64,
     pub(super) metrics: Metrics,
-    subscribers: RwLock<Vec<(u64, Subscriber)>>,
+    /// Replaced as a whole when one comes or goes, so that a delivery shares it.
+    subscribers: RwLock<Arc<Vec<(u64, Subscriber)>>>,
 }
 
 impl Store {
@@ -99,6 +107,7 @@ impl Store {
                 sources,
                 ..State::default()
             }),
+            hot: Mutex::default(),
             changed: Notify::new(),
             synced: AtomicBool::new(false),
             waits: AtomicU64::new(0),
@@ -117,15 +126,16 @@ impl Store {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let id = subscribers.last().map_or(0, |(id, _)| id + 1);
-        subscribers.push((id, Arc::new(subscriber)));
+        Arc::make_mut(&mut subscribers).push((id, Arc::new(subscriber)));
         id
     }
 
     pub(crate) fn unsubscribe(&self, subscription: u64) {
-        self.subscribers
+        let mut subscribers = self
+            .subscribers
             .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|(id, _)| *id != subscription);
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut subscribers).retain(|(id, _)| *id != subscription);
     }
 
     /// Adds an index; what is there already is put into it.
@@ -263,6 +273,34 @@ impl Store {
             .collect()
     }
 
+    /// An object as its type, decoded at most once while it is looked at.
+    pub(crate) fn typed<T: Object>(&self, object: &CachedObject) -> Result<Arc<T>> {
+        let known = self.hot().get(&object.key, object.version);
+        if let Some(typed) = known {
+            return Ok(typed);
+        }
+        let typed: Arc<T> = Arc::new(object.decode(&self.kind)?);
+        self.hot().add(
+            &object.key,
+            object.version,
+            object.text_bytes(),
+            typed.clone(),
+        );
+        Ok(typed)
+    }
+
+    /// Objects as their type.
+    pub(crate) fn all_typed<T: Object>(
+        &self,
+        objects: &[Arc<CachedObject>],
+    ) -> Result<Vec<Arc<T>>> {
+        objects.iter().map(|object| self.typed(object)).collect()
+    }
+
+    fn hot(&self) -> MutexGuard<'_, Hot> {
+        self.hot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.lock().objects.keys().cloned().collect()
     }
@@ -276,19 +314,27 @@ impl Store {
     }
 
     pub(super) fn deliver(&self, old: Option<&Delivered>, new: Option<&Delivered>, initial: bool) {
-        let subscribers = self
-            .subscribers
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let subscribers = Arc::clone(
+            &self
+                .subscribers
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         let change = Change {
             kind: &self.kind,
             old,
             new,
             initial,
         };
-        for (_, subscriber) in &subscribers {
+        for (_, subscriber) in subscribers.iter() {
             subscriber(&change);
+        }
+        // The reconcile that this triggers reads it next.
+        if let Some(new) = new
+            && let Some(decoded) = new.decoded()
+        {
+            self.hot()
+                .add(&new.key, new.version, new.text_bytes(), decoded);
         }
     }
 

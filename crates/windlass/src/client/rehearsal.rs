@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::BoxError;
 
-use crate::KindInfo;
+use crate::kind::KindInfo;
 
 /// Subresources through which something happens that the API server only passes on.
 const PASSED_ON: [&str; 4] = ["exec", "attach", "portforward", "proxy"];

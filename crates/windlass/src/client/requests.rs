@@ -11,8 +11,9 @@ use tracing::info;
 
 use super::rehearsal;
 use crate::{
-    Error, Key, KindInfo, Result,
+    Error, Key, Result,
     cache::{Caches, Wire},
+    kind::KindInfo,
 };
 
 /// Sends requests and names verb and object in what goes wrong.

@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 
 pub(crate) use self::readiness::{Readiness, readiness};
 use crate::{
-    Class, Error, Result,
+    Error, Result,
     controller::{Action, Step},
+    error::Class,
 };
 
 /// A condition: (type, holds, reason, message).

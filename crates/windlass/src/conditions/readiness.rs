@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::KindInfo;
+use crate::kind::KindInfo;
 
 /// Whether an owned object is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]

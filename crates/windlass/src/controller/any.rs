@@ -1,9 +1,6 @@
 //! [`AnyController`]: a controller of any kind, as operators hold it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -17,10 +14,15 @@ use super::{
     session::{ControllerInfo, Shared},
 };
 use crate::{
-    Declare, Grant, Kind, KindInfo, Metrics, Verb,
+    Declare, Kind,
     cache::Caches,
-    declare::wiring::{self, Wires},
+    declare::{
+        Grant,
+        wiring::{self, Wires},
+    },
     event,
+    handle::Verb,
+    kind::KindInfo,
     operator::Signals,
     queue::Queue,
 };
@@ -84,11 +86,7 @@ impl<K: Kind> From<Controller<K>> for AnyController {
             crd,
             flaw,
             describe: Box::new(move || {
-                let caches = Arc::new(Caches::new(
-                    "description".into(),
-                    BTreeMap::new(),
-                    Metrics::default(),
-                ));
+                let caches = Arc::new(Caches::of_description());
                 let (declare, _) = declare(&described, caches);
                 Described {
                     flaws: declare.flaws(),

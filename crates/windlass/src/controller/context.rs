@@ -6,7 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Serialize;
 
 use super::session::{Session, encode};
-use crate::{Clock, Environment, Event, Key, Kind, Result};
+use crate::{
+    Event, Key, Kind, Result,
+    testing::{Clock, Environment},
+};
 
 /// The reconcile under way: which object, why, and the way to report about it.
 pub struct Context<K> {

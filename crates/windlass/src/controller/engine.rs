@@ -21,8 +21,9 @@ use super::{
     session::{ControllerInfo, Session, Shared},
 };
 use crate::{
-    Class, Error, Key, Kind, Result,
+    Error, Key, Kind, Result,
     cache::{CachedObject, Store, Writer},
+    error::Class,
     finalizer,
     metrics::ControllerMetrics,
     operator::Signals,

@@ -42,10 +42,12 @@ use self::{
     template::TemplatePart,
 };
 use crate::{
-    Declare, Key, Kind, KindInfo, Predicate,
+    Declare, Key, Kind,
     declare::{Scope, Watch},
     definition::definition_of,
+    kind::KindInfo,
     queue::Rate,
+    watch::Predicate,
 };
 
 /// The controller of the objects of kind `K`: any of dependents, a reconciler, a status and what is

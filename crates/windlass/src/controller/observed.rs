@@ -3,11 +3,12 @@
 use std::{
     any::{Any, TypeId},
     collections::BTreeMap,
+    sync::Arc,
 };
 
 use serde_json::Value;
 
-use crate::{Key, Kind, KindScope, key::Named};
+use crate::{Key, Kind, key::Named, kind::KindScope};
 
 /// The objects a reconcile has seen so far: what the controller
 /// [`reads`](crate::Controller::reads), and what was applied, as it is in the cluster.
@@ -35,7 +36,7 @@ use crate::{Key, Kind, KindScope, key::Named};
 pub struct Observed {
     /// The namespace that plain names are looked up in.
     namespace: Option<Box<str>>,
-    objects: BTreeMap<(TypeId, Source, Key), Box<dyn Any + Send + Sync>>,
+    objects: BTreeMap<(TypeId, Source, Key), Arc<dyn Any + Send + Sync>>,
     templates: Vec<Value>,
 }
 
@@ -82,7 +83,7 @@ impl Observed {
             })
     }
 
-    /// The objects of a [`Template`](crate::Template), as they are in the cluster, in the order of
+    /// The objects of a [`Template`](crate::controller::Template), as they are in the cluster, in the order of
     /// its documents.
     pub fn of_templates(&self) -> impl Iterator<Item = &Value> {
         self.templates.iter()
@@ -100,9 +101,9 @@ impl Observed {
         self.templates.push(object);
     }
 
-    pub(crate) fn add<T: Kind>(&mut self, source: Source, object: T) {
-        let key = (TypeId::of::<T>(), source, Key::of(&object));
-        self.objects.insert(key, Box::new(object));
+    pub(crate) fn add<T: Kind>(&mut self, source: Source, object: Arc<T>) {
+        let key = (TypeId::of::<T>(), source, Key::of(object.as_ref()));
+        self.objects.insert(key, object);
     }
 }
 
@@ -113,11 +114,11 @@ mod tests {
 
     use super::*;
 
-    fn named<T: Kind + Default>(namespace: Option<&str>, name: &str) -> T {
+    fn named<T: Kind + Default>(namespace: Option<&str>, name: &str) -> Arc<T> {
         let mut object = T::default();
         object.meta_mut().name = Some(name.to_owned());
         object.meta_mut().namespace = namespace.map(str::to_owned);
-        object
+        Arc::new(object)
     }
 
     #[test]

@@ -19,10 +19,11 @@ use super::{
     reconciler::{Steps, sealed},
 };
 use crate::{
-    Declare, Error, Key, Kind, Result, Select,
+    Declare, Error, Key, Kind, Result,
     cache::Store,
     declare::{Observer, Wakes, Watch},
     handle::{self, Owned, Reads},
+    watch::Select,
 };
 
 pub(crate) type StatusOf<K> = Arc<dyn Fn(&K, &Observed) -> Result<Value> + Send + Sync>;
@@ -257,7 +258,7 @@ impl<K: Kind, T: Kind> Part<K> for ReadPart<K, T> {
 }
 
 impl<K: Kind, T: Kind> BoundRead<K, T> {
-    async fn read(&self, object: &K, ctx: &Context<K>) -> Result<Vec<T>> {
+    async fn read(&self, object: &K, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
         match &self.watch.wakes {
             Wakes::Selectors(selector) => self.reads.list(ctx, selector(object)).await,
             Wakes::Referrers(names) => {
@@ -268,12 +269,12 @@ impl<K: Kind, T: Kind> BoundRead<K, T> {
                 Ok(found)
             }
             Wakes::Mapped(keys) => {
-                let mut all = self.reads.list(ctx, Select::all()).await?;
+                let mut all = self.reads.list(ctx, Select::own_namespace()).await?;
                 all.retain(|one| keys(one).contains(ctx.key()));
                 Ok(all)
             }
             Wakes::Handled(_) | Wakes::Everyone | Wakes::Nobody(_) => {
-                self.reads.list(ctx, Select::all()).await
+                self.reads.list(ctx, Select::own_namespace()).await
             }
         }
     }

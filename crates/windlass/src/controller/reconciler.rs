@@ -21,7 +21,7 @@ use crate::{Key, Kind, Result};
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-/// use windlass::{Action, Context, Controller, Declare, Operator, Owned, Reads, Reconciler, Result, Watched};
+/// use windlass::{Action, Context, Controller, Declare, Operator, Reconciler, Result, Watched, handle::{Owned, Reads}};
 ///
 /// struct Mirror {
 ///     copies: Owned<ConfigMap>,

@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{Key, KindInfo, cache::Writer, client::managed};
+use crate::{Key, cache::Writer, client::managed, kind::KindInfo};
 
 /// So many equal writes in a row, within this time, are a loop.
 const ENOUGH: u32 = 5;

@@ -20,12 +20,15 @@ use super::{
     repetitions::Repetitions,
 };
 use crate::{
-    Environment, Error, Key, Kind, KindInfo, Metrics, Result,
+    Error, Key, Kind, Result,
     cache::{CachedObject, Caches, Feeds, Writer},
     client::{Requests, intent, merge},
     conditions::{self, Readiness},
     event::{Event, Recorder},
     key::Named,
+    kind::KindInfo,
+    run::Metrics,
+    testing::Environment,
 };
 
 /// What all controllers of a running operator share.
@@ -124,12 +127,7 @@ impl Session {
 
     /// The key that a name means to this reconcile, for a kind.
     pub(crate) fn resolve(&self, kind: &KindInfo, name: &impl Named) -> Key {
-        let key = name.key_in(self.key().namespace());
-        if kind.namespaced {
-            key
-        } else {
-            Key::cluster(key.name())
-        }
+        name.key_for(kind, self.key().namespace())
     }
 
     /// A controller reference to the reconciled object.
@@ -183,9 +181,9 @@ impl Session {
     }
 
     /// Notes an owned object as it is in the cluster, where a status or a dependent may look at it.
-    pub(crate) fn observe<T: Kind>(&self, object: &T) {
+    pub(crate) fn observe<T: Kind>(&self, object: &Arc<T>) {
         if self.controller.observes {
-            self.observed().add(Source::Owned, object.clone());
+            self.observed().add(Source::Owned, Arc::clone(object));
         }
     }
 

@@ -6,7 +6,7 @@
 //! in after the YAML has been read, so none of them can change what the document is.
 //!
 //! ```
-//! use windlass::{Controller, Operator, Template};
+//! use windlass::{Controller, Operator, controller::{Template}};
 //! # use schemars::JsonSchema;
 //! # use serde::{Deserialize, Serialize};
 //! # #[derive(kube::CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ use super::{
     parts::{Bound, Part, Visit},
     session::encode,
 };
-use crate::{Declare, Error, Kind, KindInfo, Result, handle::Owned};
+use crate::{Declare, Error, Kind, Result, handle::Owned, kind::KindInfo};
 
 type Condition<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 type Adjust<K> = Arc<dyn Fn(&K, &mut Value) + Send + Sync>;

@@ -1,10 +1,10 @@
-//! Verbs, and what may be done with them: [`Access`] for one kind, [`Grant`] for raw requests.
+//! [`Access`]: verbs on the objects of a kind.
 
 use std::{collections::BTreeMap, collections::BTreeSet, fmt};
 
 use windlass_manifests::Rule;
 
-use crate::{Kind, KindInfo};
+use crate::{Kind, kind::KindInfo};
 
 /// What a request does, as RBAC rules name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,15 +52,22 @@ impl fmt::Display for Verb {
     }
 }
 
-/// What a [`Writes`](crate::Writes) handle may do with the objects of its kind.
+/// Verbs on the objects of a kind and on their subresources: what a handle or a background task may
+/// do. `explain` and the generated role show it.
 ///
 /// ```
-/// # use windlass::{Access, Verb};
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use windlass::handle::{Access, Verb};
+/// // For a handle of a kind, the kind goes without saying:
 /// let scheduler = Access::none().on("binding", [Verb::Create]).on("status", [Verb::Patch]);
 /// let evictor = Access::to([Verb::Delete]);
+/// // For the client itself it is named:
+/// let raw = [Access::of::<Pod>([Verb::Get]), Access::resource("example.com", "widgets", [Verb::List])];
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
+    /// Group and plural name; none for the kind of the handle.
+    resource: Option<(String, String)>,
     /// Verbs per subresource; the object itself is the empty name.
     verbs: BTreeMap<String, BTreeSet<Verb>>,
 }
@@ -71,9 +78,32 @@ impl Access {
         Self::default()
     }
 
-    /// These verbs on the object itself.
+    /// These verbs on objects of the handle's kind.
     pub fn to(verbs: impl IntoIterator<Item = Verb>) -> Self {
         Self::none().on("", verbs)
+    }
+
+    /// These verbs on objects of a kind.
+    pub fn of<T: Kind>(verbs: impl IntoIterator<Item = Verb>) -> Self {
+        let kind = KindInfo::of::<T>();
+        Self::resource(kind.group, kind.plural, verbs)
+    }
+
+    /// These verbs on a resource by its group and plural name; `*` is any.
+    pub fn resource(
+        group: impl Into<String>,
+        plural: impl Into<String>,
+        verbs: impl IntoIterator<Item = Verb>,
+    ) -> Self {
+        Self {
+            resource: Some((group.into(), plural.into())),
+            ..Self::to(verbs)
+        }
+    }
+
+    /// These verbs on every resource of every group, as a garbage collector needs them.
+    pub fn everything(verbs: impl IntoIterator<Item = Verb>) -> Self {
+        Self::resource("*", "*", verbs)
     }
 
     /// Also these verbs on a subresource.
@@ -96,25 +126,34 @@ impl Access {
             .is_some_and(|verbs| verbs.contains(&verb))
     }
 
-    pub(crate) fn grants(&self, kind: &KindInfo) -> Vec<Grant> {
-        self.verbs
-            .iter()
+    /// The rules it comes to, where `kind` is what goes without saying.
+    pub(crate) fn grants(&self, kind: Option<&KindInfo>) -> Vec<Grant> {
+        let implied = kind.map(|kind| (kind.group.clone(), kind.plural.clone()));
+        let Some((group, plural)) = self.resource.clone().or(implied) else {
+            return Vec::new();
+        };
+        let named = self.verbs.iter().filter(|(_, verbs)| !verbs.is_empty());
+        named
             .map(|(subresource, verbs)| {
                 let resource = if subresource.is_empty() {
-                    kind.plural.clone()
+                    plural.clone()
                 } else {
-                    format!("{}/{subresource}", kind.plural)
+                    format!("{plural}/{subresource}")
                 };
-                Grant::new(kind.group.clone(), resource, verbs.iter().copied())
+                Grant::new(group.clone(), resource, verbs.iter().copied())
             })
             .collect()
     }
+
+    /// Whether it names what it is about.
+    pub(crate) fn names_resource(&self) -> bool {
+        self.resource.is_some()
+    }
 }
 
-/// Verbs on one resource, however it is reached. Raw client access is only given together with
-/// the grants that say what it is for; `explain` and the generated role show them.
+/// Verbs on one resource: a rule in the making.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub(crate) struct Grant {
     pub(crate) group: String,
     pub(crate) resource: String,
     pub(crate) verbs: BTreeSet<String>,
@@ -122,7 +161,7 @@ pub struct Grant {
 
 impl Grant {
     /// Verbs on a resource by group and plural name (`pods`, `pods/binding`); `*` is any.
-    pub fn new(
+    pub(crate) fn new(
         group: impl Into<String>,
         resource: impl Into<String>,
         verbs: impl IntoIterator<Item = Verb>,
@@ -138,14 +177,9 @@ impl Grant {
     }
 
     /// Verbs on a kind.
-    pub fn of<T: Kind>(verbs: impl IntoIterator<Item = Verb>) -> Self {
+    pub(crate) fn of<T: Kind>(verbs: impl IntoIterator<Item = Verb>) -> Self {
         let kind = KindInfo::of::<T>();
         Self::new(kind.group, kind.plural, verbs)
-    }
-
-    /// Verbs on every resource of every group, as a garbage collector needs them.
-    pub fn everything(verbs: impl IntoIterator<Item = Verb>) -> Self {
-        Self::new("*", "*", verbs)
     }
 
     pub(crate) fn rule(self, why: &str) -> Rule {

@@ -15,18 +15,19 @@ use kube::core::DynamicObject;
 use windlass_manifests::{Rule, Watched as WatchedFact};
 
 use self::wiring::{Refusals, Wiring};
+pub(crate) use self::{access::Grant, watch::Wakes};
 pub use self::{
-    access::{Access, Grant, Verb},
+    access::{Access, Verb},
     predicate::Predicate,
     scope::{IntoSelector, Scope, Select},
     watch::{Changed, Watch, Watched},
 };
-pub(crate) use self::{scope::Within, watch::Wakes};
 use crate::{
-    Kind, KindInfo, Object, Observed, Result,
+    Kind, Observed, Result, Webhook,
     cache::{Caches, Delivered, Store},
     controller::Session,
-    handle::{Controlled, Index, Live, Owned, Raw, Reads, Watches, Writes},
+    handle::{Controlled, Index, Owned, Raw, Reads, Watches, Writes},
+    kind::{KindInfo, Object},
 };
 
 /// Collects what the controller of kind `K` does, and hands out the handles to do it.
@@ -43,6 +44,8 @@ pub struct Declare<K> {
     /// The kinds whose objects are handled one by one.
     controlled: BTreeSet<KindInfo>,
     pub(crate) observers: Vec<Observer>,
+    /// What is wrong with the declaration.
+    flaws: Vec<String>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -50,22 +53,6 @@ pub struct Declare<K> {
 pub(crate) type Observer = Box<dyn Fn(&Session, &mut Observed) -> Result<()> + Send + Sync>;
 
 impl<K: Kind> Declare<K> {
-    pub(crate) fn new(caches: Arc<Caches>, controller: Arc<str>) -> Self {
-        Self {
-            caches,
-            controller,
-            rules: Vec::new(),
-            watches: Vec::new(),
-            wiring: Vec::new(),
-            stores: Vec::new(),
-            writes_status: false,
-            pruned: Vec::new(),
-            controlled: BTreeSet::new(),
-            observers: Vec::new(),
-            kind: PhantomData,
-        }
-    }
-
     /// The objects of kind `T` that belong to the reconciled object, as a set: what is applied
     /// exists, what is no longer applied is pruned. Their changes trigger a reconcile of the object
     /// they belong to.
@@ -115,15 +102,16 @@ impl<K: Kind> Declare<K> {
     /// What contradicts itself in the declaration.
     pub(crate) fn flaws(&self) -> Vec<String> {
         let both = self.pruned.iter().map(|store| &store.kind);
-        both.filter(|kind| self.controlled.contains(kind))
+        let both = both
+            .filter(|kind| self.controlled.contains(kind))
             .map(|kind| {
                 format!(
                     "controller {} owns {kind} as a set and also controls them one by one: \
                      objects that are handled one by one would be pruned; declare one of the two",
                     self.controller
                 )
-            })
-            .collect()
+            });
+        self.flaws.iter().cloned().chain(both).collect()
     }
 
     /// The controller reads objects of kind `T`; the [`Watch`] says whom their changes wake.
@@ -145,23 +133,23 @@ impl<K: Kind> Declare<K> {
         self.grant(grant, "reads them");
         let store = self.watch(kind, &watch.scope, watch.wakes.describe());
         self.wiring.extend(wiring::read(&store, watch));
-        Reads::new(store)
+        Reads::cached(store)
     }
 
     /// The controller reads objects of kind `T` now and then, by requests: nothing is watched, and
     /// nothing is kept.
-    pub fn reads_live<T: Kind>(&mut self) -> Live<T> {
+    pub fn reads_live<T: Kind>(&mut self) -> Reads<T> {
         self.grant(Grant::of::<T>([Verb::Get, Verb::List]), "looks at them");
-        Live::new()
+        Reads::live(KindInfo::of::<T>())
     }
 
     /// An index over what is read: objects by whatever a function says of them.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-    /// # use windlass::{Declare, Index, Watched};
+    /// # use windlass::{Declare, Watched, handle::{Index}};
     /// fn pods_by_node(declare: &mut Declare<ConfigMap>) -> Index<Pod> {
-    ///     let pods = declare.reads(Pod::waking_nobody());
+    ///     let pods = declare.reads(Pod::triggering_none());
     ///     declare.index(&pods, |pod: &Pod| pod.spec.as_ref()?.node_name.clone())
     /// }
     /// ```
@@ -170,7 +158,13 @@ impl<K: Kind> Declare<K> {
         reads: &Reads<T>,
         of: impl Fn(&T) -> V + Send + Sync + 'static,
     ) -> Index<T> {
-        let store = Arc::clone(reads.store());
+        let Some(store) = reads.store() else {
+            self.flaws.push(format!(
+                "controller {} indexes what it reads live: an index needs a cache, use reads",
+                self.controller
+            ));
+            return Index::without_cache();
+        };
         let kind = store.kind.clone();
         let values = move |object: &Delivered| {
             let values = wiring::computed(&kind, object, |typed: &T| {
@@ -179,14 +173,12 @@ impl<K: Kind> Declare<K> {
             values.unwrap_or_default()
         };
         let index = store.index(Box::new(values));
-        Index::new(store, index)
+        Index::new(Arc::clone(store), index)
     }
 
-    /// The controller starts and stops watches at run time, of kinds that these grants cover.
-    pub fn watches(&mut self, grants: impl IntoIterator<Item = Grant>) -> Watches {
-        for grant in grants {
-            self.grant(grant, "watches them when asked to");
-        }
+    /// The controller starts and stops watches at run time, of kinds that this covers.
+    pub fn watches(&mut self, access: impl IntoIterator<Item = Access>) -> Watches {
+        self.allow(access, "watches them when asked to");
         let watches = Watches::default();
         let wired = watches.clone();
         self.wiring
@@ -197,7 +189,7 @@ impl<K: Kind> Declare<K> {
     /// The controller writes objects of kind `T` that it does not own (or of its own kind).
     pub fn writes<T: Kind>(&mut self, access: Access) -> Writes<T> {
         let kind = KindInfo::of::<T>();
-        for grant in access.grants(&kind) {
+        for grant in access.grants(Some(&kind)) {
             self.grant(grant, "writes them");
         }
         Writes::new(kind, access, Arc::clone(&self.controller))
@@ -216,11 +208,16 @@ impl<K: Kind> Declare<K> {
     }
 
     /// The controller needs the client itself, for these requests.
-    pub fn raw(&mut self, grants: impl IntoIterator<Item = Grant>) -> Raw {
-        for grant in grants {
-            self.grant(grant, "raw client access");
-        }
+    pub fn raw(&mut self, access: impl IntoIterator<Item = Access>) -> Raw {
+        self.allow(access, "raw client access");
         Raw::new()
+    }
+
+    fn allow(&mut self, access: impl IntoIterator<Item = Access>, why: &str) {
+        let kind = KindInfo::of::<K>();
+        for grant in access.into_iter().flat_map(|one| one.grants(Some(&kind))) {
+            self.grant(grant, why);
+        }
     }
 
     /// An owner reference that blocks the owner's deletion needs this on the owner.
@@ -229,6 +226,49 @@ impl<K: Kind> Declare<K> {
         let finalizers = format!("{}/finalizers", owner.plural);
         let why = "owns objects on their behalf";
         self.grant(Grant::new(owner.group, finalizers, [Verb::Update]), why);
+    }
+}
+
+/// What a webhook of objects of kind `K` needs: it reads, and does nothing else.
+impl<K: Kind> Declare<Webhook<K>> {
+    /// The webhook reads objects of kind `T` within this scope, from the cache that the
+    /// operator's controllers use too. A cache is behind the API server, by milliseconds as a
+    /// rule: two requests at once may both be admitted that together should not be.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    /// # use windlass::{Declare, Webhook, handle::{Reads}, watch::{Scope}};
+    /// struct Quota { namespaces: Reads<Namespace> }
+    ///
+    /// impl Quota {
+    ///     fn declare(declare: &mut Declare<Webhook<ConfigMap>>) -> Self {
+    ///         Self { namespaces: declare.reads(&Scope::all()) }
+    ///     }
+    /// }
+    /// ```
+    pub fn reads<T: Kind>(&mut self, scope: &Scope) -> Reads<T> {
+        let kind = KindInfo::of::<T>();
+        self.grant(Grant::of::<T>(Verb::READ), "looks them up");
+        Reads::cached(self.watch(&kind, scope, "looked up by a webhook"))
+    }
+}
+
+impl<K> Declare<K> {
+    pub(crate) fn new(caches: Arc<Caches>, controller: Arc<str>) -> Self {
+        Self {
+            caches,
+            controller,
+            rules: Vec::new(),
+            watches: Vec::new(),
+            wiring: Vec::new(),
+            stores: Vec::new(),
+            writes_status: false,
+            pruned: Vec::new(),
+            controlled: BTreeSet::new(),
+            observers: Vec::new(),
+            flaws: Vec::new(),
+            kind: PhantomData,
+        }
     }
 
     pub(crate) fn grant(&mut self, grant: Grant, why: &str) {

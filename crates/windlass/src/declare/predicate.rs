@@ -15,8 +15,8 @@ use std::{
 use tracing::error;
 
 use crate::{
-    KindInfo, Object,
     cache::{CachedObject, Change, Delivered},
+    kind::{KindInfo, Object},
 };
 
 type Test = Arc<dyn Fn(&Change<'_>) -> bool + Send + Sync>;

@@ -159,10 +159,27 @@ pub(crate) enum Within {
     Namespace(String),
 }
 
+impl Within {
+    /// The namespace that is meant; none if all are.
+    pub(crate) fn namespace<'a>(&'a self, own: Option<&'a str>) -> Option<&'a str> {
+        match self {
+            Self::Own => own,
+            Self::Everywhere => None,
+            Self::Namespace(namespace) => Some(namespace.as_str()),
+        }
+    }
+}
+
 impl Select {
-    /// Everything in the namespace of the object being reconciled.
-    pub fn all() -> Self {
+    /// Every object in the namespace of the object being reconciled (in all, if that is
+    /// cluster-scoped).
+    pub fn own_namespace() -> Self {
         Self::default()
+    }
+
+    /// Every object in every namespace.
+    pub fn all_namespaces() -> Self {
+        Self::default().in_all_namespaces()
     }
 
     /// Only objects with these labels.
@@ -181,14 +198,14 @@ impl Select {
 
     /// In every namespace.
     #[must_use]
-    pub fn everywhere(mut self) -> Self {
+    pub fn in_all_namespaces(mut self) -> Self {
         self.namespace = Within::Everywhere;
         self
     }
 
     /// In this namespace.
     #[must_use]
-    pub fn within(mut self, namespace: impl Into<String>) -> Self {
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Within::Namespace(namespace.into());
         self
     }

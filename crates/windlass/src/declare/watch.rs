@@ -13,7 +13,7 @@ use super::{
     predicate::Predicate,
     scope::{IntoSelector, Scope},
 };
-use crate::{Key, Kind, Object, key::Names};
+use crate::{Key, Kind, key::Names, kind::Object};
 
 /// How `K`'s controller watches objects of kind `T`. Made by the methods of [`Watched`].
 pub struct Watch<K, T> {
@@ -169,12 +169,12 @@ pub trait Watched: Object {
     }
 
     /// Every change wakes every object of the controller.
-    fn waking_everyone<K: Kind>() -> Watch<K, Self> {
+    fn triggering_all<K: Kind>() -> Watch<K, Self> {
         Watch::new(Wakes::Everyone)
     }
 
     /// Kept in the cache to be read; changes wake nobody.
-    fn waking_nobody<K: Kind>() -> Watch<K, Self> {
+    fn triggering_none<K: Kind>() -> Watch<K, Self> {
         Watch::new(Wakes::Nobody(PhantomData))
     }
 }

@@ -18,8 +18,9 @@ use super::{
     watch::{Changed, Handler, Wakes, Watch},
 };
 use crate::{
-    Key, Kind, KindInfo, Object,
+    Key, Kind,
     cache::{CachedObject, Change, Delivered, Labels, Store},
+    kind::{KindInfo, Object},
     queue::{Cause, Priority, Queue},
 };
 

@@ -16,7 +16,7 @@ pub use self::{
     random::Random,
 };
 
-use crate::webhook::WebhookServing;
+use crate::webhook::serving::WebhookServing;
 
 /// Clock, randomness and activity of one running operator; clones share all three.
 #[derive(Clone, Debug, Default)]

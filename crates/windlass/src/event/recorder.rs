@@ -12,7 +12,8 @@ use tracing::debug;
 
 use super::Event;
 use crate::{
-    Environment, Error, Grant, Key, KindInfo, Verb, client::Requests, environment::BusyGuard,
+    Error, Key, client::Requests, declare::Grant, environment::BusyGuard, handle::Verb,
+    kind::KindInfo, testing::Environment,
 };
 
 /// An event that happens again within this time belongs to the series of the first.

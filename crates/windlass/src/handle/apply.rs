@@ -1,19 +1,19 @@
-//! Applying an owned object: never another's, never needlessly.
+//! Applying an object: never one that belongs to another, never needlessly.
 
 use std::sync::Arc;
 
-use k8s_openapi::ByteString;
-use serde::de::DeserializeOwned;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use crate::{
-    Error, Key, KindInfo, Result,
+    Error, Key, Result,
     cache::{CachedObject, Examples, Memo, Store, take_managed, version_of},
     client::{managed, merge},
-    controller::{Change, Session, decode, key_of},
+    controller::{Change, Session, key_of},
     declare::wiring::Refusals,
     event::Event,
+    kind::KindInfo,
 };
 
 /// Fields of metadata that identify an object or belong to the server; never part of an intent.
@@ -62,7 +62,7 @@ pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: Value) -> R
     references.retain(|reference| reference["uid"] != *session.uid);
     references.push(session.owner_reference());
     metadata["ownerReferences"] = Value::Array(references);
-    if kind.group.is_empty() && kind.kind == "Secret" {
+    if kind.is::<Secret>() {
         encode_strings(&mut body);
     }
     Ok(body)
@@ -126,6 +126,51 @@ pub(crate) async fn apply(
     Ok(Applied::Value(live))
 }
 
+/// Applies an object that the session's object does not own.
+///
+/// Where a cache shows the kind it says whether anything has to be sent.
+pub(crate) async fn apply_unowned(
+    session: &Session,
+    kind: &KindInfo,
+    mut body: Value,
+) -> Result<Value> {
+    if kind.is::<Secret>() {
+        encode_strings(&mut body);
+    }
+    let key = key_of(&body);
+    let intent = intent_of(body);
+    let fingerprint = managed::fingerprint(&intent);
+    let store = session.shared.caches.covering(kind, &key);
+    if let Some(store) = &store {
+        store.shows_writes_to(&key).await?;
+        if let Some(cached) = store.get(&key)
+            && (cached.terminating || is_idle(store, &cached, &intent, fingerprint))
+        {
+            return Ok(cached.value());
+        }
+    }
+    let request = addressed(intent, kind, &key);
+    debug!(%kind, %key, "applying");
+    let live = session.shared.requests.apply(kind, &key, &request).await?;
+    session.wrote(kind, &live);
+    Ok(match store {
+        Some(store) => remember(session, &store, &key, fingerprint, live),
+        None => live,
+    })
+}
+
+/// An intent with what the server needs to know whom it is about.
+fn addressed(intent: Value, kind: &KindInfo, key: &Key) -> Value {
+    let mut request = intent;
+    request["apiVersion"] = kind.api_version().into();
+    request["kind"] = kind.kind.as_str().into();
+    request["metadata"]["name"] = key.name().into();
+    if let Some(namespace) = key.namespace() {
+        request["metadata"]["namespace"] = namespace.into();
+    }
+    request
+}
+
 /// An object after an apply.
 pub(crate) enum Applied {
     /// Nothing had to be sent: it is as the cache shows it.
@@ -134,13 +179,6 @@ pub(crate) enum Applied {
 }
 
 impl Applied {
-    pub(crate) fn decode<T: DeserializeOwned>(self, kind: &KindInfo) -> Result<T> {
-        match self {
-            Self::Idle(cached) => cached.decode(kind),
-            Self::Value(live) => decode(kind, live),
-        }
-    }
-
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Idle(cached) => cached.value(),
@@ -159,13 +197,7 @@ async fn send(
     cached: Option<&CachedObject>,
 ) -> Result<Value> {
     let kind = &store.kind;
-    let mut request = intent;
-    request["apiVersion"] = kind.api_version().into();
-    request["kind"] = kind.kind.as_str().into();
-    request["metadata"]["name"] = key.name().into();
-    if let Some(namespace) = key.namespace() {
-        request["metadata"]["namespace"] = namespace.into();
-    }
+    let mut request = addressed(intent, kind, key);
     match cached {
         // Not another object of that name that came in between.
         Some(cached) => request["metadata"]["uid"] = (*cached.uid).into(),

@@ -1,14 +1,17 @@
 //! [`Controlled`]: objects of the reconciled object that are handled one by one.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::{apply::owned_body, delete::Delete, owned::Owned, reads, writes};
+use super::{apply::owned_body, delete::Delete, owned::Owned, writes};
 use crate::{
-    Context, Error, Key, Kind, Object, Result,
+    Context, Error, Key, Kind, Result,
     cache::controller_of,
     controller::{decode, encode},
     declare::Select,
     key::Named,
+    kind::Object,
 };
 
 /// Objects of kind `T` that the reconciled object controls and that its reconciler creates,
@@ -20,7 +23,7 @@ use crate::{
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::{Pod, ConfigMap};
-/// # use windlass::{Action, Context, Controlled, Delete, Reconciler, Result};
+/// # use windlass::{Action, Context, Reconciler, Result, handle::{Controlled, Delete}};
 /// struct Members { pods: Controlled<Pod> }
 ///
 /// impl Reconciler for Members {
@@ -46,12 +49,12 @@ impl<T: Object> Controlled<T> {
     }
 
     /// The object of that name from the cache, if it is controlled by the reconciled object.
-    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<T>> {
+    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<Arc<T>>> {
         self.owned.get(ctx, name).await
     }
 
     /// All objects controlled by the reconciled object, from the cache, in the order of their names.
-    pub async fn list<K: Kind>(&self, ctx: &Context<K>) -> Result<Vec<T>> {
+    pub async fn list<K: Kind>(&self, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
         self.owned.list(ctx).await
     }
 
@@ -62,7 +65,7 @@ impl<T: Object> Controlled<T> {
         &self,
         ctx: &Context<K>,
         select: impl Into<Select> + Send,
-    ) -> Result<Vec<T>> {
+    ) -> Result<Vec<Arc<T>>> {
         self.owned
             .store
             .shows_writes_of(&ctx.session.writer)
@@ -70,19 +73,17 @@ impl<T: Object> Controlled<T> {
         let Some((selector, within)) = select.into().expressions() else {
             return Ok(Vec::new());
         };
-        let namespace = reads::namespace(&self.owned.store, &ctx.session, &within);
+        let namespace = within.namespace(ctx.key().namespace());
+        let namespace = namespace.filter(|_| self.owned.store.kind.namespaced);
         let mut found = self.owned.store.controlled_by(&ctx.session.uid);
         found.retain(|object| namespace.is_none() || object.key.namespace() == namespace);
         found.extend(self.owned.store.orphans(namespace, &selector));
         found.sort_by(|a, b| a.key.cmp(&b.key));
-        found
-            .iter()
-            .map(|object| object.decode(&self.owned.store.kind))
-            .collect()
+        self.owned.store.all_typed(&found)
     }
 
     /// Makes the object be as given, by server-side apply: as [`Owned::apply`].
-    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<T> {
+    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<Arc<T>> {
         self.owned.apply_object(ctx, &object).await
     }
 
@@ -119,7 +120,7 @@ impl<T: Object> Controlled<T> {
         let mut deleted = 0;
         for object in self.list(ctx).await? {
             if matches(&object) {
-                writes::delete(&ctx.session, &self.owned.store.kind, &object, &how).await?;
+                writes::delete(&ctx.session, &self.owned.store.kind, object.as_ref(), &how).await?;
                 deleted += 1;
             }
         }

@@ -8,17 +8,15 @@
 //! | --- | --- | --- |
 //! | [`Owned`] | the objects that belong to the reconciled object | applies them, all of them; the rest is pruned |
 //! | [`Controlled`] | the objects that the reconciled object controls | creates, applies, patches, deletes, adopts them one by one |
-//! | [`Reads`] | any object of a watched kind | nothing |
-//! | [`Writes`] | nothing | what its [`Access`](crate::Access) lists, on objects it does not own |
-//! | [`Live`] | any object of a kind that is not watched, by a request | nothing |
-//! | [`Index`] | objects of a watched kind by what a function says of them | nothing |
+//! | [`Reads`] | objects of other kinds, from the cache or by requests | nothing |
+//! | [`Writes`] | nothing | what its [`Access`](crate::handle::Access) lists, on objects it does not own |
+//! //! | [`Index`] | objects of a watched kind by what a function says of them | nothing |
 //! | [`Watches`] | kinds that are known only at run time | nothing |
 //! | [`Raw`] | everything granted | everything granted |
 
 mod apply;
 mod controlled;
 mod delete;
-mod live;
 mod owned;
 mod raw;
 mod reads;
@@ -29,10 +27,10 @@ pub(crate) use self::apply::prune;
 pub use self::{
     controlled::Controlled,
     delete::Delete,
-    live::Live,
     owned::Owned,
     raw::Raw,
-    reads::{Index, Reads},
+    reads::{Index, Reader, Reads},
     watches::Watches,
     writes::Writes,
 };
+pub use crate::declare::{Access, Verb};

@@ -4,13 +4,14 @@ use std::{marker::PhantomData, sync::Arc};
 
 use serde_json::Value;
 
-use super::apply::{self, owned_body};
+use super::apply::{self, Applied, owned_body};
 use crate::{
-    Context, Kind, Object, Result,
+    Context, Kind, Result,
     cache::Store,
-    controller::{ObservedFrom, Session, encode},
+    controller::{ObservedFrom, Session, decode, encode},
     declare::{Observer, wiring::Refusals},
     key::Named,
+    kind::Object,
 };
 
 /// The complete set of objects of kind `T` that belong to the reconciled object.
@@ -18,11 +19,11 @@ use crate::{
 /// Declared by [`Declare::owns`](crate::Declare::owns). [`apply`](Self::apply) whatever should
 /// exist; what was applied before and is not applied again is pruned at the end of a complete
 /// reconcile. Their changes trigger a reconcile of the object they belong to. For objects that are
-/// created and deleted one by one, see [`Controlled`](crate::Controlled).
+/// created and deleted one by one, see [`Controlled`](crate::handle::Controlled).
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-/// # use windlass::{Action, Context, Owned, Reconciler, Result};
+/// # use windlass::{Action, Context, Reconciler, Result, handle::{Owned}};
 /// struct Shards { maps: Owned<ConfigMap> }
 ///
 /// impl Reconciler for Shards {
@@ -54,7 +55,7 @@ impl<T: Object> Owned<T> {
     }
 
     /// The object of that name from the cache, if it is controlled by the reconciled object.
-    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<T>> {
+    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<Arc<T>>> {
         let key = ctx.session.resolve(&self.store.kind, &name);
         self.store.shows_writes_to(&key).await?;
         let ours = |uid: &str| *uid == *ctx.session.uid;
@@ -66,12 +67,12 @@ impl<T: Object> Owned<T> {
                     .as_ref()
                     .is_some_and(|owner| ours(&owner.uid))
             })
-            .map(|object| object.decode(&self.store.kind))
+            .map(|object| self.store.typed(&object))
             .transpose()
     }
 
     /// All objects controlled by the reconciled object, from the cache, in the order of their names.
-    pub async fn list<K: Kind>(&self, ctx: &Context<K>) -> Result<Vec<T>> {
+    pub async fn list<K: Kind>(&self, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
         self.store.shows_writes_of(&ctx.session.writer).await?;
         self.shown(&ctx.session)
     }
@@ -80,12 +81,9 @@ impl<T: Object> Owned<T> {
         &self.store
     }
 
-    fn shown(&self, session: &Session) -> Result<Vec<T>> {
-        let owned = self.store.controlled_by(&session.uid);
-        owned
-            .iter()
-            .map(|object| object.decode(&self.store.kind))
-            .collect()
+    fn shown(&self, session: &Session) -> Result<Vec<Arc<T>>> {
+        self.store
+            .all_typed(&self.store.controlled_by(&session.uid))
     }
 
     /// As `apply`, of an object as JSON; returns it as it is then.
@@ -99,11 +97,18 @@ impl<T: Object> Owned<T> {
         Ok(applied.into_value())
     }
 
-    pub(super) async fn apply_object<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+    pub(super) async fn apply_object<K: Kind>(
+        &self,
+        ctx: &Context<K>,
+        object: &T,
+    ) -> Result<Arc<T>> {
         let intent = encode(&self.store.kind, object)?;
         let intent = owned_body(&ctx.session, &self.store.kind, intent)?;
         let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
-        applied.decode(&self.store.kind)
+        match applied {
+            Applied::Idle(cached) => self.store.typed(&cached),
+            Applied::Value(live) => Ok(Arc::new(decode(&self.store.kind, live)?)),
+        }
     }
 }
 
@@ -114,7 +119,7 @@ impl<T: Kind> Owned<T> {
     /// object does not control is [`Error::NotOurs`](crate::Error::NotOurs).
     ///
     /// In the namespace of the reconciled object; a cluster-scoped one names the namespace.
-    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<T> {
+    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<Arc<T>> {
         let live = self.apply_object(ctx, &object).await?;
         ctx.session.observe(&live);
         Ok(live)
@@ -138,7 +143,7 @@ impl Owned<kube::core::DynamicObject> {
         &self,
         ctx: &Context<K>,
         object: &kube::core::DynamicObject,
-    ) -> Result<kube::core::DynamicObject> {
+    ) -> Result<Arc<kube::core::DynamicObject>> {
         self.apply_object(ctx, object).await
     }
 }

@@ -1,121 +1,256 @@
-//! [`Reads`]: objects of a watched kind, from the cache.
+//! [`Reads`]: objects of other kinds, from the cache or from the API server.
 
 use std::{marker::PhantomData, sync::Arc};
 
+use kube::{api::ListParams, core::Expression};
+
 use crate::{
-    Context, Kind, Object, Result,
+    Context, Error, Kind, Result,
     cache::Store,
-    controller::Session,
-    declare::{Select, Within},
+    controller::{Session, decode},
+    declare::Select,
     key::Named,
+    kind::{KindInfo, Object},
+    webhook::Review,
 };
 
-/// Reads objects of kind `T` from the cache; sees what this operator wrote before.
+/// How many objects are asked for at once.
+const PAGE: u32 = 500;
+
+/// Reads objects of kind `T`: from the cache, where they are watched, and with everything that
+/// this operator wrote before; or by requests, for what is looked at so rarely that a watch of it
+/// would cost more.
+///
+/// Declared by [`Declare::reads`](crate::Declare::reads),
+/// [`Declare::reads_live`](crate::Declare::reads_live) or, in a webhook, by
+/// [`Declare::lookup`](crate::Declare::lookup). Objects are shared: a list of a thousand hands out
+/// a thousand pointers. Take one of your own by [`Arc::unwrap_or_clone`].
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use windlass::{Context, Result, handle::{Reads}, watch::{Select}};
+/// # async fn example(secrets: &Reads<Secret>, ctx: &Context<ConfigMap>) -> Result<()> {
+/// let one = secrets.get(ctx, "credentials").await?;          // in the namespace of the object
+/// let labelled = secrets.list(ctx, windlass::labels([("app", "x")])).await?;
+/// let all = secrets.list(ctx, Select::all_namespaces()).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Reads<T> {
-    store: Arc<Store>,
+    from: From,
     kind: PhantomData<fn() -> T>,
 }
 
+/// Where the objects come from.
+enum From {
+    Cache(Arc<Store>),
+    Server(KindInfo),
+}
+
+/// Where a read happens: in a reconcile, by its [`Context`], or in a webhook, by its [`Review`].
+pub trait Reader: sealed::Sealed {}
+
+impl<R: sealed::Sealed> Reader for R {}
+
+pub(crate) mod sealed {
+    use super::{Context, Kind, Review, Session};
+
+    /// What a read needs to know of its place.
+    pub trait Sealed: Sync {
+        /// The namespace that a plain name is looked up in.
+        fn namespace(&self) -> Option<&str>;
+
+        /// The reconcile, whose own writes a read waits for.
+        #[allow(private_interfaces, reason = "the trait is sealed")]
+        fn session(&self) -> Option<&Session>;
+    }
+
+    impl<K: Kind> Sealed for Context<K> {
+        fn namespace(&self) -> Option<&str> {
+            self.key().namespace()
+        }
+
+        #[allow(private_interfaces, reason = "the trait is sealed")]
+        fn session(&self) -> Option<&Session> {
+            Some(&self.session)
+        }
+    }
+
+    impl<K: Kind> Sealed for Review<K> {
+        fn namespace(&self) -> Option<&str> {
+            self.namespace.as_deref()
+        }
+
+        #[allow(private_interfaces, reason = "the trait is sealed")]
+        fn session(&self) -> Option<&Session> {
+            None
+        }
+    }
+}
+
 impl<T: Object> Reads<T> {
-    pub(crate) fn new(store: Arc<Store>) -> Self {
+    pub(crate) fn cached(store: Arc<Store>) -> Self {
         Self {
-            store,
+            from: From::Cache(store),
             kind: PhantomData,
         }
     }
 
-    pub(crate) fn store(&self) -> &Arc<Store> {
-        &self.store
+    pub(crate) fn live(kind: KindInfo) -> Self {
+        Self {
+            from: From::Server(kind),
+            kind: PhantomData,
+        }
+    }
+
+    /// The cache that is read; none for live reads.
+    pub(crate) fn store(&self) -> Option<&Arc<Store>> {
+        match &self.from {
+            From::Cache(store) => Some(store),
+            From::Server(_) => None,
+        }
     }
 
     /// The object of that name, if it exists.
-    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<T>> {
-        let key = ctx.session.resolve(&self.store.kind, &name);
-        self.store.shows_writes_to(&key).await?;
-        self.store
+    pub async fn get(&self, at: &impl Reader, name: impl Named) -> Result<Option<Arc<T>>> {
+        let store = match &self.from {
+            From::Cache(store) => store,
+            From::Server(kind) => {
+                let session = session(at, kind)?;
+                let key = name.key_for(kind, at.namespace());
+                let found = session.shared.requests.get(kind, &key).await?;
+                return found
+                    .map(|object| Ok(Arc::new(decode(kind, object)?)))
+                    .transpose();
+            }
+        };
+        let key = name.key_for(&store.kind, at.namespace());
+        match at.session() {
+            Some(_) => store.shows_writes_to(&key).await?,
+            None => store.synced().await,
+        }
+        store
             .get(&key)
-            .map(|object| object.decode(&self.store.kind))
+            .map(|object| store.typed(&object))
             .transpose()
     }
 
     /// All objects that match, in the order of namespace and name.
-    pub async fn list<K: Kind>(
+    pub async fn list(
         &self,
-        ctx: &Context<K>,
+        at: &impl Reader,
         select: impl Into<Select> + Send,
-    ) -> Result<Vec<T>> {
-        let select = select.into();
-        list(&self.store, &ctx.session, select).await
+    ) -> Result<Vec<Arc<T>>> {
+        let Some((selector, within)) = select.into().expressions() else {
+            return Ok(Vec::new());
+        };
+        let namespace = within.namespace(at.namespace());
+        match &self.from {
+            From::Cache(store) => {
+                let namespace = namespace.filter(|_| store.kind.namespaced);
+                shows_writes(store, at).await?;
+                store.all_typed(&store.select(namespace, &selector))
+            }
+            From::Server(kind) => {
+                let namespace = namespace.filter(|_| kind.namespaced);
+                list_live(session(at, kind)?, kind, namespace, selector).await
+            }
+        }
     }
 
     /// The objects whose controller has this uid, of all namespaces, in the order of namespace and
-    /// name. Costs the same however many others there are.
-    pub async fn controlled_by<K: Kind>(&self, ctx: &Context<K>, uid: &str) -> Result<Vec<T>> {
-        self.store.shows_writes_of(&ctx.session.writer).await?;
-        let controlled = self.store.controlled_by(uid);
-        controlled
-            .iter()
-            .map(|object| object.decode(&self.store.kind))
-            .collect()
+    /// name. From a cache, this costs the same however many others there are.
+    pub async fn controlled_by(&self, at: &impl Reader, uid: &str) -> Result<Vec<Arc<T>>> {
+        let From::Cache(store) = &self.from else {
+            let mut all = self.list(at, Select::all_namespaces()).await?;
+            all.retain(|object| is_controlled_by(object.as_ref(), uid));
+            return Ok(all);
+        };
+        shows_writes(store, at).await?;
+        store.all_typed(&store.controlled_by(uid))
     }
 }
 
-/// Objects of kind `T` by what a function says of them, made by
+/// Objects of kind `T` by what a function computes from them, made by
 /// [`Declare::index`](crate::Declare::index). A look-up costs the same however many there are.
 pub struct Index<T> {
-    store: Arc<Store>,
-    place: usize,
+    /// The cache, and the place of the index in it.
+    of: Option<(Arc<Store>, usize)>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T: Object> Index<T> {
     pub(crate) fn new(store: Arc<Store>, place: usize) -> Self {
         Self {
-            store,
-            place,
+            of: Some((store, place)),
+            kind: PhantomData,
+        }
+    }
+
+    /// An index of what has no cache: the operator that declares it does not start.
+    pub(crate) fn without_cache() -> Self {
+        Self {
+            of: None,
             kind: PhantomData,
         }
     }
 
     /// The objects under a value, of all namespaces, in the order of namespace and name.
-    pub async fn find<K: Kind>(&self, ctx: &Context<K>, value: &str) -> Result<Vec<T>> {
-        self.store.shows_writes_of(&ctx.session.writer).await?;
-        let found = self.store.indexed(self.place, value);
-        found
-            .iter()
-            .map(|object| object.decode(&self.store.kind))
-            .collect()
+    pub async fn find(&self, at: &impl Reader, value: &str) -> Result<Vec<Arc<T>>> {
+        let Some((store, place)) = &self.of else {
+            return Err(Error::terminal("an index needs a cache"));
+        };
+        shows_writes(store, at).await?;
+        store.all_typed(&store.indexed(*place, value))
     }
 }
 
-/// The objects of a store that match, once it shows what the session wrote.
-pub(crate) async fn list<T: Object>(
-    store: &Store,
-    session: &Session,
-    select: Select,
-) -> Result<Vec<T>> {
-    store.shows_writes_of(&session.writer).await?;
-    let Some((selector, within)) = select.expressions() else {
-        return Ok(Vec::new());
-    };
-    let namespace = namespace(store, session, &within);
-    store
-        .select(namespace, &selector)
-        .iter()
-        .map(|object| object.decode(&store.kind))
-        .collect()
+/// Waits until the cache shows what the reconcile wrote, or, in a webhook, until it is complete.
+async fn shows_writes(store: &Store, at: &impl Reader) -> Result<()> {
+    match at.session() {
+        Some(session) => store.shows_writes_of(&session.writer).await,
+        None => {
+            store.synced().await;
+            Ok(())
+        }
+    }
 }
 
-/// The namespace that is meant; none if all are.
-pub(crate) fn namespace<'a>(
-    store: &Store,
-    session: &'a Session,
-    within: &'a Within,
-) -> Option<&'a str> {
-    let namespace = match within {
-        Within::Own => session.key().namespace(),
-        Within::Everywhere => None,
-        Within::Namespace(namespace) => Some(namespace.as_str()),
-    };
-    namespace.filter(|_| store.kind.namespaced)
+/// The reconcile that a request is made for.
+fn session<'a>(at: &'a impl Reader, kind: &KindInfo) -> Result<&'a Session> {
+    at.session()
+        .ok_or_else(|| Error::terminal(format!("cannot read {kind} live in a webhook")))
+}
+
+async fn list_live<T: Object>(
+    session: &Session,
+    kind: &KindInfo,
+    namespace: Option<&str>,
+    selector: Vec<Expression>,
+) -> Result<Vec<Arc<T>>> {
+    let selector: kube::core::Selector = selector.into_iter().collect();
+    let mut params = ListParams::default().limit(PAGE);
+    if !selector.selects_all() {
+        params = params.labels_from(&selector);
+    }
+    let api = session.shared.requests.api(kind, namespace);
+    let mut found = Vec::new();
+    loop {
+        let page = api.list(&params).await;
+        let page = page.map_err(|error| Error::api("list", kind.to_string(), error))?;
+        for object in page.items {
+            found.push(Arc::new(decode(kind, object.value)?));
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(found),
+        }
+    }
+}
+
+fn is_controlled_by<T: Object>(object: &T, uid: &str) -> bool {
+    let references = object.meta().owner_references.iter().flatten();
+    references
+        .into_iter()
+        .any(|reference| reference.controller == Some(true) && reference.uid == uid)
 }

@@ -10,10 +10,12 @@ use kube::core::DynamicObject;
 
 use super::Reads;
 use crate::{
-    Context, Error, Key, Kind, KindInfo, Result, Scope,
+    Context, Error, Key, Kind, Result,
     cache::Store,
     declare::wiring::{Wires, wake},
+    kind::KindInfo,
     queue::Queue,
+    watch::Scope,
 };
 
 /// How long [`Watches::start`] waits for the first list.
@@ -65,7 +67,7 @@ impl Watches {
             let message = format!("cannot watch {kind}: its first list is not complete");
             return Err(Error::other(message));
         }
-        Ok(Reads::new(store))
+        Ok(Reads::cached(store))
     }
 
     /// Ends the watch, as far as the reconciled object is concerned.

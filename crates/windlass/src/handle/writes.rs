@@ -6,12 +6,14 @@ use kube::{api::ListParams, core::Selector};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::delete::Delete;
+use super::{apply, delete::Delete};
 use crate::{
-    Access, Context, Error, Key, Kind, KindInfo, Object, Result, Verb,
+    Context, Error, Key, Kind, Result,
     client::merge,
     controller::{Session, decode, encode, key_of},
+    handle::{Access, Verb},
     key::Named,
+    kind::{KindInfo, Object},
 };
 
 /// How often a change is tried before its conflict is an error.
@@ -39,11 +41,34 @@ impl<T: Kind> Writes<T> {
     /// Creates an object (verb `create`).
     pub async fn create<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         self.check("", Verb::Create)?;
+        let body = self.placed(ctx, object)?;
+        decode(&self.info, create(&ctx.session, &self.info, body).await?)
+    }
+
+    /// The object as JSON, in the namespace of the reconciled object if it names none.
+    fn placed<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<Value> {
         let mut body = merge::without_nulls(encode(&self.info, object)?);
         if let (true, None) = (self.info.namespaced, body.pointer("/metadata/namespace")) {
             body["metadata"]["namespace"] = ctx.key().namespace().into();
         }
-        decode(&self.info, create(&ctx.session, &self.info, body).await?)
+        Ok(body)
+    }
+
+    /// Makes the object be as given, by server-side apply (verbs `create` and `patch`): creates it,
+    /// sets the fields given whoever set them before, gives up fields that are no longer given, and
+    /// leaves everything else alone. Sends nothing if the controller also reads the kind and the
+    /// cache shows that nothing would change.
+    ///
+    /// The object does not belong to the reconciled one: nothing is pruned, and nothing is deleted
+    /// with it. In the namespace of the reconciled object, if the object names none.
+    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+        self.check("", Verb::Create)?;
+        self.check("", Verb::Patch)?;
+        let body = self.placed(ctx, object)?;
+        decode(
+            &self.info,
+            apply::apply_unowned(&ctx.session, &self.info, body).await?,
+        )
     }
 
     /// Changes parts of an object by a merge patch (verb `patch`); sends nothing when nothing

@@ -13,8 +13,9 @@ use tracing::{debug, info, warn};
 
 use super::LeaderElection;
 use crate::{
-    Environment, Metrics,
     client::{Gate, Leads},
+    run::Metrics,
+    testing::Environment,
 };
 
 /// One replica's part in the election.

@@ -328,7 +328,7 @@ impl ControllerMetrics {
         match error {
             Error::Panic { .. } => self.panics.inc(),
             Error::Timeout { .. } => self.timeouts.inc(),
-            error if error.class() == crate::Class::Terminal => self.terminal.inc(),
+            error if error.class() == crate::error::Class::Terminal => self.terminal.inc(),
             _ => 0,
         };
     }

@@ -1,20 +1,20 @@
-//! [`Debug`]: what a running operator is doing, for those who look at it from outside.
+//! [`DebugInfo`]: what a running operator is doing, for those who look at it from outside.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::{Metrics, controller::History};
+use crate::{controller::History, run::Metrics};
 
 /// A look at a running operator: its queues, causes, last errors and caches.
 #[derive(Clone)]
-pub struct Debug {
+pub struct DebugInfo {
     operator: Arc<str>,
     metrics: Metrics,
     history: Arc<History>,
 }
 
-impl Debug {
+impl DebugInfo {
     pub(super) fn new(operator: Arc<str>, metrics: Metrics, history: Arc<History>) -> Self {
         Self {
             operator,

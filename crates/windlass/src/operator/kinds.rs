@@ -1,7 +1,7 @@
 //! The kinds an operator defines: samples of them, and whether the API server would take them.
 
 use super::Operator;
-use crate::{AnyController, Error, Kind, Result};
+use crate::{Error, Kind, Result, controller::AnyController};
 
 impl Operator {
     /// Adds an object to try the operator with; it becomes a file of `config/samples`. What a sample
@@ -26,7 +26,15 @@ impl Operator {
             .conversions()
             .iter()
             .flat_map(|one| one.flaws().map(String::as_str));
-        flaws.chain(of_versions).map(ToOwned::to_owned).collect()
+        let unnamed = self.tasks.iter().filter(|task| !task.names_resources());
+        let unnamed = unnamed.map(|task| {
+            format!(
+                "task {} has access to no kind in particular: name it, as in Access::of::<Pod>(…)",
+                task.name
+            )
+        });
+        let known = flaws.chain(of_versions).map(ToOwned::to_owned);
+        known.chain(unnamed).collect()
     }
 
     /// Fails when the API server would refuse the operator's kinds; the error names every field

@@ -25,15 +25,23 @@ use windlass_manifests::{Description, Part};
 pub(crate) use self::running::{Apart, Signals};
 use self::task::Task;
 pub use self::{
-    debug::Debug,
+    debug::DebugInfo,
     running::{Launch, Running},
     task::TaskContext,
 };
 use crate::{
-    AnyController, AnyWebhook, Environment, Grant, Kind, KindInfo, Metrics, Result, Versions,
+    Kind, Result,
     cache::Transform,
-    webhook::{AnyVersions, certificate::Lives, keeper},
+    controller::AnyController,
+    handle::Access,
+    kind::KindInfo,
+    run::Metrics,
+    testing::Environment,
+    webhook::{AnyVersions, AnyWebhook, Versions, certificate::Lives, keeper},
 };
+
+/// The version of an operator that has none.
+const UNVERSIONED: &str = "0.0.0";
 
 /// An operator: its controllers and background tasks under one name.
 ///
@@ -57,7 +65,7 @@ impl Operator {
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: UNVERSIONED.to_owned(),
             controllers: Vec::new(),
             tasks: Vec::new(),
             samples: Vec::new(),
@@ -69,7 +77,8 @@ impl Operator {
         }
     }
 
-    /// The operator's own version; that of the framework unless told.
+    /// The operator's own version, as in `.version(env!("CARGO_PKG_VERSION"))`: what `version`
+    /// prints, and the tag of its image. 0.0.0 by default.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
@@ -114,7 +123,7 @@ impl Operator {
     pub fn task<F, Fut>(
         mut self,
         name: impl Into<String>,
-        grants: impl IntoIterator<Item = Grant>,
+        access: impl IntoIterator<Item = Access>,
         run: F,
     ) -> Self
     where
@@ -123,7 +132,7 @@ impl Operator {
     {
         self.tasks.push(Arc::new(Task {
             name: name.into(),
-            grants: grants.into_iter().collect(),
+            access: access.into_iter().collect(),
             run: Box::new(move |ctx| run(ctx).boxed()),
         }));
         self
@@ -189,9 +198,10 @@ impl Operator {
             purpose: "background task with raw client access".to_owned(),
             watches: Vec::new(),
             rules: task
-                .grants
+                .access
                 .iter()
-                .map(|grant| grant.clone().rule("raw client access"))
+                .flat_map(|access| access.grants(None))
+                .map(|grant| grant.rule("raw client access"))
                 .collect(),
         });
         let mut description = Description {

@@ -8,16 +8,18 @@ use tracing::{info, warn};
 
 use super::{
     Operator,
-    debug::Debug,
+    debug::DebugInfo,
     task::{self, TaskContext},
 };
 use crate::{
-    Environment, Error, LeaderElection, Result,
+    Error, Result,
     cache::{Caches, Feeds},
     client::{Gate, Leads, Requests, guard},
     controller::{History, Repetitions, Shared},
     event::Recorder,
     leader::Elector,
+    run::LeaderElection,
+    testing::Environment,
     webhook::{Router, serving::Serving},
 };
 
@@ -63,7 +65,7 @@ pub struct Running {
     lost: CancellationToken,
     release: CancellationToken,
     caches: Arc<Caches>,
-    debug: Debug,
+    debug: DebugInfo,
     /// Controllers and background tasks: what a stop waits for.
     work: JoinSet<()>,
     /// The event recorder: ends by itself when no work is left to report events.
@@ -194,7 +196,7 @@ impl Running {
             signals,
             lost,
             release,
-            debug: Debug::new(Arc::clone(name), metrics, history),
+            debug: DebugInfo::new(Arc::clone(name), metrics, history),
             caches,
             work,
             events,
@@ -232,7 +234,7 @@ impl Running {
     }
 
     /// What it is doing, for those who look at it from outside.
-    pub fn debug(&self) -> Debug {
+    pub fn debug(&self) -> DebugInfo {
         self.debug.clone()
     }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::{Environment, Error, Grant, Result};
+use crate::{Error, Result, handle::Access, testing::Environment};
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(30);
@@ -26,8 +26,15 @@ pub struct TaskContext {
 /// A background task, declared.
 pub(crate) struct Task {
     pub(super) name: String,
-    pub(super) grants: Vec<Grant>,
+    pub(super) access: Vec<Access>,
     pub(super) run: Box<dyn Fn(TaskContext) -> BoxFuture<'static, Result<()>> + Send + Sync>,
+}
+
+impl Task {
+    /// Whether all that it may do says on which kind.
+    pub(super) fn names_resources(&self) -> bool {
+        self.access.iter().all(Access::names_resource)
+    }
 }
 
 /// Runs a task, again after every failure, until it is done or the operator stops.

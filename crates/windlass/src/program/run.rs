@@ -16,9 +16,11 @@ use tracing::{error, info, warn};
 
 use super::{webhooks::Webhooks, workers::Workers};
 use crate::{
-    Environment, Error, Launch, LeaderElection, Operator, Result, Running,
+    Error, Operator, Result,
     operator::Apart,
+    run::{Launch, LeaderElection, Running},
     serve::{Endpoint, Readers},
+    testing::Environment,
 };
 
 #[derive(Debug, Args)]

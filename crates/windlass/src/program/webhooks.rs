@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use kube::Config;
 
-use crate::{Certificates, WebhookServing};
+use crate::testing::{Certificates, WebhookServing};
 
 /// How webhooks are served.
 #[derive(Debug, Args)]

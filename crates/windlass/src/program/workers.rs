@@ -8,7 +8,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use crate::{Debug, Error, Result};
+use crate::{Error, Result, run::DebugInfo};
 
 /// How often they are looked at, and how long they may stand still before that is told.
 const LOOK: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ impl Workers {
 
     /// Tells, without end, when every thread is blocked: code that waits without `await` is not
     /// seen in tests, and in production all objects wait with it.
-    pub(super) async fn watch(&self, operator: Debug) {
+    pub(super) async fn watch(&self, operator: DebugInfo) {
         loop {
             sleep(LOOK).await;
             let asked = Instant::now();

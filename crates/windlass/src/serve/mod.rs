@@ -27,7 +27,7 @@ use tokio::{
 use tracing::debug;
 
 use self::access::Access;
-use crate::{Debug, Error, Result};
+use crate::{Error, Result, run::DebugInfo};
 
 type Answer = Response<Full<Bytes>>;
 
@@ -50,7 +50,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Serves `/healthz` (the process answers) and `/readyz` (every cache is synced).
-    pub async fn probes(address: SocketAddr, debug: Debug) -> Result<Self> {
+    pub async fn probes(address: SocketAddr, debug: DebugInfo) -> Result<Self> {
         Self::serve(address, None, move |request| {
             std::future::ready(probe(&debug, request.uri().path()))
         })
@@ -58,7 +58,7 @@ impl Endpoint {
     }
 
     /// Serves `/metrics` and `/debug/windlass`.
-    pub async fn metrics(address: SocketAddr, debug: Debug, readers: Readers) -> Result<Self> {
+    pub async fn metrics(address: SocketAddr, debug: DebugInfo, readers: Readers) -> Result<Self> {
         let (access, tls) = match readers {
             Readers::Anybody => (None, None),
             Readers::Reviewed(client) => (Some(Arc::new(Access::new(client))), Some(tls::own()?)),
@@ -148,7 +148,7 @@ where
     }
 }
 
-fn probe(debug: &Debug, path: &str) -> Answer {
+fn probe(debug: &DebugInfo, path: &str) -> Answer {
     match path {
         "/healthz" => text(StatusCode::OK, "ok"),
         "/readyz" => {
@@ -164,7 +164,7 @@ fn probe(debug: &Debug, path: &str) -> Answer {
     }
 }
 
-fn page(debug: &Debug, path: &str) -> Answer {
+fn page(debug: &DebugInfo, path: &str) -> Answer {
     match path {
         "/metrics" => typed(
             "application/openmetrics-text; version=1.0.0; charset=utf-8",

@@ -1,4 +1,4 @@
-//! [`AnyWebhook`]: a webhook of whatever kind, as operators hold it.
+//! [`AnyWebhook`]: a webhook of any kind, as operators hold it.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,58 +8,54 @@ use windlass_manifests::{Part, Webhook as WebhookFact};
 
 use super::{
     change,
-    declare::DeclareWebhook,
     hook::{Settings, Webhook},
     review::{Operation, Review},
     reviewer::{Defaulter, Validator},
     verdict::Verdict,
 };
-use crate::{Error, Kind, KindInfo, Result, cache::Caches};
+use crate::{Declare, Error, Kind, Result, cache::Caches, kind::KindInfo};
 
 /// Answers the `request` of an admission review with a response.
 pub(super) type Answer = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
 
 /// Makes something from a webhook's handles.
-pub(super) type Build<T> = Arc<dyn Fn(&mut DeclareWebhook) -> T + Send + Sync>;
-pub(super) type DefaultOf = Answer;
-pub(super) type ValidateOf = Answer;
+pub(super) type Build<K, T> = Box<dyn Fn(&mut Declare<Webhook<K>>) -> T + Send + Sync>;
 
 /// A webhook of any kind; every [`Webhook`] becomes one by `into()`.
 pub struct AnyWebhook {
-    kind: KindInfo,
-    roles: Vec<Role>,
+    facts: Vec<WebhookFact>,
+    describe: Box<dyn Fn() -> Part + Send + Sync>,
+    bind: Box<dyn Fn(&Arc<Caches>) -> Vec<(String, Answer)> + Send + Sync>,
 }
 
 /// One of the two things a webhook does, at a path of its own.
-pub(super) struct Role {
+struct Role<K> {
     fact: WebhookFact,
-    build: Build<Answer>,
+    build: Build<K, Answer>,
 }
 
-impl Role {
-    pub(super) fn defaulter<D: Defaulter>(
-        declare: impl Fn(&mut DeclareWebhook) -> Arc<D> + Send + Sync + 'static,
-    ) -> Build<Answer> {
-        Arc::new(move |handles| {
-            let defaulter = declare(handles);
-            Arc::new(move |request| {
-                let defaulter = Arc::clone(&defaulter);
-                async move { default(defaulter.as_ref(), &request).await }.boxed()
-            })
+pub(super) fn defaulter<K: Kind, D: Defaulter<Object = K>>(
+    declare: impl Fn(&mut Declare<Webhook<K>>) -> Arc<D> + Send + Sync + 'static,
+) -> Build<K, Answer> {
+    Box::new(move |handles| {
+        let defaulter = declare(handles);
+        Arc::new(move |request| {
+            let defaulter = Arc::clone(&defaulter);
+            async move { default(defaulter.as_ref(), &request).await }.boxed()
         })
-    }
+    })
+}
 
-    pub(super) fn validator<V: Validator>(
-        declare: impl Fn(&mut DeclareWebhook) -> Arc<V> + Send + Sync + 'static,
-    ) -> Build<Answer> {
-        Arc::new(move |handles| {
-            let validator = declare(handles);
-            Arc::new(move |request| {
-                let validator = Arc::clone(&validator);
-                async move { validate(validator.as_ref(), &request).await }.boxed()
-            })
+pub(super) fn validator<K: Kind, V: Validator<Object = K>>(
+    declare: impl Fn(&mut Declare<Webhook<K>>) -> Arc<V> + Send + Sync + 'static,
+) -> Build<K, Answer> {
+    Box::new(move |handles| {
+        let validator = declare(handles);
+        Arc::new(move |request| {
+            let validator = Arc::clone(&validator);
+            async move { validate(validator.as_ref(), &request).await }.boxed()
         })
-    }
+    })
 }
 
 async fn default<D: Defaulter>(defaulter: &D, request: &Value) -> Result<Value> {
@@ -109,73 +105,84 @@ pub(super) struct Panicked;
 impl<K: Kind> From<Webhook<K>> for AnyWebhook {
     fn from(webhook: Webhook<K>) -> Self {
         let kind = KindInfo::of::<K>();
-        let mut roles = Vec::new();
-        let (name, settings) = (webhook.name, webhook.settings);
-        let fact = |mutating, operations: &[Operation]| {
-            fact(&kind, name.as_deref(), &settings, mutating, operations)
-        };
-        if let Some(build) = webhook.defaulter {
-            roles.push(Role {
-                fact: fact(true, &webhook.defaulting_on),
-                build,
-            });
+        let roles = Arc::new(roles(&kind, webhook));
+        let described = Arc::clone(&roles);
+        Self {
+            facts: roles.iter().map(|role| role.fact.clone()).collect(),
+            describe: Box::new(move || {
+                let mut declare = declare(Arc::new(Caches::of_description()));
+                for role in described.iter() {
+                    (role.build)(&mut declare);
+                }
+                Part {
+                    name: kind.to_string(),
+                    purpose: format!("reviews {kind}"),
+                    watches: declare.watches,
+                    rules: declare.rules,
+                }
+            }),
+            bind: Box::new(move |caches| {
+                let mut declare = declare(Arc::clone(caches));
+                let bound = |role: &Role<K>| (role.fact.path.clone(), (role.build)(&mut declare));
+                roles.iter().map(bound).collect()
+            }),
         }
-        let judges = webhook.judges;
-        if let Some((build, operations)) = webhook.validator {
-            roles.push(Role {
-                fact: fact(false, &operations),
-                build,
-            });
-        } else if judges.stored.is_some() || judges.deleted.is_some() {
-            let mut operations = Vec::new();
-            if judges.stored.is_some() {
-                operations.extend([Operation::Create, Operation::Update]);
-            }
-            if judges.deleted.is_some() {
-                operations.push(Operation::Delete);
-            }
-            let judges = Arc::new(judges);
-            roles.push(Role {
-                fact: fact(false, &operations),
-                build: Role::validator(move |_| Arc::clone(&judges)),
-            });
-        }
-        Self { kind, roles }
     }
+}
+
+fn declare<K: Kind>(caches: Arc<Caches>) -> Declare<Webhook<K>> {
+    Declare::new(caches, KindInfo::of::<K>().to_string().into())
+}
+
+fn roles<K: Kind>(kind: &KindInfo, webhook: Webhook<K>) -> Vec<Role<K>> {
+    let mut roles = Vec::new();
+    let (name, settings) = (webhook.name, webhook.settings);
+    let fact = |mutating, operations: &[Operation]| {
+        fact(kind, name.as_deref(), &settings, mutating, operations)
+    };
+    if let Some(build) = webhook.defaulter {
+        roles.push(Role {
+            fact: fact(true, &webhook.defaulting_on),
+            build,
+        });
+    }
+    let judges = webhook.judges;
+    if let Some((build, operations)) = webhook.validator {
+        roles.push(Role {
+            fact: fact(false, &operations),
+            build,
+        });
+    } else if judges.stored.is_some() || judges.deleted.is_some() {
+        let mut operations = Vec::new();
+        if judges.stored.is_some() {
+            operations.extend([Operation::Create, Operation::Update]);
+        }
+        if judges.deleted.is_some() {
+            operations.push(Operation::Delete);
+        }
+        let judges = Arc::new(judges);
+        roles.push(Role {
+            fact: fact(false, &operations),
+            build: validator(move |_| Arc::clone(&judges)),
+        });
+    }
+    roles
 }
 
 impl AnyWebhook {
     /// What the manifests say of it.
     pub(crate) fn facts(&self) -> impl Iterator<Item = WebhookFact> + '_ {
-        self.roles.iter().map(|role| role.fact.clone())
+        self.facts.iter().cloned()
     }
 
     /// What it reads.
     pub(crate) fn describe(&self) -> Part {
-        let caches = Arc::new(Caches::new(
-            "description".into(),
-            std::collections::BTreeMap::new(),
-            crate::Metrics::default(),
-        ));
-        let mut declare = DeclareWebhook::new(caches);
-        for role in &self.roles {
-            (role.build)(&mut declare);
-        }
-        Part {
-            name: self.kind.to_string(),
-            purpose: format!("judges {}", self.kind),
-            watches: declare.watches,
-            rules: declare.rules,
-        }
+        (self.describe)()
     }
 
     /// The paths it answers at, with what answers there.
     pub(super) fn bind(&self, caches: &Arc<Caches>) -> Vec<(String, Answer)> {
-        let mut declare = DeclareWebhook::new(Arc::clone(caches));
-        self.roles
-            .iter()
-            .map(|role| (role.fact.path.clone(), (role.build)(&mut declare)))
-            .collect()
+        (self.bind)(caches)
     }
 }
 

@@ -5,21 +5,20 @@ use std::{marker::PhantomData, sync::Arc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::{
-    any::{Build, DefaultOf, Role, ValidateOf},
-    declare::DeclareWebhook,
+    any::{self, Answer, Build},
     review::Operation,
     reviewer::{Defaulter, Fill, Judges, Validator},
     verdict::Verdict,
 };
-use crate::Kind;
+use crate::{Declare, Kind};
 
 /// Defaults and judgement for objects of kind `K`, the operator's own or any other.
 pub struct Webhook<K> {
     pub(super) name: Option<String>,
     pub(super) settings: Settings,
-    pub(super) defaulter: Option<Build<DefaultOf>>,
+    pub(super) defaulter: Option<Build<K, Answer>>,
     pub(super) defaulting_on: Vec<Operation>,
-    pub(super) validator: Option<(Build<ValidateOf>, Vec<Operation>)>,
+    pub(super) validator: Option<(Build<K, Answer>, Vec<Operation>)>,
     pub(super) judges: Judges<K>,
     kind: PhantomData<fn() -> K>,
 }
@@ -72,7 +71,7 @@ impl<K: Kind> Webhook<K> {
     #[must_use]
     pub fn defaulting(mut self, fill: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         let fill = Arc::new(Fill(fill, PhantomData));
-        self.defaulter = Some(Role::defaulter(move |_| Arc::clone(&fill)));
+        self.defaulter = Some(any::defaulter(move |_| Arc::clone(&fill)));
         self
     }
 
@@ -100,9 +99,9 @@ impl<K: Kind> Webhook<K> {
     #[must_use]
     pub fn defaulter<D: Defaulter<Object = K>>(
         mut self,
-        declare: impl Fn(&mut DeclareWebhook) -> D + Send + Sync + 'static,
+        declare: impl Fn(&mut Declare<Webhook<K>>) -> D + Send + Sync + 'static,
     ) -> Self {
-        self.defaulter = Some(Role::defaulter(move |handles| Arc::new(declare(handles))));
+        self.defaulter = Some(any::defaulter(move |handles| Arc::new(declare(handles))));
         self
     }
 
@@ -119,9 +118,9 @@ impl<K: Kind> Webhook<K> {
     pub fn validator<V: Validator<Object = K>>(
         mut self,
         operations: impl IntoIterator<Item = Operation>,
-        declare: impl Fn(&mut DeclareWebhook) -> V + Send + Sync + 'static,
+        declare: impl Fn(&mut Declare<Webhook<K>>) -> V + Send + Sync + 'static,
     ) -> Self {
-        let build = Role::validator(move |handles| Arc::new(declare(handles)));
+        let build = any::validator(move |handles| Arc::new(declare(handles)));
         self.validator = Some((build, operations.into_iter().collect()));
         self
     }

@@ -25,7 +25,10 @@ use super::{
     server::Shown,
     serving::Serving,
 };
-use crate::{Class, Grant, Key, Kind, KindInfo, Result, Scope, Verb, cache::Store};
+use crate::{
+    Key, Kind, Result, cache::Store, declare::Grant, error::Class, handle::Verb, kind::KindInfo,
+    watch::Scope,
+};
 
 /// How long API servers may take to hear of a `caBundle`.
 const HEARD: Duration = Duration::from_mins(1);

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use windlass::{Operator, Verdict, Webhook};
+//! use windlass::{Operator, Webhook, webhook::{Verdict}};
 //!
 //! fn fill_in(map: &mut ConfigMap) {
 //!     map.data.get_or_insert_default().entry("mode".into()).or_insert("plain".into());
@@ -32,14 +32,13 @@
 //! - What a function does not know it does not lose: only the fields it changed are patched.
 //! - All that is wrong is told at once, each with its field, as an `Invalid` status.
 //! - A panic or an error is a failed call, never a silent yes.
-//! - Reads go to the cache through handles that are declared, as in a controller ([`Lookup`]).
+//! - Reads go to the cache through handles that are declared, as in a controller ([`Reads`](crate::handle::Reads)).
 //! - The certificate is issued, kept and renewed by the operator itself ([`certificate`]); one
 //!   that is given in a folder is used, and loaded again when it changes.
 
 mod any;
 pub(crate) mod certificate;
 mod change;
-mod declare;
 mod hook;
 pub(crate) mod keeper;
 mod local;
@@ -54,11 +53,9 @@ mod versions;
 
 pub use self::{
     any::AnyWebhook,
-    declare::{DeclareWebhook, Lookup},
     hook::Webhook,
     review::{Operation, Review},
     reviewer::{Defaulter, Validator},
-    serving::{Certificates, HostWebhooks, WebhookServer, WebhookServing},
     verdict::Verdict,
     versions::Versions,
 };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Error, Kind, KindInfo, Result};
+use crate::{Error, Kind, Result, kind::KindInfo};
 
 /// What the request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -39,7 +39,7 @@ impl Operator {
     /// #         Self { metadata: new.metadata, spec: v1::DemoSpec { size: new.spec.replicas } }
     /// #     }
     /// # }
-    /// # use windlass::{Operator, Versions};
+    /// # use windlass::{Operator, webhook::{Versions}};
     /// # fn operator() -> Operator {
     /// #     Operator::new("demo").versions(Versions::hub::<v2::Demo>().spoke::<v1::Demo>())
     /// # }

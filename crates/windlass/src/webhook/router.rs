@@ -13,7 +13,7 @@ use super::{
     AnyVersions, AnyWebhook,
     any::{Answer, Panicked},
 };
-use crate::{Error, Metrics, cache::Caches, metrics::WebhookMetrics};
+use crate::{Error, cache::Caches, metrics::WebhookMetrics, run::Metrics};
 
 /// The largest review that is read.
 pub(super) const BODY_LIMIT: usize = 7 * 1024 * 1024;

@@ -18,8 +18,8 @@ use super::{
     server::{self, Shown},
 };
 use crate::{
-    Environment, Result, cache::Caches, client::Requests, metrics::WebhookMetrics,
-    operator::Signals,
+    Result, cache::Caches, client::Requests, metrics::WebhookMetrics, operator::Signals,
+    testing::Environment,
 };
 
 /// How the API server reaches an operator's webhooks.

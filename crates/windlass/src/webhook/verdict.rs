@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value, json};
 
-use crate::KindInfo;
+use crate::kind::KindInfo;
 
 /// Whether an object may be stored, what is wrong with it, and what to warn about.
 #[derive(Clone, Debug, Default, PartialEq)]

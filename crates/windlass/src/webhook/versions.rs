@@ -14,7 +14,7 @@
 //! #     #[kube(group = "example.com", version = "v2", kind = "Demo", namespaced)]
 //! #     pub struct DemoSpec { pub replicas: i32 }
 //! # }
-//! use windlass::{Operator, Versions};
+//! use windlass::{Operator, webhook::{Versions}};
 //!
 //! impl From<v1::Demo> for v2::Demo {
 //!     fn from(old: v1::Demo) -> Self {
@@ -39,7 +39,7 @@ use kube::CustomResourceExt;
 use serde_json::Value;
 use windlass_manifests::{Reach, webhook};
 
-use crate::{Error, Kind, KindInfo, Result, definition::definition_of};
+use crate::{Error, Kind, Result, definition::definition_of, kind::KindInfo};
 
 type Step = Arc<dyn Fn(Value) -> Result<Value> + Send + Sync>;
 

@@ -15,7 +15,10 @@ use kube::{CustomResource, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass::{Controller, Grant, Observed, Operator, Verb, Watched};
+use windlass::{
+    Controller, Observed, Operator, Watched,
+    handle::{Access, Verb},
+};
 
 /// What a user asks for.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Serialize, Deserialize)]
@@ -134,7 +137,7 @@ fn status_of(_: &Ship, observed: &Observed) -> ShipStatus {
 pub(crate) fn operator() -> Operator {
     let papers = |ship: &Ship| ship.spec.yard.clone();
     let crew = |ship: &Ship| BTreeMap::from([("ship".to_owned(), ship.name_any())]);
-    let grants = [Grant::of::<Secret>([Verb::Get])];
+    let grants = [Access::of::<Secret>([Verb::Get])];
     Operator::new("fleet-operator")
         .version("1.0.0")
         .controller(

@@ -8,7 +8,8 @@ use std::sync::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass::{
-    Action, Context, Controller, Declare, FinalizingReconciler, Operator, Reads, Result, Watched,
+    Action, Context, Controller, Declare, FinalizingReconciler, Operator, Result, Watched,
+    handle::Reads,
 };
 
 use crate::fake::Fake;
@@ -38,7 +39,7 @@ fn operator(open: &Arc<AtomicBool>) -> Operator {
         move |declare: &mut Declare<ConfigMap>| Door {
             open: Arc::clone(&open),
             // Any other map that changes is another knock on the door.
-            _maps: declare.reads(ConfigMap::waking_everyone()),
+            _maps: declare.reads(ConfigMap::triggering_all()),
         },
     ))
 }

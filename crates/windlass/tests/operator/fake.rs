@@ -16,7 +16,11 @@ use k8s_openapi::jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc, time::Instant};
-use windlass::{Activity, Clock, Environment, Operator, Random, Running};
+use windlass::{
+    Operator,
+    run::Running,
+    testing::{Activity, Clock, Environment, Random},
+};
 
 type Bytes = http_body_util::Full<bytes::Bytes>;
 type Answer = Response<BoxBody<bytes::Bytes, Infallible>>;

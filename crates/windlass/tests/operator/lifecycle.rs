@@ -9,7 +9,10 @@ use std::{
 };
 
 use serde_json::json;
-use windlass::{Error, Grant, Operator, Verb};
+use windlass::{
+    Error, Operator,
+    handle::{Access, Verb},
+};
 
 use crate::{
     dependents::{CONTENT, PAGE, operator},
@@ -36,7 +39,7 @@ async fn a_failed_task_is_started_again_and_ends_when_done() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let operator =
-        Operator::new("tasks").task("count", [Grant::everything([Verb::Delete])], move |ctx| {
+        Operator::new("tasks").task("count", [Access::everything([Verb::Delete])], move |ctx| {
             let counted = Arc::clone(&counted);
             async move {
                 let _busy = ctx.environment.activity.busy("counting");

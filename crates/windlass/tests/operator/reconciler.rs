@@ -11,8 +11,8 @@ use std::{
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use windlass::{
-    Access, Action, Context, Controller, Declare, Operator, Owned, Reads, Reconciler, Result, Verb,
-    Watched, Writes,
+    Action, Context, Controller, Declare, Operator, Reconciler, Result, Watched,
+    handle::{Access, Owned, Reads, Verb, Writes},
 };
 
 use crate::fake::Fake;
@@ -129,7 +129,7 @@ async fn a_panic_is_contained_and_tried_again() {
     fake.put(MAP, &json!({"data": {"panic": "yes"}}));
     let _running = {
         let operator = operator(&runs, &patching());
-        let environment = windlass::Environment::default();
+        let environment = windlass::testing::Environment::default();
         operator.start(fake.client(), environment)
     };
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use windlass::{Activity, DueGuard};
+use windlass::testing::{Activity, DueGuard};
 use windlass_cluster::{SimulatedNode, TestCluster};
 
 use crate::world::{Arguments, Health, World};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use windlass::Clock;
+use windlass::testing::Clock;
 
 use super::super::{Stream, Writer};
 use super::*;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
-use windlass::{Activity, BusyGuard, Environment};
+use windlass::testing::{Activity, BusyGuard, Environment};
 
 use super::super::FOLDER_MODE;
 use super::super::containment::Plain;

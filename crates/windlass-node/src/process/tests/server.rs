@@ -118,7 +118,7 @@ async fn logs_are_for_clients_of_the_authority() {
         Server {
             runtime: Arc::new(bench.runtime.clone()),
             directory,
-            clock: windlass::Clock::default(),
+            clock: windlass::testing::Clock::default(),
             faults: Faults::default(),
         },
         stopping.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use windlass::Environment;
+use windlass::testing::Environment;
 
 use super::bench::{Bench, ProcessRuntime, processes, runtime, script};
 use crate::process::clean_up;
