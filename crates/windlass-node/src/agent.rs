@@ -161,12 +161,12 @@ impl<R: Runtime> Agent<R> {
         let mut sources = Sources::default();
         for name in config_maps {
             if let Some(map) = self.config_maps.get(ctx, &name).await? {
-                sources.config_maps.insert(name, map);
+                sources.config_maps.insert(name, Arc::unwrap_or_clone(map));
             }
         }
         for name in secrets {
             if let Some(secret) = self.secrets.get(ctx, &name).await? {
-                sources.secrets.insert(name, secret);
+                sources.secrets.insert(name, Arc::unwrap_or_clone(secret));
             }
         }
         if let Some(real) = &self.real {
@@ -196,16 +196,19 @@ impl<R: Runtime> Agent<R> {
                     sources.volumes.insert(name.clone(), volume);
                 }
             }
-            sources.claims.insert(name, claim);
+            sources.claims.insert(name, Arc::unwrap_or_clone(claim));
         }
         let spec = pod.spec.as_ref();
         if spec.is_none_or(|spec| spec.enable_service_links != Some(false)) {
-            sources.services = real.services.list(ctx, Select::own_namespace()).await?;
+            let services = real.services.list(ctx, Select::own_namespace()).await?;
+            sources.services = services.into_iter().map(Arc::unwrap_or_clone).collect();
         }
         // The API server's own is known everywhere.
         let kubernetes = real.services.get(ctx, ("default", "kubernetes")).await?;
         if ctx.key().namespace() != Some("default") || sources.services.is_empty() {
-            sources.services.extend(kubernetes);
+            sources
+                .services
+                .extend(kubernetes.map(Arc::unwrap_or_clone));
         }
         Ok(())
     }

@@ -81,6 +81,7 @@ pub(crate) fn operator<R: Runtime>(
         .chain([Access::of::<Pod>([Verb::List])]);
     let controller = agent::controller(agency, runtime.clone());
     Ok(Operator::new("windlass-node")
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(controller)
         .task("node", grants, move |task| {
             let node = Node {

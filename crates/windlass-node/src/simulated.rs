@@ -96,6 +96,7 @@ pub fn operator(config: SimulatedNodeConfig) -> (Operator, SimulatedNode) {
     let (faults, mut grants) = (node.faults(), registration::grants());
     grants.push(Access::of::<Lease>([Verb::Delete]));
     let operator = Operator::new("windlass-node")
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(agent::controller(agency, node.runtime()))
         .task("node", grants, move |task: TaskContext| {
             let (facts, faults) = (facts.clone(), faults.clone());

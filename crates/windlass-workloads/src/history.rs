@@ -6,6 +6,7 @@
 //! going back to an older template gives the old revision a new number.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -135,7 +136,7 @@ pub(crate) fn holds(revision: &ControllerRevision, data: &Value) -> bool {
 }
 
 /// Puts the oldest first.
-pub(crate) fn sort(revisions: &mut [ControllerRevision]) {
+pub(crate) fn sort(revisions: &mut [Arc<ControllerRevision>]) {
     revisions.sort_by(|a, b| age(a).cmp(&age(b)));
 }
 
@@ -149,7 +150,7 @@ fn age(revision: &ControllerRevision) -> (i64, Option<Timestamp>, &str) {
 }
 
 /// The number of the next revision, after these in order.
-pub(crate) fn next(revisions: &[ControllerRevision]) -> i64 {
+pub(crate) fn next(revisions: &[Arc<ControllerRevision>]) -> i64 {
     revisions.last().map_or(0, |newest| newest.revision) + 1
 }
 
@@ -162,7 +163,7 @@ pub(crate) fn name(revision: &ControllerRevision) -> &str {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Newest<'a> {
     /// It does already.
-    Is(&'a ControllerRevision),
+    Is(&'a Arc<ControllerRevision>),
     /// An older one does: give it this number.
     Renumber(&'a ControllerRevision, i64),
     /// None does: create one of this number.
@@ -170,7 +171,7 @@ pub(crate) enum Newest<'a> {
 }
 
 /// The revision to bring forward, from those in order.
-pub(crate) fn newest<'a>(revisions: &'a [ControllerRevision], data: &Value) -> Newest<'a> {
+pub(crate) fn newest<'a>(revisions: &'a [Arc<ControllerRevision>], data: &Value) -> Newest<'a> {
     let number = next(revisions);
     let newest = revisions.last().filter(|newest| holds(newest, data));
     let older = || {
@@ -187,7 +188,7 @@ pub(crate) fn newest<'a>(revisions: &'a [ControllerRevision], data: &Value) -> N
 
 /// The revisions beyond the limit that nobody uses, oldest first.
 pub(crate) fn surplus<'a>(
-    revisions: &'a [ControllerRevision],
+    revisions: &'a [Arc<ControllerRevision>],
     live: &BTreeSet<&str>,
     limit: Option<i32>,
 ) -> Vec<&'a ControllerRevision> {
@@ -197,7 +198,7 @@ pub(crate) fn surplus<'a>(
     let unused = revisions
         .iter()
         .filter(|revision| !live.contains(name(revision)));
-    let unused: Vec<&ControllerRevision> = unused.collect();
+    let unused: Vec<&ControllerRevision> = unused.map(Arc::as_ref).collect();
     let beyond = unused.len().saturating_sub(limit);
     unused.into_iter().take(beyond).collect()
 }
@@ -206,14 +207,14 @@ pub(crate) fn surplus<'a>(
 mod tests {
     use super::*;
 
-    fn revision(name: &str, number: i64, image: &str) -> ControllerRevision {
+    fn revision(name: &str, number: i64, image: &str) -> Arc<ControllerRevision> {
         let mut revision = ControllerRevision {
             data: Some(RawExtension(json!({ "image": image }))),
             revision: number,
             ..ControllerRevision::default()
         };
         revision.metadata.name = Some(name.to_owned());
-        revision
+        Arc::new(revision)
     }
 
     #[test]

@@ -72,6 +72,7 @@ pub struct WorkloadsConfig {
 /// The workload controllers, the garbage collector and the scheduler, as one operator.
 pub fn operator(config: WorkloadsConfig) -> Operator {
     let operator = Operator::new("windlass-workloads")
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(deployment::controller())
         .controller(replicaset::controller())
         .controller(statefulset::controller())

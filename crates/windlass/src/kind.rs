@@ -17,7 +17,7 @@ use std::fmt::{self, Debug};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::{
-    Client, Resource,
+    Api, Client, Resource,
     core::{ApiResource, ClusterResourceScope, NamespaceResourceScope},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -47,17 +47,31 @@ pub trait Kind: Object + Resource<DynamicType = (), Scope: KindScope> {}
 impl<T> Kind for T where T: Object + Resource<DynamicType = (), Scope: KindScope> {}
 
 /// Whether objects of a kind live in namespaces.
-pub trait KindScope {
+pub trait KindScope: Sized {
     /// True for kinds whose objects live in namespaces.
     const NAMESPACED: bool;
+
+    /// Requests for objects of a kind of this scope, in a namespace or in all of them.
+    fn api<K: Kind<Scope = Self>>(client: Client, namespace: Option<&str>) -> Api<K>;
 }
 
 impl KindScope for NamespaceResourceScope {
     const NAMESPACED: bool = true;
+
+    fn api<K: Kind<Scope = Self>>(client: Client, namespace: Option<&str>) -> Api<K> {
+        match namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        }
+    }
 }
 
 impl KindScope for ClusterResourceScope {
     const NAMESPACED: bool = false;
+
+    fn api<K: Kind<Scope = Self>>(client: Client, _: Option<&str>) -> Api<K> {
+        Api::all(client)
+    }
 }
 
 /// A kind as a value: what is needed to address its objects.

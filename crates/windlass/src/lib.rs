@@ -1,10 +1,9 @@
-//! Windlass: the framework an operator author imports.
+//! Windlass: write a Kubernetes operator as one value.
 //!
-//! **An operator is one value; everything else is derived from it.** A function returns an
-//! [`Operator`]: its controllers, what each owns and reads, its webhooks, its background tasks. From
-//! that value come the running process, the custom resource definitions, the least-privilege role,
-//! the install manifests and the tests. This page makes one, step by step; `docs/guide.md` goes on
-//! from there to production, and `docs/coming-from.md` is for those who know kubebuilder or kube-rs.
+//! A function returns an [`Operator`]: its controllers, what each owns and reads, its webhooks, its
+//! background tasks. From that value come the running process, the custom resource definitions, the
+//! least-privilege role, the install manifests and the tests. This page makes one, step by step; the
+//! book in `docs/` goes on from there to production.
 //!
 //! # A kind
 //! A kind is a struct with [`kube::CustomResource`]. Doc comments become descriptions, `schemars`
@@ -16,23 +15,22 @@
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //!
-//! /// A text, published.
+//! /// A published text.
 //! #[derive(kube::CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 //! #[kube(group = "example.com", version = "v1", kind = "Page", namespaced, status = "PageStatus")]
 //! struct PageSpec {
-//!     /// What it says.
+//!     /// The text.
 //!     #[schemars(length(min = 1))]
 //!     text: String,
-//!     /// Whether anybody may read it.
+//!     /// Whether it can be read.
 //!     #[serde(default)]
 //!     published: bool,
 //! }
 //!
 //! #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+//! #[serde(default)]
 //! struct PageStatus {
-//!     #[serde(default)]
 //!     readers: Vec<String>,
-//!     #[serde(default)]
 //!     conditions: Vec<Condition>,
 //! }
 //! ```
@@ -52,25 +50,27 @@
 //! # struct PageStatus { #[serde(default)] readers: Vec<String>, #[serde(default)] conditions: Vec<Condition> }
 //! use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 //! use kube::ResourceExt;
-//! use windlass::{Controller, DependentExt, Observed, Operator, Watched};
+//! use windlass::{Controller, Observed, Operator, Watched, object};
 //!
-//! fn content(page: &Page) -> ConfigMap {
-//!     let mut map = ConfigMap::default();
-//!     map.metadata.name = Some(page.name_any());
-//!     map.data = Some([("text".to_owned(), page.spec.text.clone())].into());
-//!     map
+//! fn content(page: &Page) -> Option<ConfigMap> {
+//!     page.spec.published.then(|| {
+//!         object!(ConfigMap {
+//!             metadata: { name: page.name_any() },
+//!             data: { "text": &page.spec.text },
+//!         })
+//!     })
 //! }
 //!
 //! fn status(_: &Page, observed: &Observed) -> PageStatus {
-//!     let readers = observed.all::<Pod>().map(ResourceExt::name_any);
+//!     let readers = observed.read::<Pod>().map(ResourceExt::name_any);
 //!     PageStatus { readers: readers.collect(), ..PageStatus::default() }
 //! }
 //!
 //! fn operator() -> Operator {
 //!     Operator::new("pages").controller(
 //!         Controller::of::<Page>()
-//!             .dependent(content.when(|page| page.spec.published))
 //!             .reads(Pod::selected_by(|page: &Page| page.metadata.labels.clone()))
+//!             .dependent(content)
 //!             .status(status),
 //!     )
 //! }
@@ -82,8 +82,8 @@
 //! assert_eq!(Vec::from_iter(&pods.verbs), ["list", "watch"]);
 //! ```
 //!
-//! The map is applied, owned, repaired when somebody changes it, made again when somebody deletes
-//! it, and deleted when the page is no longer published. Nothing is sent when nothing would change.
+//! The map is applied, owned, repaired when somebody changes it, created again when somebody deletes
+//! it, and pruned when the page is no longer published. Nothing is sent if nothing would change.
 //!
 //! # A program
 //! ```no_run
@@ -97,9 +97,10 @@
 //! and `version`.
 //!
 //! # Steps of its own
-//! Where functions are not enough there is a [`Reconciler`]: a struct of handles made by a
+//! Where functions are not enough there is a [`Reconciler`]: a struct of [handles](handle) made by a
 //! [`Declare`], which are the only way to the API server. So the role that is derived from them is
-//! the true one. Reads come from the cache and see what was written before.
+//! exact. Reads come from the cache and see what was written before. One that has something to undo
+//! is a [`FinalizingReconciler`]: the type alone decides that objects get a finalizer.
 //!
 //! ```
 //! # use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -112,7 +113,7 @@
 //! # struct PageStatus { #[serde(default)] readers: Vec<String>, #[serde(default)] conditions: Vec<Condition> }
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 //! use kube::ResourceExt;
-//! use windlass::{Cleanup, Context, Controller, Declare, Action, Operator, Owned, Reads, Reconciler, Result, Watched};
+//! use windlass::{Event, FinalizingReconciler, handle::{Owned, Reads}, object, prelude::*};
 //!
 //! struct Publisher {
 //!     maps: Owned<ConfigMap>,
@@ -123,37 +124,36 @@
 //!     fn declare(declare: &mut Declare<Page>) -> Self {
 //!         Self {
 //!             maps: declare.owns(),
-//!             // A page is woken when the secret of its name changes, or appears.
+//!             // A page is reconciled when the secret of its name changes, or appears.
 //!             keys: declare.reads(Secret::referenced_by(|page: &Page| page.metadata.name.clone())),
 //!         }
 //!     }
 //! }
 //!
-//! impl Reconciler for Publisher {
+//! impl FinalizingReconciler for Publisher {
 //!     type Object = Page;
 //!
 //!     async fn reconcile(&self, page: &Page, ctx: &Context<Page>) -> Result<Action> {
 //!         let Some(key) = self.keys.get(ctx, ctx.key()).await? else {
-//!             return Ok(Action::waiting("NoKey", "there is no secret to sign with"));
+//!             return Ok(Action::waiting("SecretNotFound", "there is no secret to sign with"));
 //!         };
-//!         let mut map = ConfigMap::default();
-//!         map.metadata.name = Some(page.name_any());
-//!         map.data = Some([("signed-by".to_owned(), key.name_any())].into());
+//!         let map = object!(ConfigMap {
+//!             metadata: { name: page.name_any() },
+//!             data: { "signed-by": key.name_any() },
+//!         });
 //!         self.maps.apply(ctx, map).await?;
 //!         Ok(Action::done())
 //!     }
-//! }
 //!
-//! /// What happens before a page may go; the finalizer is there exactly because of this.
-//! impl Cleanup for Publisher {
 //!     async fn cleanup(&self, page: &Page, ctx: &Context<Page>) -> Result<Action> {
-//!         ctx.event(windlass::Event::normal("Withdrawn", page.name_any()));
+//!         ctx.event(Event::normal("Withdrawn", page.name_any()));
 //!         Ok(Action::done())
 //!     }
 //! }
 //!
 //! let operator = Operator::new("pages")
-//!     .controller(Controller::of::<Page>().reconciler_with_cleanup(Publisher::declare));
+//!     .version(env!("CARGO_PKG_VERSION"))
+//!     .controller(Controller::of::<Page>().reconciler(Publisher::declare));
 //! # operator.check().unwrap();
 //! ```
 //!
@@ -164,13 +164,14 @@
 //! # Where to read on
 //! | to learn about | read |
 //! | --- | --- |
-//! | what runs and how it is started | [`Operator`], [`Running`], [`main`](fn@main) |
-//! | controllers and their two forms | [`Controller`], [`Dependent`], [`Template`], [`Reconciler`], [`Cleanup`] |
-//! | whom a change wakes | [`Watched`], [`Watch`], [`Scope`] |
-//! | reading and writing | [`Owned`], [`Reads`], [`Writes`], [`Live`], [`Raw`], [`Context`] |
-//! | defaults, judgement and conversion | [`Webhook`], [`Verdict`], [`Versions`] |
-//! | what happens after a reconcile | [`Action`], [`Error`], [`Class`] |
-//! | what a test replaces | [`Environment`], [`Clock`], [`Random`], [`Activity`] |
+//! | the parts of a controller and the order they run in | [`Controller`], [`controller`] |
+//! | reading and writing | [`handle`], [`Context`] |
+//! | what a change triggers | [`watch`], [`Watched`] |
+//! | defaulting, validation and conversion | [`webhook`], [`Webhook`] |
+//! | what happens after a reconcile | [`Action`], [`Error`], [`error`] |
+//! | starting an operator | [`main`](fn@main), [`run`] |
+//! | kinds, also those known at run time only | [`kind`] |
+//! | what a test replaces | [`testing`] |
 
 mod cache;
 mod client;

@@ -73,8 +73,8 @@ impl FinalizingReconciler for Publisher {
         let pages = self.pages.list(ctx, feed.spec.pages.clone()).await?;
         let mut list = ConfigMap::default();
         list.metadata.name = Some(format!("{}-list", feed.name_any()));
-        let names: Vec<String> = pages.iter().map(ResourceExt::name_any).collect();
-        let mut data = heading.data.unwrap_or_default();
+        let names: Vec<String> = pages.iter().map(|page| page.name_any()).collect();
+        let mut data = heading.data.clone().unwrap_or_default();
         data.insert("pages".to_owned(), names.join("\n"));
         list.data = Some(data);
         self.lists.apply(ctx, list).await?;

@@ -17,6 +17,7 @@ pub use self::{
 /// The operator.
 pub fn operator() -> Operator {
     Operator::new("pages-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(
             Controller::of::<Page>()
                 .dependent(page::content)

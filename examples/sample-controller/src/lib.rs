@@ -67,6 +67,7 @@ pub fn operator() -> Operator {
         replicas: 1,
     };
     Operator::new("sample-controller")
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(Controller::of::<Foo>().reconciler(FooReconciler::declare))
         .sample(&Foo::new("example-foo", foo))
 }
@@ -94,7 +95,7 @@ impl Reconciler for FooReconciler {
             let note = format!("deployment {name} already exists and is not managed by this Foo");
             ctx.event(Event::warning("ErrResourceExists", note));
         }
-        let status = applied?.status.unwrap_or_default();
+        let status = applied?.status.clone().unwrap_or_default();
         ctx.set_status(FooStatus {
             available_replicas: status.available_replicas.unwrap_or(0),
             ..FooStatus::default()

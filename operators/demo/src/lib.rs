@@ -76,6 +76,7 @@ pub fn operator() -> Operator {
         config_map_name: "demo".to_owned(),
     };
     Operator::new("demo-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(
             Controller::of::<Demo>()
                 .reads(ConfigMap::referenced_by(|demo: &Demo| {

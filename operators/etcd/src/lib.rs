@@ -57,6 +57,7 @@ pub fn operator() -> Operator {
 /// The operator, with another way to etcd.
 pub fn operator_with(etcd: Arc<dyn Etcd>) -> Operator {
     Operator::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(
             Controller::of::<EtcdCluster>()
                 .concurrency(AT_ONCE)

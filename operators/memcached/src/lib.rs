@@ -84,6 +84,7 @@ pub fn operator() -> Operator {
         expose: true,
     };
     Operator::new("memcached-operator")
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(
             Controller::of::<Memcached>()
                 .reads(Pod::selected_by(labels_of))

@@ -1,6 +1,7 @@
 //! The controller: counts the pods of a set, and gives them new images as its strategy allows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
@@ -37,7 +38,7 @@ impl Rollout {
     }
 
     /// The pods of a set that have not ended.
-    async fn matched(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Vec<Pod>> {
+    async fn matched(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Vec<Arc<Pod>>> {
         let labels: BTreeMap<String, BTreeMap<String, String>> = self
             .namespaces
             .list(ctx, Select::own_namespace())

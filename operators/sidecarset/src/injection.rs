@@ -3,6 +3,7 @@
 //! It can be done again to its own result: a set that is recorded on the pod is done with it, and a
 //! container, volume or variable that is there already is left alone.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, PodSpec};
@@ -50,7 +51,7 @@ pub(crate) fn selects(
 }
 
 /// Puts the containers of these sets, in the order of the sets' names, into a pod.
-pub(crate) fn inject(pod: &mut Pod, sets: &[SidecarSet]) -> Result<()> {
+pub(crate) fn inject(pod: &mut Pod, sets: &[impl Borrow<SidecarSet>]) -> Result<()> {
     let mut records = records_of(pod);
     let Some(spec) = pod.spec.as_mut() else {
         return Ok(());
@@ -64,7 +65,8 @@ pub(crate) fn inject(pod: &mut Pod, sets: &[SidecarSet]) -> Result<()> {
     });
     let mut sets: Vec<&SidecarSet> = sets
         .iter()
-        .filter(|set| !records.contains_key(&set.name_any()))
+        .map(Borrow::borrow)
+        .filter(|set: &&SidecarSet| !records.contains_key(&set.name_any()))
         .collect();
     if sets.is_empty() {
         return Ok(());

@@ -47,6 +47,7 @@ const NAME: &str = "sidecarset-operator";
 /// The operator.
 pub fn operator() -> Operator {
     Operator::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
         .controller(Controller::of::<SidecarSet>().reconciler(controller::Rollout::declare))
         .webhook(webhooks::of_sets())
         .webhook(webhooks::of_pods())

@@ -8,6 +8,8 @@
 //! upgraded while fewer than `maxUnavailable` are not. And no more than `maxUnavailable` that were
 //! upgraded may be on their way, so a bad image stops the roll-out where it began.
 
+use std::borrow::Borrow;
+
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::util::intstr::IntOrString};
 use kube::{
     ResourceExt,
@@ -60,12 +62,12 @@ pub(crate) fn is_active(pod: &Pod) -> bool {
 }
 
 /// Decides about the active pods that a set matches.
-pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [Pod]) -> Plan<'a> {
+pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [impl Borrow<Pod>]) -> Plan<'a> {
     let wanted = Record::of(set);
     let name = set.name_any();
     let mut plan = Plan::default();
     let (mut waiting, mut unavailable, mut upgrading) = (Vec::new(), 0, 0);
-    for pod in pods {
+    for pod in pods.iter().map(Borrow::borrow) {
         let record = records_of(pod).remove(&name);
         let ready = is_ready(pod, record.as_ref());
         let updated = record

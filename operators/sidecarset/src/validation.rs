@@ -3,6 +3,7 @@
 //! Containers are judged as those of a pod, as far as it can be known before there is a pod; what is
 //! left is refused by the API server when the pod is created.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use k8s_openapi::{
@@ -20,7 +21,7 @@ const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// Judges a set by itself and against the others.
-pub(crate) fn judge(set: &SidecarSet, others: &[SidecarSet]) -> Verdict {
+pub(crate) fn judge(set: &SidecarSet, others: &[impl Borrow<SidecarSet>]) -> Verdict {
     let mut verdict = Verdict::allow();
     let spec = &set.spec;
     match &spec.selector {
@@ -246,10 +247,11 @@ fn judge_label(verdict: &mut Verdict, at: &str, name: &str) {
 }
 
 /// A pod cannot have two containers of one name.
-fn judge_overlap(verdict: &mut Verdict, set: &SidecarSet, others: &[SidecarSet]) {
+fn judge_overlap(verdict: &mut Verdict, set: &SidecarSet, others: &[impl Borrow<SidecarSet>]) {
     let others = others
         .iter()
-        .filter(|other| other.name_any() != set.name_any());
+        .map(Borrow::borrow)
+        .filter(|other: &&SidecarSet| other.name_any() != set.name_any());
     for other in others.filter(|other| overlap(&set.spec, &other.spec)) {
         let theirs: BTreeSet<&str> = all_of(other).map(|(_, _, name)| name).collect();
         for (list, index, name) in all_of(set).filter(|(_, _, name)| theirs.contains(name)) {

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use windlass::{
     Declare, Result, Webhook,
     handle::Reads,
-    watch::Select,
+    watch::{Scope, Select},
     webhook::{Defaulter, Operation, Review, Validator, Verdict},
 };
 
@@ -54,9 +54,9 @@ struct Judge {
 }
 
 impl Judge {
-    fn declare(declare: &mut DeclareWebhook) -> Self {
+    fn declare(declare: &mut Declare<Webhook<SidecarSet>>) -> Self {
         Self {
-            sets: declare.reads(),
+            sets: declare.reads(&Scope::all()),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Validator for Judge {
         let Some(set) = &review.object else {
             return Ok(Verdict::allow());
         };
-        let others = self.sets.list(None, Select::own_namespace()).await?;
+        let others = self.sets.list(review, Select::own_namespace()).await?;
         Ok(validation::judge(set, &others))
     }
 }
@@ -79,10 +79,10 @@ struct Injector {
 }
 
 impl Injector {
-    fn declare(declare: &mut DeclareWebhook) -> Self {
+    fn declare(declare: &mut Declare<Webhook<Pod>>) -> Self {
         Self {
-            sets: declare.reads(),
-            namespaces: declare.reads(),
+            sets: declare.reads(&Scope::all()),
+            namespaces: declare.reads(&Scope::all()),
         }
     }
 }
@@ -92,9 +92,9 @@ impl Defaulter for Injector {
 
     async fn default(&self, pod: &mut Pod, review: &Review<Pod>) -> Result<()> {
         let name = review.namespace.as_deref().unwrap_or_default();
-        let namespace = self.namespaces.get(None, name).await?;
+        let namespace = self.namespaces.get(review, name).await?;
         let labels = namespace.map_or_else(BTreeMap::new, |namespace| namespace.labels().clone());
-        let mut sets = self.sets.list(None, Select::own_namespace()).await?;
+        let mut sets = self.sets.list(review, Select::own_namespace()).await?;
         sets.retain(|set| {
             !set.spec.injection_strategy.paused && selects(set, pod.labels(), name, &labels)
         });

@@ -198,12 +198,12 @@ fn restriction(new: &NewWebhook, defaulting: bool) -> Option<String> {
 
 /// Adds a name to what is imported from the framework.
 fn import(text: &str, name: &str) -> std::result::Result<String, Refusal> {
-    let start = "use windlass::{";
+    let start = "use windlass::webhook::{";
     let Some(index) = text.find(start) else {
-        return add_item(text, &format!("use windlass::{name};"));
+        return add_item(text, &format!("use windlass::webhook::{name};"));
     };
     let (before, rest) = text.split_at(index + start.len());
-    let names = rest.split('};
+    let names = rest.split('}').next().unwrap_or_default();
     if names.split(',').any(|one| one.trim() == name) {
         return Ok(text.to_owned());
     }

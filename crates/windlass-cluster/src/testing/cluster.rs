@@ -1,21 +1,18 @@
 //! The test cluster and what a test does with it.
 
 use std::any::Any;
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource, ResourceExt};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use windlass::manifests::Description;
 use windlass::{
-    Operator,
+    Key, Kind, Operator,
+    kind::{KindInfo, KindScope, Named},
     run::Running,
     testing::{Activity, Environment},
 };
@@ -43,24 +40,6 @@ const ROOT_CA: &str = "in process: no certificate\n";
 const VOLUMES: &str = "/volumes";
 /// A cluster that is still at work after this much virtual time never settles.
 const SETTLE_LIMIT: Duration = Duration::from_hours(1);
-
-/// A namespaced object that can be read and written.
-pub trait TestObject:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
-{
-}
-impl<K> TestObject for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + Serialize
-        + DeserializeOwned
-{
-}
 
 /// A cluster in this process: API server, controllers and a simulated node, under virtual time.
 ///
@@ -460,58 +439,66 @@ impl TestCluster {
         self.break_watches();
     }
 
-    fn api<K: TestObject>(&self) -> Api<K> {
-        Api::namespaced(self.client(), NAMESPACE)
+    /// The objects of a kind in a namespace, or of the whole cluster for none.
+    fn api<K: Kind>(&self, namespace: Option<&str>) -> Api<K> {
+        <K::Scope as KindScope>::api(self.client(), namespace)
     }
 
-    /// Creates an object in the namespace `default`.
-    pub async fn create<K: TestObject>(&self, object: K) -> K {
-        let created = self
-            .api::<K>()
-            .create(&PostParams::default(), &object)
-            .await;
+    fn key<K: Kind>(name: &impl Named) -> Key {
+        name.key_for(&KindInfo::of::<K>(), Some(NAMESPACE))
+    }
+
+    /// Creates an object; in the namespace `default` if it names none.
+    pub async fn create<K: Kind>(&self, object: K) -> K {
+        let namespace = object.meta().namespace.clone();
+        let api = self.api::<K>(Some(namespace.as_deref().unwrap_or(NAMESPACE)));
+        let created = api.create(&PostParams::default(), &object).await;
         answer(created, "create", &object.name_any())
     }
 
-    /// The object of that name; panics when there is none.
-    pub async fn get<K: TestObject>(&self, name: &str) -> K {
-        answer(self.api::<K>().get(name).await, "get", name)
+    /// The object of that name; panics if there is none. As everywhere below, a plain name is one in
+    /// the namespace `default`, and `("other", "name")` one in another.
+    pub async fn get<K: Kind>(&self, name: impl Named) -> K {
+        let key = Self::key::<K>(&name);
+        let got = self.api::<K>(key.namespace()).get(key.name()).await;
+        answer(got, "get", key.name())
     }
 
     /// The object of that name, if there is one.
-    pub async fn find<K: TestObject>(&self, name: &str) -> Option<K> {
-        answer(self.api::<K>().get_opt(name).await, "get", name)
+    pub async fn find<K: Kind>(&self, name: impl Named) -> Option<K> {
+        let key = Self::key::<K>(&name);
+        let found = self.api::<K>(key.namespace()).get_opt(key.name()).await;
+        answer(found, "get", key.name())
     }
 
-    /// Every object of a kind.
-    pub async fn list<K: TestObject>(&self) -> Vec<K> {
-        answer(
-            self.api::<K>().list(&ListParams::default()).await,
-            "list",
-            "all",
-        )
-        .items
+    /// Every object of a kind in the namespace `default`, or in the cluster if the kind is
+    /// cluster-scoped.
+    pub async fn list<K: Kind>(&self) -> Vec<K> {
+        let api = self.api::<K>(Some(NAMESPACE));
+        answer(api.list(&ListParams::default()).await, "list", "all").items
+    }
+
+    /// Every object of a kind in all namespaces.
+    pub async fn list_all<K: Kind>(&self) -> Vec<K> {
+        let api = self.api::<K>(None);
+        answer(api.list(&ListParams::default()).await, "list", "all").items
     }
 
     /// Changes an object by a JSON merge patch.
-    pub async fn patch<K: TestObject>(&self, name: &str, patch: serde_json::Value) -> K {
-        let patched = self
-            .api::<K>()
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
-        answer(patched, "patch", name)
+    pub async fn patch<K: Kind>(&self, name: impl Named, patch: serde_json::Value) -> K {
+        let key = Self::key::<K>(&name);
+        let api = self.api::<K>(key.namespace());
+        let patch = Patch::Merge(patch);
+        let patched = api.patch(key.name(), &PatchParams::default(), &patch).await;
+        answer(patched, "patch", key.name())
     }
 
     /// Deletes an object.
-    pub async fn delete<K: TestObject>(&self, name: &str) {
-        answer(
-            self.api::<K>()
-                .delete(name, &DeleteParams::default())
-                .await
-                .map(|_| ()),
-            "delete",
-            name,
-        );
+    pub async fn delete<K: Kind>(&self, name: impl Named) {
+        let key = Self::key::<K>(&name);
+        let api = self.api::<K>(key.namespace());
+        let deleted = api.delete(key.name(), &DeleteParams::default()).await;
+        answer(deleted.map(|_| ()), "delete", key.name());
     }
 }
 

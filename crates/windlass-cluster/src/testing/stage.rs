@@ -18,9 +18,9 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
-use windlass::Operator;
+use windlass::{Kind, Operator, kind::KindScope};
 
-use super::cluster::{TestCluster, TestObject};
+use super::cluster::TestCluster;
 
 /// The environment variable that names the kubeconfig of a real control plane.
 const REAL: &str = "WINDLASS_REAL";
@@ -80,19 +80,19 @@ impl Stage {
     }
 
     /// Objects of a kind in the namespace.
-    pub fn api<K: TestObject>(&self) -> Api<K> {
-        Api::namespaced(self.client(), &self.namespace)
+    pub fn api<K: Kind>(&self) -> Api<K> {
+        <K::Scope as KindScope>::api(self.client(), Some(&self.namespace))
     }
 
     /// Creates an object.
-    pub async fn create<K: TestObject>(&self, object: &K) -> K {
+    pub async fn create<K: Kind>(&self, object: &K) -> K {
         let (api, params) = (self.api(), PostParams::default());
         let made = answered(async || api.create(&params, object).await).await;
         made.unwrap_or_else(|error| panic!("cannot create {}: {error}", object.name_any()))
     }
 
     /// Applies an object that is given as YAML, as `kubectl apply` does: strictly.
-    pub async fn apply<K: TestObject>(&self, object: &Value) -> K {
+    pub async fn apply<K: Kind>(&self, object: &Value) -> K {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let mut params = PatchParams::apply("scenario");
         params.field_validation = Some(kube::api::ValidationDirective::Strict);
@@ -102,7 +102,7 @@ impl Stage {
     }
 
     /// What the API server says to an object that it refuses.
-    pub async fn refused<K: TestObject>(&self, object: &K) -> Status {
+    pub async fn refused<K: Kind>(&self, object: &K) -> Status {
         let (api, params) = (self.api(), PostParams::default());
         match answered(async || api.create(&params, object).await).await {
             Err(kube::Error::Api(status)) => *status,
@@ -112,26 +112,26 @@ impl Stage {
     }
 
     /// Changes an object by a JSON merge patch.
-    pub async fn patch<K: TestObject>(&self, name: &str, patch: Value) -> K {
+    pub async fn patch<K: Kind>(&self, name: &str, patch: Value) -> K {
         let (api, params, patch) = (self.api(), PatchParams::default(), Patch::Merge(patch));
         let made = answered(async || api.patch(name, &params, &patch).await).await;
         made.unwrap_or_else(|error| panic!("cannot patch {name}: {error}"))
     }
 
     /// Deletes an object.
-    pub async fn delete<K: TestObject>(&self, name: &str) {
+    pub async fn delete<K: Kind>(&self, name: &str) {
         let gone = self.api::<K>().delete(name, &DeleteParams::default()).await;
         gone.unwrap_or_else(|error| panic!("cannot delete {name}: {error}"));
     }
 
     /// The object of that name, if there is one.
-    pub async fn find<K: TestObject>(&self, name: &str) -> Option<K> {
+    pub async fn find<K: Kind>(&self, name: &str) -> Option<K> {
         let found = self.api().get_opt(name).await;
         found.unwrap_or_else(|error| panic!("cannot get {name}: {error}"))
     }
 
     /// Every object of a kind.
-    pub async fn list<K: TestObject>(&self) -> Vec<K> {
+    pub async fn list<K: Kind>(&self) -> Vec<K> {
         let list = self.api().list(&ListParams::default()).await;
         list.unwrap_or_else(|error| panic!("cannot list {}: {error}", K::plural(&())))
             .items
@@ -140,7 +140,7 @@ impl Stage {
     /// Waits until the object is there and as expected.
     pub async fn until<K>(&self, name: &str, what: &str, is: impl Fn(&K) -> bool) -> K
     where
-        K: TestObject + Send + 'static,
+        K: Kind + Send + 'static,
     {
         let there = |object: Option<&K>| object.is_some_and(&is);
         let found = until(&self.api(), name, what, there).await;
@@ -148,7 +148,7 @@ impl Stage {
     }
 
     /// Waits until the object is gone.
-    pub async fn until_gone<K: TestObject + Send + 'static>(&self, name: &str) {
+    pub async fn until_gone<K: Kind + Send + 'static>(&self, name: &str) {
         let gone = |object: Option<&K>| object.is_none();
         until(&self.api(), name, "gone", gone).await;
     }

@@ -27,7 +27,7 @@ impl<K: windlass::Kind> Reconciler for Reader<K> {
 
     async fn reconcile(&self, object: &K, ctx: &Context<K>) -> Result<Action> {
         let maps = self.maps.list(ctx, Select::own_namespace()).await?;
-        let names: Vec<String> = maps.iter().map(ResourceExt::name_any).collect();
+        let names: Vec<String> = maps.iter().map(|one| one.name_any()).collect();
         let kind = K::kind(&());
         self.log.push(format!(
             "{kind} {} sees {}",
@@ -392,7 +392,7 @@ impl Reconciler for Finder {
 
     async fn reconcile(&self, map: &ConfigMap, ctx: &Context<ConfigMap>) -> Result<Action> {
         let pods = self.by_node.find(ctx, "simulated").await?;
-        let names: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
+        let names: Vec<String> = pods.iter().map(|one| one.name_any()).collect();
         let secret = self.secrets.get(ctx, "hidden").await?;
         let labels = secret.map(|secret| secret.labels().len());
         self.log

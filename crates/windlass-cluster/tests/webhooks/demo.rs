@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use windlass::{
     Controller, Declare, Observed, Operator, Result, Webhook,
     handle::Reads,
+    watch::Scope,
     webhook::{Operation, Review, Validator, Verdict, Versions},
 };
 
@@ -142,9 +143,9 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    fn declare(declare: &mut DeclareWebhook) -> Self {
+    fn declare(declare: &mut Declare<Webhook<ConfigMap>>) -> Self {
         Self {
-            demos: declare.reads(),
+            demos: declare.reads(&Scope::all()),
         }
     }
 }
@@ -159,11 +160,7 @@ impl Validator for Named {
             .as_ref()
             .and_then(|map| map.labels().get("demo"));
         if let Some(name) = named
-            && self
-                .demos
-                .get(review.namespace.as_deref(), name)
-                .await?
-                .is_none()
+            && self.demos.get(review, name).await?.is_none()
         {
             verdict.invalid(
                 "metadata.labels[demo]",

@@ -8,7 +8,7 @@ mod due;
 mod schedule;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -83,7 +83,7 @@ impl CronJobs {
         ctx: &Ctx,
         spec: &CronJobSpec,
         status: &mut CronJobStatus,
-        jobs: &[Job],
+        jobs: &[Arc<Job>],
     ) -> Result<()> {
         for (type_, limit) in [
             ("Complete", spec.successful_jobs_history_limit),
@@ -93,7 +93,7 @@ impl CronJobs {
                 continue;
             };
             let ended = |job: &&Job| job::finished(job).is_some_and(|end| end.type_ == type_);
-            let mut ended: Vec<&Job> = jobs.iter().filter(ended).collect();
+            let mut ended: Vec<&Job> = jobs.iter().map(Arc::as_ref).filter(ended).collect();
             let began = |job: &Job| {
                 let start = job
                     .status
@@ -116,7 +116,7 @@ impl CronJobs {
         ctx: &Ctx,
         spec: &CronJobSpec,
         status: &mut CronJobStatus,
-        jobs: &[Job],
+        jobs: &[Arc<Job>],
     ) -> Result<Option<Timestamp>> {
         let now = ctx.clock().now();
         let zone_name = spec.time_zone.as_deref().unwrap_or("UTC");
@@ -193,7 +193,7 @@ impl CronJobs {
             Ok(job) => {
                 let note = format!("Created job {job_name}");
                 ctx.event(Event::normal("SuccessfulCreate", note));
-                job
+                Arc::new(job)
             }
             // Ours from before a crash, or somebody else's: then there is nothing to do.
             Err(error) if error.is_already_exists() => {
@@ -258,7 +258,7 @@ fn forget(status: &mut CronJobStatus, job: &ObjectMeta) {
 }
 
 /// Brings the status up to date with the Jobs there are, and tells what changed.
-fn take_note(status: &mut CronJobStatus, jobs: &[Job]) -> Vec<Event> {
+fn take_note(status: &mut CronJobStatus, jobs: &[Arc<Job>]) -> Vec<Event> {
     let mut events = Vec::new();
     for job in jobs {
         let active = status.active.clone().unwrap_or_default();

@@ -10,7 +10,7 @@ mod status;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -77,7 +77,7 @@ impl DaemonSets {
     }
 
     /// The pods that are ours, after adopting and releasing what has to be.
-    async fn claim(&self, set: &DaemonSet, ctx: &Ctx) -> Result<Vec<Pod>> {
+    async fn claim(&self, set: &DaemonSet, ctx: &Ctx) -> Result<Vec<Arc<Pod>>> {
         let spec = set.spec.as_ref();
         let Some(selector) = spec.and_then(|spec| owner::selector(&spec.selector)) else {
             return Ok(Vec::new());
@@ -97,7 +97,7 @@ impl DaemonSets {
     }
 
     /// The revisions of the set, in order, after adopting and releasing what has to be.
-    async fn revisions(&self, set: &DaemonSet, ctx: &Ctx) -> Result<Vec<ControllerRevision>> {
+    async fn revisions(&self, set: &DaemonSet, ctx: &Ctx) -> Result<Vec<Arc<ControllerRevision>>> {
         let spec = set.spec.as_ref();
         let Some(selector) = spec.and_then(|spec| owner::selector(&spec.selector)) else {
             return Ok(Vec::new());
@@ -124,8 +124,8 @@ impl DaemonSets {
         &self,
         set: &DaemonSet,
         ctx: &Ctx,
-        revisions: &[ControllerRevision],
-    ) -> Result<ControllerRevision> {
+        revisions: &[Arc<ControllerRevision>],
+    ) -> Result<Arc<ControllerRevision>> {
         let template = set
             .spec
             .as_ref()
@@ -133,11 +133,10 @@ impl DaemonSets {
             .unwrap_or_default();
         let data = history::data(&template).map_err(Error::other)?;
         match history::newest(revisions, &data) {
-            Newest::Is(newest) => Ok(newest.clone()),
+            Newest::Is(newest) => Ok(Arc::clone(newest)),
             Newest::Renumber(old, number) => {
-                self.revisions
-                    .patch(ctx, old, json!({ "revision": number }))
-                    .await
+                let patch = json!({ "revision": number });
+                Ok(Arc::new(self.revisions.patch(ctx, old, patch).await?))
             }
             Newest::Create(number) => {
                 let collisions = set
@@ -158,14 +157,14 @@ impl DaemonSets {
                             Api::namespaced(self.raw.client(ctx), namespace);
                         let taken = api.get_opt(&name).await?;
                         if let Some(same) = taken.filter(|taken| history::holds(taken, &data)) {
-                            return Ok(same);
+                            return Ok(Arc::new(same));
                         }
                         let mut status = set.status.clone().unwrap_or_default();
                         status.collision_count = Some(collisions.unwrap_or(0) + 1);
                         self.status.status(ctx, set, status).await?;
                         Err(error)
                     }
-                    created => created,
+                    created => created.map(Arc::new),
                 }
             }
         }
@@ -272,9 +271,9 @@ impl DaemonSets {
         &self,
         set: &DaemonSet,
         ctx: &Ctx,
-        revisions: &[ControllerRevision],
+        revisions: &[Arc<ControllerRevision>],
         newest: &ControllerRevision,
-        pods: &[Pod],
+        pods: &[Arc<Pod>],
     ) -> Result<()> {
         let hash = |labels: Option<&BTreeMap<String, String>>| {
             labels
@@ -286,14 +285,14 @@ impl DaemonSets {
             .iter()
             .map(|pod| hash(pod.metadata.labels.as_ref()))
             .collect();
-        let is_used = |one: &&ControllerRevision| {
+        let is_used = |one: &&Arc<ControllerRevision>| {
             used.contains(&hash(one.metadata.labels.as_ref()))
                 || history::name(one) == history::name(newest)
         };
         let live: BTreeSet<&str> = revisions
             .iter()
             .filter(is_used)
-            .map(history::name)
+            .map(|one| history::name(one))
             .collect();
         let limit = set
             .spec
@@ -337,8 +336,8 @@ impl Reconciler for DaemonSets {
         let now = ctx.clock().now();
         let view = View {
             set,
-            nodes: &nodes,
-            pods: &pods,
+            nodes: nodes.iter().map(Arc::as_ref).collect(),
+            pods: pods.iter().map(Arc::as_ref).collect(),
             hash: &hash,
             now,
         };

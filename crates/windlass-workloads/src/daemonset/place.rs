@@ -47,9 +47,9 @@ pub(crate) fn wants(set: &DaemonSet, node: &Node) -> Wants {
 }
 
 /// The pods by the nodes they are on or meant for, each list oldest first.
-pub(crate) fn by_node(pods: &[Pod]) -> BTreeMap<&str, Vec<&Pod>> {
+pub(crate) fn by_node<'a>(pods: &[&'a Pod]) -> BTreeMap<&'a str, Vec<&'a Pod>> {
     let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-    for one in pods {
+    for &one in pods {
         if pod::has_ended(one) && pod::is_terminating(one) {
             continue;
         }

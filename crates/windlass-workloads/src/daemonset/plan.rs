@@ -19,8 +19,8 @@ use crate::pod;
 /// What there is.
 pub(crate) struct View<'a> {
     pub set: &'a DaemonSet,
-    pub nodes: &'a [Node],
-    pub pods: &'a [Pod],
+    pub nodes: Vec<&'a Node>,
+    pub pods: Vec<&'a Pod>,
     /// The revision of now.
     pub hash: &'a str,
     pub now: Timestamp,
@@ -89,9 +89,9 @@ impl<'a> View<'a> {
 
     /// Gives every node what it wants.
     pub(crate) fn manage(&self) -> Plan<'a> {
-        let by_node = by_node(self.pods);
+        let by_node = by_node(&self.pods);
         let mut plan = Plan::default();
-        for node in self.nodes {
+        for node in &self.nodes {
             let pods = by_node.get(name(node)).map(Vec::as_slice);
             match (wants(self.set, node), pods) {
                 (Wants::Pod, None) => plan.create.push(name(node).to_owned()),
@@ -160,7 +160,7 @@ impl<'a> View<'a> {
         if rolling(self.set).is_none() {
             return Plan::default();
         }
-        let mut by_node = by_node(self.pods);
+        let mut by_node = by_node(&self.pods);
         let mut wanted = 0;
         for node in self
             .nodes

@@ -43,8 +43,8 @@ fn well(name: &str, node: &str, hash: &str) -> Pod {
 fn view<'a>(set: &'a DaemonSet, nodes: &'a [Node], pods: &'a [Pod]) -> View<'a> {
     View {
         set,
-        nodes,
-        pods,
+        nodes: nodes.iter().collect(),
+        pods: pods.iter().collect(),
         hash: "new",
         now: at(100),
     }

@@ -18,8 +18,8 @@ pub(crate) fn status(view: &View<'_>) -> DaemonSetStatus {
         ..DaemonSetStatus::default()
     };
     let (mut available, mut updated) = (0, 0);
-    let by_node = by_node(view.pods);
-    for node in view.nodes {
+    let by_node = by_node(&view.pods);
+    for node in &view.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let pods = by_node.get(name);
         if wants(view.set, node) != Wants::Pod {

@@ -16,6 +16,7 @@ mod rollout;
 mod status;
 pub(crate) mod template;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
@@ -73,7 +74,7 @@ impl Deployments {
         &self,
         deployment: &Deployment,
         ctx: &Context<Deployment>,
-    ) -> Result<Vec<ReplicaSet>> {
+    ) -> Result<Vec<Arc<ReplicaSet>>> {
         let Some(selector) = deployment
             .spec
             .as_ref()

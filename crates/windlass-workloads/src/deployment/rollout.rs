@@ -4,6 +4,7 @@
 //! the place of what was read, so that the status at the end tells of the latest.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -27,14 +28,14 @@ pub(crate) struct Rollout<'a> {
     /// The Deployment with what is to be written about it: its revision and its status.
     pub deployment: Deployment,
     given: &'a Deployment,
-    sets: Vec<ReplicaSet>,
+    sets: Vec<Arc<ReplicaSet>>,
     new: Option<usize>,
 }
 
 type Ctx = Context<Deployment>;
 
 impl<'a> Rollout<'a> {
-    pub(crate) fn new(deployment: &'a Deployment, mut sets: Vec<ReplicaSet>) -> Self {
+    pub(crate) fn new(deployment: &'a Deployment, mut sets: Vec<Arc<ReplicaSet>>) -> Self {
         sets.sort_by(|a, b| age(a).cmp(&age(b)));
         let mut rollout = Self {
             deployment: deployment.clone(),
@@ -56,7 +57,9 @@ impl<'a> Rollout<'a> {
 
     /// The ReplicaSet that has the template of now.
     pub(crate) fn new_set(&self) -> Option<&ReplicaSet> {
-        self.new.and_then(|index| self.sets.get(index))
+        self.new
+            .and_then(|index| self.sets.get(index))
+            .map(Arc::as_ref)
     }
 
     /// All others, oldest first.
@@ -66,16 +69,16 @@ impl<'a> Rollout<'a> {
             .iter()
             .enumerate()
             .filter(|(index, _)| Some(*index) != new)
-            .map(|(_, set)| set)
+            .map(|(_, set)| set.as_ref())
             .collect()
     }
 
     /// All of them, oldest first.
     pub(crate) fn all(&self) -> Vec<&ReplicaSet> {
-        self.sets.iter().collect()
+        self.sets.iter().map(Arc::as_ref).collect()
     }
 
-    fn active(&self) -> impl Iterator<Item = (usize, &ReplicaSet)> {
+    fn active(&self) -> impl Iterator<Item = (usize, &Arc<ReplicaSet>)> {
         self.sets
             .iter()
             .enumerate()
@@ -154,7 +157,7 @@ impl<'a> Rollout<'a> {
                 "metadata": { "annotations": wanted },
                 "spec": { "minReadySeconds": wanted_min },
             });
-            self.sets[index] = sets.patch(ctx, set, patch).await?;
+            self.sets[index] = Arc::new(sets.patch(ctx, set, patch).await?);
         }
         if let Some(newest) = wanted.get(revision::REVISION) {
             self.set_revision(newest.clone());
@@ -194,7 +197,7 @@ impl<'a> Rollout<'a> {
                     scaled(ctx, &set_name, 0, size);
                 }
                 self.new = Some(self.sets.len());
-                self.sets.push(created);
+                self.sets.push(Arc::new(created));
                 self.set_revision(newest.to_string());
                 let message = format!("Created new replica set \"{set_name}\"");
                 self.tell_progress(ctx, "True", "NewReplicaSetCreated", message);
@@ -246,7 +249,7 @@ impl<'a> Rollout<'a> {
         for (key, value) in revision::size_annotations(limits) {
             annotations.insert(key.to_owned(), value);
         }
-        let total: i32 = self.sets.iter().map(replicas).sum();
+        let total: i32 = self.sets.iter().map(|set| replicas(set)).sum();
         let size = if is_recreate(self.given) {
             limits.desired
         } else {
@@ -394,7 +397,7 @@ impl<'a> Rollout<'a> {
             "metadata": { "annotations": annotations },
             "spec": { "replicas": to },
         });
-        self.sets[index] = sets.patch(ctx, set, patch).await?;
+        self.sets[index] = Arc::new(sets.patch(ctx, set, patch).await?);
         if from != to {
             scaled(ctx, name(&self.sets[index]), from, to);
         }

@@ -4,6 +4,7 @@
 //! percentage, and `maxUnavailable`, are of the pods that the pods' controllers want, so they hold
 //! while pods are missing. A pod that was evicted counts as gone even before it is.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -30,7 +31,7 @@ pub(crate) fn needs_scale(budget: &PodDisruptionBudget) -> bool {
 /// The pods that were evicted and are still there, and when the first of them should be gone.
 pub(crate) fn disrupted(
     budget: &PodDisruptionBudget,
-    pods: &[Pod],
+    pods: &[impl Borrow<Pod>],
     now: Timestamp,
 ) -> (BTreeMap<String, Time>, Option<Timestamp>) {
     let status = budget.status.as_ref();
@@ -39,9 +40,9 @@ pub(crate) fn disrupted(
     let mut recheck: Option<Timestamp> = None;
     for (name, time) in known.into_iter().flatten() {
         let there =
-            |pod: &&Pod| pod.metadata.name.as_ref() == Some(name) && !pod::is_terminating(pod);
+            |pod: &Pod| pod.metadata.name.as_ref() == Some(name) && !pod::is_terminating(pod);
         let gone_at = time.0.checked_add(PATIENCE).unwrap_or(time.0);
-        if pods.iter().any(|pod| there(&pod)) && gone_at >= now {
+        if pods.iter().any(|pod| there(pod.borrow())) && gone_at >= now {
             disrupted.insert(name.clone(), time.clone());
             recheck = Some(recheck.map_or(gone_at, |at| at.min(gone_at)));
         }
@@ -52,7 +53,7 @@ pub(crate) fn disrupted(
 /// The status of a budget with these pods, of which their controllers want `scale`.
 pub(crate) fn status(
     budget: &PodDisruptionBudget,
-    pods: &[Pod],
+    pods: &[impl Borrow<Pod>],
     scale: i32,
     now: Timestamp,
 ) -> PodDisruptionBudgetStatus {
@@ -68,7 +69,7 @@ pub(crate) fn status(
         (None, None) => (0, 0),
     };
     let (disrupted, _) = disrupted(budget, pods, now);
-    let is_healthy = |pod: &&Pod| {
+    let is_healthy = |pod: &Pod| {
         let evicted = pod
             .metadata
             .name
@@ -76,7 +77,8 @@ pub(crate) fn status(
             .is_some_and(|name| disrupted.contains_key(name));
         !pod::is_terminating(pod) && !evicted && pod::is_ready(pod)
     };
-    let healthy = i32::try_from(pods.iter().filter(is_healthy).count()).unwrap_or(i32::MAX);
+    let healthy = pods.iter().filter(|pod| is_healthy((*pod).borrow()));
+    let healthy = i32::try_from(healthy.count()).unwrap_or(i32::MAX);
     let allowed = if expected <= 0 {
         0
     } else {

@@ -5,6 +5,7 @@ mod budget;
 mod stale;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
@@ -57,7 +58,11 @@ impl Budgets {
     }
 
     /// How many pods the controllers of these pods want, all together, and the pods without one.
-    async fn scale(&self, ctx: &Ctx, pods: &[Pod]) -> Result<Result<(i32, Vec<String>), String>> {
+    async fn scale(
+        &self,
+        ctx: &Ctx,
+        pods: &[Arc<Pod>],
+    ) -> Result<Result<(i32, Vec<String>), String>> {
         let mut scales: BTreeMap<String, i32> = BTreeMap::new();
         let mut unmanaged = Vec::new();
         for pod in pods {
@@ -98,23 +103,24 @@ impl Budgets {
                     let found = self.deployments.get(ctx, owner.name.as_str()).await?;
                     let found = found.filter(|one| one.metadata.uid.as_ref() == Some(&owner.uid));
                     return Ok(found.map(|deployment| {
-                        let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
-                        (owner.uid.clone(), wanted)
+                        let spec = deployment.spec.as_ref();
+                        let wanted = spec.and_then(|spec| spec.replicas);
+                        (owner.uid.clone(), wanted.unwrap_or(1))
                     }));
                 }
-                set.spec.and_then(|spec| spec.replicas)
+                set.spec.as_ref().and_then(|spec| spec.replicas)
             }
             "StatefulSet" => {
                 let set = self.stateful.get(ctx, name).await?;
                 match set.filter(|set| same(set.metadata.uid.as_ref())) {
-                    Some(set) => set.spec.and_then(|spec| spec.replicas),
+                    Some(set) => set.spec.as_ref().and_then(|spec| spec.replicas),
                     None => return Ok(None),
                 }
             }
             "ReplicationController" => {
                 let set = self.replication.get(ctx, name).await?;
                 match set.filter(|set| same(set.metadata.uid.as_ref())) {
-                    Some(set) => set.spec.and_then(|spec| spec.replicas),
+                    Some(set) => set.spec.as_ref().and_then(|spec| spec.replicas),
                     None => return Ok(None),
                 }
             }

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::{
     EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service, ServicePort,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use windlass::{
     Action, Context, Controller, Declare, Key, Reconciler, Result, Watched,
     handle::{Access, Reads, Verb, Writes},
@@ -68,13 +68,8 @@ impl Legacy {
         }
         let over = subsets::truncate(&mut wanted);
         let exists = current.is_some();
-        let mut endpoints = current.unwrap_or_else(|| Endpoints {
-            metadata: ObjectMeta {
-                name: Some(ctx.key().name().to_owned()),
-                ..ObjectMeta::default()
-            },
-            ..Endpoints::default()
-        });
+        let mut endpoints = current.map(Arc::unwrap_or_clone).unwrap_or_default();
+        endpoints.metadata.name = Some(ctx.key().name().to_owned());
         endpoints.subsets = Some(wanted);
         endpoints.metadata.labels = Some(labels);
         trigger::annotate(&mut endpoints.metadata, trigger);
@@ -94,7 +89,7 @@ impl Legacy {
 }
 
 /// Each address of the Service with each of its ports.
-fn entries(service: &Service, pods: &[Pod]) -> Vec<Entry> {
+fn entries(service: &Service, pods: &[Arc<Pod>]) -> Vec<Entry> {
     let tolerant = candidate::publishes_unready(service);
     let ports = candidate::service_ports(service);
     let mut entries = Vec::new();

@@ -1,6 +1,7 @@
 //! The EndpointSlice controller.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
@@ -66,6 +67,7 @@ impl Slices {
         for family in slice::families(service) {
             let of_family: Vec<_> = existing
                 .extract_if(.., |slice| slice.address_type == family.name())
+                .map(Arc::unwrap_or_clone)
                 .collect();
             let mut plan = planned(service, &pods, &nodes, of_family, family);
             for slice in plan.create.iter_mut().chain(&mut plan.update) {
@@ -88,10 +90,10 @@ impl Slices {
     /// The nodes that the pods are on.
     async fn nodes_of(
         &self,
-        pods: &[Pod],
+        pods: &[Arc<Pod>],
         ctx: &Context<Service>,
-    ) -> Result<BTreeMap<String, Node>> {
-        let names: BTreeSet<&str> = pods.iter().filter_map(pod::node_name).collect();
+    ) -> Result<BTreeMap<String, Arc<Node>>> {
+        let names: BTreeSet<&str> = pods.iter().filter_map(|pod| pod::node_name(pod)).collect();
         let mut nodes = BTreeMap::new();
         for name in names {
             if let Some(node) = self.nodes.get(ctx, Key::cluster(name)).await? {
@@ -121,8 +123,8 @@ impl Slices {
 /// What is to be done to the slices of one family.
 fn planned(
     service: &Service,
-    pods: &[Pod],
-    nodes: &BTreeMap<String, Node>,
+    pods: &[Arc<Pod>],
+    nodes: &BTreeMap<String, Arc<Node>>,
     existing: Vec<EndpointSlice>,
     family: Family,
 ) -> Plan {
@@ -136,7 +138,7 @@ fn planned(
         let (_, wanted) = groups
             .entry(slice::ports_key(&ports))
             .or_insert_with(|| (ports, Wanted::new()));
-        let node = pod::node_name(pod).and_then(|name| nodes.get(name));
+        let node = pod::node_name(pod).and_then(|name| nodes.get(name).map(Arc::as_ref));
         if node.is_none() && !candidate::publishes_unready(service) {
             continue;
         }

@@ -1,6 +1,7 @@
 //! Which change the endpoints answer: the earliest since they were last looked at, as an
 //! annotation from which people compute how long the way to the proxies takes.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -29,12 +30,15 @@ impl Triggers {
         &self,
         key: &Key,
         service: &Service,
-        pods: &[Pod],
+        pods: &[impl Borrow<Pod>],
     ) -> Option<Timestamp> {
         let created = service.metadata.creation_timestamp.as_ref();
         let now = Seen {
             service: created.map(|time| time.0),
-            pods: pods.iter().filter_map(last_change).collect(),
+            pods: pods
+                .iter()
+                .filter_map(|pod| last_change(pod.borrow()))
+                .collect(),
         };
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(before) = seen.get(key) else {

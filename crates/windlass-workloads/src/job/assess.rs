@@ -3,6 +3,7 @@
 //! [`State::of`] counts pods, those whose end was not counted yet included, and says whether the
 //! Job has to end; [`State::next`] says which pods have to go or come while it has not.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -23,7 +24,7 @@ const BURST: usize = 500;
 /// How far a Job has come.
 pub(crate) struct State<'a> {
     job: &'a Job,
-    pods: &'a [Pod],
+    pods: Vec<&'a Pod>,
     /// Pods that can still do work.
     pub active: Vec<&'a Pod>,
     /// Pods that were asked to go and have not gone.
@@ -71,11 +72,13 @@ impl<'a> State<'a> {
     /// The state of a Job that began at `began`.
     pub(crate) fn of(
         job: &'a Job,
-        pods: &'a [Pod],
+        pods: &'a [impl Borrow<Pod>],
         began: Option<Timestamp>,
         backoff: Backoff,
         now: Timestamp,
     ) -> Self {
+        let pods: Vec<&Pod> = pods.iter().map(Borrow::borrow).collect();
+        let all = || pods.iter().copied();
         let spec = spec(job);
         let status = job.status.clone().unwrap_or_default();
         let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
@@ -88,7 +91,7 @@ impl<'a> State<'a> {
             is_tracked(pod) && (!is_indexed(job) || has_place)
         };
         let ended = |counted: &[String], is: &dyn Fn(&Pod) -> bool| -> Vec<&'a Pod> {
-            let pods = pods.iter().filter(is_valid).filter(|pod| is(pod));
+            let pods = all().filter(is_valid).filter(|pod| is(pod));
             let is_new = |pod: &&Pod| {
                 pod.metadata
                     .uid
@@ -107,9 +110,9 @@ impl<'a> State<'a> {
         let is_terminating = |pod: &&Pod| pod::is_terminating(pod) && !pod::has_ended(pod);
         let mut state = Self {
             job,
+            active: all().filter(|pod| pod::is_active(pod)).collect(),
+            terminating: number(all().filter(is_terminating).count()),
             pods,
-            active: pods.iter().filter(|pod| pod::is_active(pod)).collect(),
-            terminating: number(pods.iter().filter(is_terminating).count()),
             succeeded: status.succeeded.unwrap_or(0)
                 + number(new_succeeded.len())
                 + number(uncounted_succeeded.len()),
@@ -149,7 +152,7 @@ impl<'a> State<'a> {
             }
         }
         let limit = spec.backoff_limit.unwrap_or(6);
-        if failed > limit || restarted_too_often(spec, self.pods, limit) {
+        if failed > limit || restarted_too_often(spec, &self.pods, limit) {
             return Some(failing(
                 "BackoffLimitExceeded",
                 "Job has reached the specified backoff limit",
@@ -176,7 +179,8 @@ impl<'a> State<'a> {
         let completions = spec.completions.unwrap_or(0);
         let status = job.status.clone().unwrap_or_default();
         let indexes_of = |is: &dyn Fn(&Pod) -> bool| -> Vec<i32> {
-            let tracked = self.pods.iter().filter(|pod| is_tracked(pod) && is(pod));
+            let pods = self.pods.iter().copied();
+            let tracked = pods.filter(|pod| is_tracked(pod) && is(pod));
             let indexes = tracked.filter_map(pods::index);
             indexes.filter(|index| *index < completions).collect()
         };
@@ -227,7 +231,7 @@ impl<'a> State<'a> {
             .filter_map(|pod| pods::index(pod))
             .collect();
         let failed = self.failed_indexes.clone().unwrap_or_default();
-        for pod in self.pods {
+        for &pod in &self.pods {
             let Some(index) = pods::index(pod).filter(|index| *index < completions) else {
                 continue;
             };
@@ -307,7 +311,7 @@ impl<'a> State<'a> {
         };
         let mut taken = self.succeeded_indexes.clone().with(of(&self.active));
         if replaces_only_ended(self.job) {
-            let leaving = self.pods.iter();
+            let leaving = self.pods.iter().copied();
             let leaving = leaving.filter(|pod| pod::is_terminating(pod) && !pod::has_ended(pod));
             taken = taken.with(of(&leaving.collect::<Vec<_>>()));
         }
@@ -372,7 +376,7 @@ fn has_failed_its_index(job: &Job, pod: &Pod, limit: i32) -> bool {
 }
 
 /// Whether containers that are restarted in their pods have been so often enough.
-fn restarted_too_often(spec: &JobSpec, pods: &[Pod], limit: i32) -> bool {
+fn restarted_too_often(spec: &JobSpec, pods: &[&Pod], limit: i32) -> bool {
     let template = spec.template.spec.as_ref();
     let policy = template.and_then(|template| template.restart_policy.as_deref());
     if policy != Some("OnFailure") {

@@ -124,9 +124,10 @@ fn restarts_in_place_count_too() {
 #[test]
 fn a_deadline_is_known_and_kept() {
     let short = job(json!({"activeDeadlineSeconds": 10}), json!({}));
-    let before = State::of(&short, &[], Some(at(0)), Backoff::default(), at(9));
+    let nobody: [Pod; 0] = [];
+    let before = State::of(&short, &nobody, Some(at(0)), Backoff::default(), at(9));
     assert_eq!((before.end, before.deadline), (None, Some(at(10))));
-    let after = State::of(&short, &[], Some(at(0)), Backoff::default(), at(10));
+    let after = State::of(&short, &nobody, Some(at(0)), Backoff::default(), at(10));
     assert_eq!(
         after.end.unwrap().reason.as_deref(),
         Some("DeadlineExceeded")
@@ -136,7 +137,7 @@ fn a_deadline_is_known_and_kept() {
         json!({}),
     );
     assert_eq!(
-        State::of(&resting, &[], Some(at(0)), Backoff::default(), at(99)).end,
+        State::of(&resting, &nobody, Some(at(0)), Backoff::default(), at(99)).end,
         None
     );
 }

@@ -17,7 +17,7 @@ mod tracking;
 mod ttl;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -89,7 +89,7 @@ impl Jobs {
     }
 
     /// The pods that are ours, after adopting and releasing what has to be.
-    async fn claim(&self, job: &Job, ctx: &Ctx) -> Result<Vec<Pod>> {
+    async fn claim(&self, job: &Job, ctx: &Ctx) -> Result<Vec<Arc<Pod>>> {
         let selector = job.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let Some(selector) = selector.and_then(owner::selector) else {
             return Ok(Vec::new());
@@ -318,7 +318,7 @@ impl Jobs {
         job: &Job,
         ctx: &Ctx,
         status: JobStatus,
-        pods: &[Pod],
+        pods: &[Arc<Pod>],
         state: &State<'_>,
         end: Option<JobCondition>,
     ) -> Result<()> {

@@ -4,6 +4,7 @@
 //! and then the status counts it: killed at any point, the next attempt knows where to go on. An
 //! indexed Job counts successes by its indexes, which need no such care.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -63,12 +64,13 @@ pub(crate) fn count(status: &mut JobStatus, tracked: &BTreeSet<&str>) {
 pub(crate) fn track<'a>(
     job: &Job,
     mut status: JobStatus,
-    pods: &'a [Pod],
+    pods: &'a [impl Borrow<Pod>],
     state: &State<'_>,
     end: Option<JobCondition>,
     now: Timestamp,
 ) -> Tracking<'a> {
-    let tracked: Vec<&Pod> = pods.iter().filter(|pod| is_tracked(pod)).collect();
+    let pods = pods.iter().map(Borrow::borrow);
+    let tracked: Vec<&Pod> = pods.filter(|pod| is_tracked(pod)).collect();
     let completions = job
         .spec
         .as_ref()

@@ -77,7 +77,7 @@ impl Nodes {
         let lease = self.leases.get(ctx, (LEASES, ctx.key().name())).await?;
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let before = heard.get(ctx.key()).copied();
-        let now = Heard::after(before, lease.as_ref(), ctx.clock().now());
+        let now = Heard::after(before, lease.as_deref(), ctx.clock().now());
         match now {
             Some(now) => heard.insert(ctx.key().clone(), now),
             None => heard.remove(ctx.key()),

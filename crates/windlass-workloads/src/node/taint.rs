@@ -5,6 +5,8 @@
 //! soon as it does not tolerate that any longer (`NoExecute`). But when most of a zone seems to be
 //! gone, or everything is, it is rather us who are cut off: then nothing is sent away.
 
+use std::borrow::Borrow;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -53,13 +55,14 @@ fn zone(node: &Node) -> Option<&String> {
 }
 
 /// Whether pods are sent away from the nodes of this one's zone.
-pub(crate) fn sends_away(node: &Node, nodes: &[Node]) -> bool {
-    let is_ready = |node: &&Node| value(node, "Ready") == Some("True");
-    if !nodes.iter().any(|node| is_ready(&node)) {
+pub(crate) fn sends_away(node: &Node, nodes: &[impl Borrow<Node>]) -> bool {
+    let is_ready = |node: &Node| value(node, "Ready") == Some("True");
+    if !nodes.iter().any(|node| is_ready(node.borrow())) {
         return false;
     }
     let zone_of: Vec<&Node> = nodes
         .iter()
+        .map(Borrow::borrow)
         .filter(|other| zone(other) == zone(node))
         .collect();
     let ready = zone_of.iter().filter(|node| is_ready(node)).count();

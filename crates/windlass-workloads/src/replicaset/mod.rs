@@ -9,6 +9,7 @@ pub(crate) mod batches;
 pub(crate) mod ranking;
 mod status;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -56,7 +57,7 @@ impl ReplicaSets {
     }
 
     /// The pods that are ours, after adopting and releasing what has to be.
-    async fn claim(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Vec<Pod>> {
+    async fn claim(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Vec<Arc<Pod>>> {
         let Some(selector) = set
             .spec
             .as_ref()
@@ -83,7 +84,7 @@ impl ReplicaSets {
     }
 
     /// The active pods of every ReplicaSet that has the same controller as this one.
-    async fn kin(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Vec<Pod>> {
+    async fn kin(&self, set: &ReplicaSet, ctx: &Context<ReplicaSet>) -> Result<Vec<Arc<Pod>>> {
         let Some(controller) = owner::controller_of(&set.metadata) else {
             return Ok(Vec::new());
         };
@@ -92,8 +93,8 @@ impl ReplicaSets {
             let uid = other.metadata.uid.as_deref().unwrap_or_default();
             pods.extend(self.matching.controlled_by(ctx, uid).await?);
         }
-        pods.retain(pod::is_active);
-        pods.sort_by_cached_key(Key::of);
+        pods.retain(|pod| pod::is_active(pod));
+        pods.sort_by_cached_key(|pod| Key::of(pod.as_ref()));
         Ok(pods)
     }
 
@@ -157,10 +158,11 @@ impl ReplicaSets {
         &self,
         set: &ReplicaSet,
         ctx: &Context<ReplicaSet>,
-        claimed: &[Pod],
+        claimed: &[Arc<Pod>],
         now: Timestamp,
     ) -> Result<(), (Failure, Error)> {
-        let active: Vec<&Pod> = claimed.iter().filter(|pod| pod::is_active(pod)).collect();
+        let claimed = claimed.iter().map(Arc::as_ref);
+        let active: Vec<&Pod> = claimed.filter(|pod| pod::is_active(pod)).collect();
         let wanted = set
             .spec
             .as_ref()
@@ -180,7 +182,7 @@ impl ReplicaSets {
         }
         let failed = |error: Error| (Failure::Delete(error.to_string()), error);
         let kin = self.kin(set, ctx).await.map_err(failed)?;
-        let kin: Vec<&Pod> = kin.iter().collect();
+        let kin: Vec<&Pod> = kin.iter().map(Arc::as_ref).collect();
         let victims = ranking::to_delete(&active, &kin, surplus, now);
         self.delete(ctx, &victims).await.map_err(failed)
     }
@@ -189,11 +191,11 @@ impl ReplicaSets {
         &self,
         set: &ReplicaSet,
         ctx: &Context<ReplicaSet>,
-        claimed: &[Pod],
+        claimed: &[Arc<Pod>],
         failure: Option<&Failure>,
     ) -> Result<Action> {
         let now = ctx.clock().now();
-        let claimed: Vec<&Pod> = claimed.iter().collect();
+        let claimed: Vec<&Pod> = claimed.iter().map(Arc::as_ref).collect();
         let status = status::status(set, &claimed, failure, now);
         self.status.status(ctx, set, status).await?;
         if let Some(at) = status::next_available(set, &claimed, now) {
@@ -262,10 +264,10 @@ fn created(pod: &Pod) -> String {
     )
 }
 
-/// What was written, or nothing if the object went before it could be.
-pub(crate) fn gone_meanwhile<T: Kind>(written: Result<T>) -> Result<Option<T>> {
+/// What was written, shared as what is read, or nothing if the object went before it could be.
+pub(crate) fn gone_meanwhile<T: Kind>(written: Result<T>) -> Result<Option<Arc<T>>> {
     match written {
-        Ok(object) => Ok(Some(object)),
+        Ok(object) => Ok(Some(Arc::new(object))),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }

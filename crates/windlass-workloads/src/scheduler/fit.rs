@@ -8,6 +8,7 @@
 //! name, so that a run can be repeated.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodSpec, Taint};
 
@@ -20,10 +21,10 @@ use crate::toleration::{of_pod, taints, tolerates, untolerated};
 
 /// What there is.
 pub(crate) struct Cluster<'a> {
-    pub nodes: &'a [Node],
+    pub nodes: &'a [Arc<Node>],
     /// The pods on nodes, those just bound included.
     pub occupancy: &'a Occupancy,
-    pub namespaces: &'a [Namespace],
+    pub namespaces: &'a [Arc<Namespace>],
 }
 
 /// Where a pod goes, or why nowhere.

@@ -37,8 +37,9 @@ fn placed_on(pod: &Pod, nodes: &[Node], there: &[Pod]) -> String {
     for pod in there {
         occupancy.observe(pod);
     }
+    let nodes: Vec<_> = nodes.iter().cloned().map(Arc::new).collect();
     let cluster = Cluster {
-        nodes,
+        nodes: &nodes,
         occupancy: &occupancy,
         namespaces: &[],
     };
@@ -165,7 +166,7 @@ fn neighbours_are_wanted_or_not() {
 #[test]
 fn claims_have_to_be_there() {
     let missing = Volumes::of(&["data".to_owned()], &[], &[], &[]);
-    let nodes = [node("a", json!({}))];
+    let nodes = [Arc::new(node("a", json!({})))];
     let cluster = Cluster {
         nodes: &nodes,
         occupancy: &Occupancy::default(),

@@ -136,7 +136,7 @@ impl Scheduler {
         &self,
         ctx: &Ctx,
         pod: &Pod,
-        nodes: &[Node],
+        nodes: &[Arc<Node>],
         decide: impl FnOnce(&Pod, &Cluster<'_>, &Volumes<'_>) -> T + Send,
     ) -> Result<T> {
         let namespaces = if neighbours::asks_for_namespaces(pod, &lock(&self.occupancy)) {
@@ -214,7 +214,7 @@ impl Scheduler {
     }
 
     /// Whether a pod that waits and is more important than this one has a place now.
-    async fn is_preceded(&self, ctx: &Ctx, pod: &Pod, nodes: &[Node]) -> Result<bool> {
+    async fn is_preceded(&self, ctx: &Ctx, pod: &Pod, nodes: &[Arc<Node>]) -> Result<bool> {
         let priority = fit::priority(pod);
         let others: Vec<Key> = {
             let waiting = lock(&self.waiting);
@@ -222,7 +222,8 @@ impl Scheduler {
             more.map(|(key, _)| key.clone()).collect()
         };
         for key in others {
-            let Some(other) = self.pods.get(ctx, key).await?.filter(wants_node) else {
+            let other = self.pods.get(ctx, key).await?;
+            let Some(other) = other.filter(|other| wants_node(other)) else {
                 continue;
             };
             let fits = |other: &Pod, cluster: &Cluster<'_>, volumes: &Volumes<'_>| {

@@ -5,6 +5,7 @@
 //! is respected as well.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Affinity, Namespace, Node, Pod, PodAffinityTerm};
 use kube::core::SelectorExt;
@@ -64,7 +65,7 @@ fn means(
     term: &PodAffinityTerm,
     whose: Option<&str>,
     who: Who<'_>,
-    namespaces: &[Namespace],
+    namespaces: &[Arc<Namespace>],
 ) -> bool {
     let named = term.namespaces.as_deref().unwrap_or_default();
     let is_named = || {

@@ -4,6 +4,8 @@
 //! anywhere a volume can be found or made for it; the node that is chosen is written on it, and
 //! the pod is bound when the claim is. Any other claim has to be bound first.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
@@ -20,16 +22,16 @@ pub(crate) struct Volumes<'a> {
     bound: Vec<Option<&'a PersistentVolume>>,
     /// Claims that wait for this pod, with their class and the volumes there are.
     waiting: Vec<(&'a PersistentVolumeClaim, &'a StorageClass)>,
-    there: &'a [PersistentVolume],
+    there: &'a [Arc<PersistentVolume>],
 }
 
 impl<'a> Volumes<'a> {
     /// The volumes of the claims that a pod names.
     pub(crate) fn of(
         names: &[String],
-        claims: &'a [PersistentVolumeClaim],
-        volumes: &'a [PersistentVolume],
-        classes: &'a [StorageClass],
+        claims: &'a [Arc<PersistentVolumeClaim>],
+        volumes: &'a [Arc<PersistentVolume>],
+        classes: &'a [Arc<StorageClass>],
     ) -> Self {
         let mut all = Self {
             there: volumes,
@@ -59,7 +61,7 @@ impl<'a> Volumes<'a> {
                 let found = volumes
                     .iter()
                     .find(|one| one.metadata.name.as_deref() == Some(volume));
-                all.bound.push(found);
+                all.bound.push(found.map(Arc::as_ref));
                 continue;
             }
             let class = spec.and_then(|spec| spec.storage_class_name.as_ref());
@@ -115,12 +117,9 @@ impl<'a> Volumes<'a> {
                 Some(_) => {}
             }
         }
-        let reachable: Vec<PersistentVolume> = self
-            .there
-            .iter()
-            .filter(|volume| is_reachable(volume, node))
-            .cloned()
-            .collect();
+        let there = self.there.iter().map(Arc::as_ref);
+        let reachable: Vec<&PersistentVolume> =
+            there.filter(|volume| is_reachable(volume, node)).collect();
         let is_hopeless = self.waiting.iter().any(|(claim, class)| {
             best(claim, &reachable, false).is_none()
                 && class.provisioner == "kubernetes.io/no-provisioner"

@@ -11,6 +11,7 @@ mod status;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
@@ -56,7 +57,7 @@ type Ctx = Context<StatefulSet>;
 
 /// The revisions of a set, in order, and those that matter.
 struct Revisions {
-    all: Vec<ControllerRevision>,
+    all: Vec<Arc<ControllerRevision>>,
     current: Version,
     update: Version,
     collisions: i32,
@@ -80,7 +81,7 @@ impl StatefulSets {
     }
 
     /// The pods that are ours, after adopting and releasing what has to be.
-    async fn claim(&self, set: &StatefulSet, ctx: &Ctx) -> Result<Vec<Pod>> {
+    async fn claim(&self, set: &StatefulSet, ctx: &Ctx) -> Result<Vec<Arc<Pod>>> {
         let spec = set.spec.as_ref();
         let Some(selector) = spec.and_then(|spec| owner::selector(&spec.selector)) else {
             return Ok(Vec::new());
@@ -130,11 +131,10 @@ impl StatefulSets {
             .unwrap_or(0);
         let data = history::data(&spec.template).map_err(Error::other)?;
         let update = match history::newest(&all, &data) {
-            Newest::Is(newest) => newest.clone(),
+            Newest::Is(newest) => Arc::clone(newest),
             Newest::Renumber(old, number) => {
-                self.revisions
-                    .patch(ctx, old, json!({ "revision": number }))
-                    .await?
+                let patch = json!({ "revision": number });
+                Arc::new(self.revisions.patch(ctx, old, patch).await?)
             }
             Newest::Create(number) => {
                 let labels = spec
@@ -146,12 +146,12 @@ impl StatefulSets {
                     let new = history::revision(&set.metadata, labels, &data, number, collisions);
                     let name = history::name(&new).to_owned();
                     match self.revisions.create(ctx, new).await {
-                        Ok(created) => break created,
+                        Ok(created) => break Arc::new(created),
                         Err(error) if error.is_already_exists() => {
                             if let Some(same) = self.live(ctx, &name).await?
                                 && history::holds(&same, &data)
                             {
-                                break same;
+                                break Arc::new(same);
                             }
                             collisions += 1;
                         }
@@ -205,7 +205,7 @@ impl StatefulSets {
     async fn retain(&self, set: &StatefulSet, ctx: &Ctx, pod: &Pod, ordinal: i32) -> Result<()> {
         for wanted in template::claims(set, ordinal) {
             let name = wanted.metadata.name.unwrap_or_default();
-            let Some(mut claim) = self.claims.get(ctx, name.as_str()).await? else {
+            let Some(claim) = self.claims.get(ctx, name.as_str()).await? else {
                 continue;
             };
             if retention::is_anothers(set, &claim, pod) {
@@ -217,6 +217,7 @@ impl StatefulSets {
                 ));
             }
             if let Some(owners) = retention::owners(set, &claim, pod) {
+                let mut claim = Arc::unwrap_or_clone(claim);
                 claim.metadata.owner_references = Some(owners);
                 self.claims_written.update(ctx, &claim).await?;
             }
@@ -269,13 +270,13 @@ impl StatefulSets {
         set: &StatefulSet,
         ctx: &Ctx,
         revisions: &Revisions,
-        pods: &[Pod],
+        pods: &[Arc<Pod>],
     ) -> Result<()> {
         let named = [
             revisions.current.name.as_str(),
             revisions.update.name.as_str(),
         ];
-        let used = pods.iter().map(template::revision);
+        let used = pods.iter().map(|pod| template::revision(pod));
         let live: BTreeSet<&str> = used.chain(named).collect();
         let limit = set
             .spec
@@ -294,7 +295,7 @@ impl StatefulSets {
         set: &StatefulSet,
         ctx: &Ctx,
         revisions: &Revisions,
-        pods: &[Pod],
+        pods: &[Arc<Pod>],
         updated: i32,
     ) -> Result<()> {
         let names = (
@@ -307,7 +308,7 @@ impl StatefulSets {
         Ok(())
     }
 
-    fn next(&self, set: &StatefulSet, ctx: &Ctx, plan: &Plan, pods: &[Pod]) -> Action {
+    fn next(&self, set: &StatefulSet, ctx: &Ctx, plan: &Plan, pods: &[Arc<Pod>]) -> Action {
         let now = ctx.clock().now();
         if plan.waits_for_claim {
             let what = "wait for a claim to go";

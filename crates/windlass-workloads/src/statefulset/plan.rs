@@ -7,6 +7,7 @@
 //! the update at once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -25,9 +26,9 @@ pub(crate) struct View<'a> {
     /// What pods are made from now.
     pub update: &'a Version,
     /// The pods of the set.
-    pub pods: &'a [Pod],
+    pub pods: &'a [Arc<Pod>],
     /// The claims of the namespace, by name.
-    pub claims: &'a BTreeMap<String, PersistentVolumeClaim>,
+    pub claims: &'a BTreeMap<String, Arc<PersistentVolumeClaim>>,
     pub now: Timestamp,
 }
 
@@ -101,7 +102,8 @@ impl View<'_> {
 
     fn claims_of(&self, ordinal: i32) -> impl Iterator<Item = &PersistentVolumeClaim> {
         let names = template::claims(self.set, ordinal).into_iter();
-        names.filter_map(|claim| self.claims.get(claim.metadata.name.as_deref()?))
+        let claims = names.filter_map(|claim| self.claims.get(claim.metadata.name.as_deref()?));
+        claims.map(Arc::as_ref)
     }
 
     fn is_repaired(&self, pod: &Pod, ordinal: i32) -> bool {
@@ -155,7 +157,7 @@ pub(crate) fn plan(view: &View<'_>) -> Plan {
     let by_ordinal: BTreeMap<i32, &Pod> = view
         .pods
         .iter()
-        .filter_map(|pod| Some((ordinal(view.set, pod)?, pod)))
+        .filter_map(|pod| Some((ordinal(view.set, pod)?, pod.as_ref())))
         .collect();
     let wanted = range(view.set);
     let is_unavailable = |pod: &Pod| pod::is_terminating(pod) || !view.is_available(pod);

@@ -46,13 +46,14 @@ fn going(mut pod: Pod) -> Pod {
 }
 
 fn steps(set: &StatefulSet, pods: &[Pod]) -> Vec<String> {
+    let pods: Vec<_> = pods.iter().cloned().map(Arc::new).collect();
     let claims = BTreeMap::new();
     let (current, update) = (version("old"), version("new"));
     let view = View {
         set,
         current: &current,
         update: &update,
-        pods,
+        pods: &pods,
         claims: &claims,
         now: at(100),
     };
@@ -172,7 +173,7 @@ fn a_pod_waits_until_its_claim_of_before_is_gone() {
         "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "gone"}],
     }}))
     .unwrap();
-    let claims = BTreeMap::from([("data-web-0".to_owned(), claim)]);
+    let claims = BTreeMap::from([("data-web-0".to_owned(), Arc::new(claim))]);
     let (current, update) = (version("old"), version("new"));
     let view = View {
         set: &set,

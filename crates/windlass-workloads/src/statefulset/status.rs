@@ -1,5 +1,7 @@
 //! The status of a StatefulSet, from its pods.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetStatus};
 use k8s_openapi::api::core::v1::Pod;
@@ -20,7 +22,7 @@ pub(crate) fn status(
     set: &StatefulSet,
     (current, update): (&str, &str),
     collisions: i32,
-    pods: &[Pod],
+    pods: &[Arc<Pod>],
     updated: i32,
     now: Timestamp,
 ) -> StatefulSetStatus {
@@ -65,7 +67,11 @@ fn is_on_delete(set: &StatefulSet) -> bool {
 }
 
 /// When the next ready pod becomes available; `None` when no ready pod is waiting for that.
-pub(crate) fn next_available(set: &StatefulSet, pods: &[Pod], now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn next_available(
+    set: &StatefulSet,
+    pods: &[Arc<Pod>],
+    now: Timestamp,
+) -> Option<Timestamp> {
     let min_ready = min_ready_seconds(set);
     let at = pods
         .iter()

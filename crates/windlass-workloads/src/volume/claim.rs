@@ -278,7 +278,7 @@ impl Reconciler for Claims {
                 self.bind(claim, ctx, volume).await?;
             } else {
                 lock(&self.searching).insert(ctx.key().clone());
-                self.provide(claim, ctx, class.as_ref(), waits).await?;
+                self.provide(claim, ctx, class.as_deref(), waits).await?;
             }
             return Ok(Action::done());
         };

@@ -1,5 +1,7 @@
 //! Which volume suits a claim: the smallest that is large enough and has what is asked for.
 
+use std::borrow::Borrow;
+
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
 use crate::quantity::Quantity;
@@ -88,16 +90,14 @@ pub(crate) fn is_reachable(volume: &PersistentVolume, node: &Node) -> bool {
 /// smallest free one that suits; of equals the first by name.
 pub(crate) fn best<'a>(
     claim: &PersistentVolumeClaim,
-    volumes: &'a [PersistentVolume],
+    volumes: &'a [impl Borrow<PersistentVolume>],
     only_meant: bool,
 ) -> Option<&'a PersistentVolume> {
-    let mut meant = volumes.iter().filter(|volume| is_meant_for(volume, claim));
-    if let Some(volume) = meant.next() {
+    let volumes = || volumes.iter().map(Borrow::borrow);
+    if let Some(volume) = volumes().find(|volume| is_meant_for(volume, claim)) {
         return Some(volume);
     }
-    let free = volumes
-        .iter()
-        .filter(|volume| is_free(volume) && suits(volume, claim));
+    let free = volumes().filter(|volume| is_free(volume) && suits(volume, claim));
     free.min_by_key(|volume| (capacity(volume), volume.metadata.name.clone()))
         .filter(|_| !only_meant)
 }

@@ -119,7 +119,7 @@ impl Volumes {
         };
         let claim = self.claims.get(ctx, &key).await?;
         let claim = claim.filter(|claim| claim.metadata.uid.as_ref() == Some(uid));
-        let bound_to = claim.as_ref().map(volume_name);
+        let bound_to = claim.as_deref().map(volume_name);
         match bound_to {
             None => {
                 // The cache may be behind a claim that was just made: its coming wakes us again.

@@ -1,7 +1,7 @@
 //! [`CachedObject`]: one object, kept compactly.
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
 
 use super::{
     labels::Labels,
@@ -103,6 +103,24 @@ impl CachedObject {
         self.json.text_len()
     }
 
+    /// Its metadata and its status alone: all that keeping finalizers and conditions needs.
+    pub(crate) fn head(&self) -> Value {
+        #[derive(Default, Deserialize)]
+        struct Head {
+            #[serde(default)]
+            metadata: Value,
+            #[serde(default)]
+            status: Value,
+        }
+        let Head { metadata, status } =
+            serde_json::from_slice(&self.json.unpacked()).unwrap_or_default();
+        let mut head = json!({ "metadata": metadata });
+        if !status.is_null() {
+            head["status"] = status;
+        }
+        head
+    }
+
     /// The object as plain JSON.
     pub(crate) fn value(&self) -> Value {
         serde_json::from_slice(&self.json.unpacked()).unwrap_or_default()
@@ -171,7 +189,6 @@ pub(crate) fn take_managed(value: &mut Value, manager: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
 
     use super::*;
 
@@ -206,6 +223,9 @@ mod tests {
             Some("2")
         );
         assert_eq!(object.managed(), Some(json!({"f:data": {"f:k": {}}})));
+        let head = object.head();
+        assert_eq!(head["metadata"]["uid"], "u");
+        assert_eq!(head.get("data"), None);
         let map: ConfigMap = object.decode(&KindInfo::of::<ConfigMap>()).unwrap();
         assert_eq!(map.metadata.managed_fields, None);
         assert_eq!(map.data.unwrap()["k"], "v");

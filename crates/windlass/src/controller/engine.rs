@@ -263,12 +263,11 @@ impl<K: Kind> Engine<K> {
     }
 
     /// Runs the step that is due for the object's stage of life.
-    async fn visit(&self, cached: &CachedObject, ctx: &Context<K>) -> Result<Action> {
+    async fn visit(&self, cached: &Arc<CachedObject>, ctx: &Context<K>) -> Result<Action> {
         let finalizer = finalizer::name(&self.info.kind, &self.shared.operator);
-        let present = ctx
-            .session
-            .current(|value| finalizer::present(value, &finalizer));
-        let object: K = cached.decode(&self.info.kind)?;
+        let object: Arc<K> = self.store.typed(cached)?;
+        let mut finalizers = object.meta().finalizers.iter().flatten();
+        let present = finalizers.any(|have| *have == finalizer);
         if cached.terminating {
             if !present {
                 return self.parts.terminating(&object, ctx).await;

@@ -85,7 +85,7 @@ pub(crate) struct Session {
 
 /// The object as this reconcile knows it: as it was read, and then as its own writes left it.
 struct Object {
-    current: Value,
+    current: Current,
     /// The status the author gave last.
     given: Option<Value>,
     /// How the owned objects that were applied look.
@@ -94,11 +94,31 @@ struct Object {
     wanted: BTreeSet<(KindInfo, Key)>,
 }
 
+/// Metadata and status of the object. They are decoded when they are first looked at: a reconcile
+/// that writes no status needs nothing but the object's own type.
+enum Current {
+    Cached(Arc<CachedObject>),
+    Value(Value),
+}
+
+impl Current {
+    fn value(&mut self) -> &Value {
+        if let Self::Cached(object) = self {
+            *self = Self::Value(object.head());
+        }
+        match self {
+            Self::Value(value) => value,
+            // Replaced just before.
+            Self::Cached(_) => &Value::Null,
+        }
+    }
+}
+
 impl Session {
     pub(crate) fn new(
         shared: Arc<Shared>,
         controller: Arc<ControllerInfo>,
-        object: &CachedObject,
+        object: &Arc<CachedObject>,
         cause: String,
     ) -> Self {
         let writer = Writer {
@@ -112,7 +132,7 @@ impl Session {
             uid: object.uid.clone(),
             cause,
             object: Mutex::new(Object {
-                current: object.value(),
+                current: Current::Cached(Arc::clone(object)),
                 given: None,
                 owned: BTreeMap::new(),
                 wanted: BTreeSet::new(),
@@ -285,7 +305,7 @@ impl Session {
         {
             Ok(answer) => {
                 self.wrote(kind, &answer);
-                self.lock().current = answer;
+                self.lock().current = Current::Value(answer);
                 Ok(())
             }
             // Deleted meanwhile: nobody is left to read it.
@@ -295,19 +315,24 @@ impl Session {
     }
 
     fn status_patch(&self, result: Option<Result<&Action, &Error>>) -> Option<Value> {
-        let object = self.lock();
+        let mut object = self.lock();
+        let Object {
+            current,
+            given,
+            owned,
+            ..
+        } = &mut *object;
+        let current = current.value();
         let nothing = json!({});
-        let before = object
-            .current
+        let before = current
             .get("status")
             .filter(|status| status.is_object())
             .unwrap_or(&nothing);
-        let mut status = merge::without_nulls(object.given.as_ref().unwrap_or(before).clone());
-        let generation = object
-            .current
+        let mut status = merge::without_nulls(given.as_ref().unwrap_or(before).clone());
+        let generation = current
             .pointer("/metadata/generation")
             .and_then(Value::as_i64);
-        let told = object.given.as_ref().is_some_and(|given| {
+        let told = given.as_ref().is_some_and(|given| {
             given
                 .get("observedGeneration")
                 .is_some_and(|it| !it.is_null())
@@ -317,12 +342,12 @@ impl Session {
             status["observedGeneration"] = generation.into();
         }
         if self.controller.conditions {
-            let owned: Vec<Readiness> = object.owned.values().cloned().collect();
+            let owned: Vec<Readiness> = owned.values().cloned().collect();
             let derived = match result {
                 Some(result) => conditions::derive(result, &owned),
                 None => conditions::as_before(before),
             };
-            let given = object.given.as_ref().unwrap_or(&Value::Null);
+            let given = given.as_ref().unwrap_or(&Value::Null);
             let failed = match result {
                 Some(result) => result.is_err(),
                 None => conditions::has_failed(before),
@@ -336,11 +361,11 @@ impl Session {
 
     /// Looks at the object as it was read, or as our own writes left it.
     pub(crate) fn current<R>(&self, look: impl FnOnce(&Value) -> R) -> R {
-        look(&self.lock().current)
+        look(self.lock().current.value())
     }
 
     pub(crate) fn replace_current(&self, current: Value) {
-        self.lock().current = current;
+        self.lock().current = Current::Value(current);
     }
 
     fn lock(&self) -> MutexGuard<'_, Object> {

@@ -47,7 +47,7 @@ impl Reconciler for Copier {
             return Ok(Action::waiting("SecretNotFound", "no secret of that name"));
         };
         let mut copy = Secret {
-            data: secret.data,
+            data: secret.data.clone(),
             ..Secret::default()
         };
         copy.metadata.name = Some(format!("{}-copy", ctx.key().name()));
