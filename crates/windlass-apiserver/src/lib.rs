@@ -49,6 +49,7 @@ mod server;
 mod services;
 mod snapshot;
 mod status;
+mod steps;
 mod store;
 mod strategy;
 mod table;

@@ -1,0 +1,32 @@
+//! Steps of walks over objects, counted in tests.
+//!
+//! A walk that visits a value more often than once or twice is slow only where objects are deep or
+//! wide, and a clock on a busy machine cannot show it. So each walk reports its steps here, and
+//! tests bound them by the size of the object. Outside of tests nothing is counted.
+
+#[cfg(test)]
+thread_local! {
+    static TAKEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// One value was visited.
+#[inline]
+pub(crate) fn step() {
+    steps(1);
+}
+
+/// So many values were visited, or bytes of a path written.
+#[inline]
+#[allow(clippy::missing_const_for_fn, reason = "in tests it counts")]
+pub(crate) fn steps(_count: usize) {
+    #[cfg(test)]
+    TAKEN.with(|taken| taken.set(taken.get() + _count as u64));
+}
+
+/// What `run` gives, and the steps this thread took meanwhile.
+#[cfg(test)]
+pub(crate) fn counted<T>(run: impl FnOnce() -> T) -> (T, u64) {
+    let before = TAKEN.with(std::cell::Cell::get);
+    let result = run();
+    (result, TAKEN.with(std::cell::Cell::get) - before)
+}
