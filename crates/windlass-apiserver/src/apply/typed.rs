@@ -257,9 +257,10 @@ fn compare_items(old: &[Value], new: &[Value], ty: &Type) -> Comparison {
             }
             ([_, _, ..], _) => {
                 let after = after.first().copied();
-                let (change, below) = after.map_or((Change::None, Comparison::default()), |after| {
-                    compare_at(None, Some(after), ty.item())
-                });
+                let (change, below) = after
+                    .map_or((Change::None, Comparison::default()), |after| {
+                        compare_at(None, Some(after), ty.item())
+                    });
                 out.attach(|| element.clone(), change, below);
                 (Change::Removed, Comparison::default())
             }
@@ -282,7 +283,9 @@ fn compare_items(old: &[Value], new: &[Value], ty: &Type) -> Comparison {
 fn in_place(items: &[Value], found: Vec<(Change, Comparison)>, ty: &Type) -> Comparison {
     let mut all: BTreeMap<PathElement, Vec<(Change, Comparison)>> = BTreeMap::new();
     for (index, (item, found)) in items.iter().zip(found).enumerate() {
-        all.entry(item_element(item, ty, index)).or_default().push(found);
+        all.entry(item_element(item, ty, index))
+            .or_default()
+            .push(found);
     }
     let mut out = Comparison::default();
     for (element, mut found) in all {

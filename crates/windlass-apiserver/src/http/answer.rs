@@ -153,7 +153,8 @@ impl Answer {
         }
         for warning in &self.warnings {
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            // Text that is not ASCII goes as its bytes; one with control characters does not go.
+            if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
                 headers.append(WARNING, value);
             }
         }

@@ -48,6 +48,9 @@ impl Call<'_> {
             .map(|path| format!("duplicate field \"{path}\""))
             .collect();
         strange.extend(self.normalise(&mut object).map_err(unreadable)?);
+        if !self.resource.is_custom() {
+            strange.truncate(decode::MOST_STRANGE);
+        }
         self.judge_strange(strange, unreadable)?;
         Ok(object)
     }
