@@ -26,7 +26,16 @@ pub(crate) fn steps(_count: usize) {
 /// What `run` gives, and the steps this thread took meanwhile.
 #[cfg(test)]
 pub(crate) fn counted<T>(run: impl FnOnce() -> T) -> (T, u64) {
-    let before = TAKEN.with(std::cell::Cell::get);
+    let before = taken();
     let result = run();
-    (result, TAKEN.with(std::cell::Cell::get) - before)
+    (result, taken() - before)
 }
+
+/// The steps this thread took so far.
+#[cfg(test)]
+pub(crate) fn taken() -> u64 {
+    TAKEN.with(std::cell::Cell::get)
+}
+
+#[cfg(test)]
+mod tests;

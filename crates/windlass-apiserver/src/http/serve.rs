@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::aside::Aside;
 use super::certificate::ClientCertificates;
 use super::stall::{Stalling, UnderWay};
 use crate::pki::KeyedCertificate;
@@ -159,7 +160,8 @@ async fn connection(
         let (server, presented) = (server.clone(), presented.clone());
         let counted = under_way.count();
         async move {
-            let answer = server.handle(request, &presented).await;
+            let aside = Aside::of_this_runtime();
+            let answer = server.handle(request, &presented, aside).await;
             drop(counted);
             Ok::<_, Infallible>(answer)
         }

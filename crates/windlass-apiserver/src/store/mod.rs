@@ -348,6 +348,15 @@ impl Store {
         }
     }
 
+    /// How many objects a table has.
+    pub(crate) fn count(&self, table: &TableName) -> usize {
+        let inner = self.lock();
+        inner
+            .tables
+            .get(table)
+            .map_or(0, |table| table.objects.len())
+    }
+
     /// How many objects each table has, by the tables' names.
     pub(crate) fn counts(&self) -> BTreeMap<String, usize> {
         let inner = self.lock();
