@@ -45,6 +45,9 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
     } else {
         causes.extend(invalid("metadata.name", name, check(name)));
     }
+    if resource.namespaced && meta(object, "namespace").is_empty() {
+        causes.push(field::required("metadata.namespace", ""));
+    }
     causes.extend(common_causes(object));
     if Checks::of(resource).created == Own::WithFinalizers {
         causes.extend(finalizer_causes(object));

@@ -88,6 +88,32 @@ fn normalise_as(
     Ok(reader.unknown.into_texts())
 }
 
+/// Why what a webhook made is no object.
+pub(crate) fn not_an_object(value: &Value) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        crate::go::json_kind(value)
+    )
+}
+
+/// Why what is posted to a subresource cannot be read as its kind, if so.
+pub(crate) fn check_body(
+    body: &Value,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> Result<(), String> {
+    if !body.is_object() {
+        return Err(not_an_object(body));
+    }
+    let package = match group.split('.').next() {
+        None | Some("") => "core",
+        Some(package) => package,
+    };
+    let ty = Type::Named(format!("io.k8s.api.{package}.{version}.{kind}").into());
+    Reader::of(kind).read(&mut body.clone(), &ty, &Place::Root)
+}
+
 /// Reads the metadata of an object inside of another; its unknown fields come back.
 pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
     let mut reader = Reader::of("ObjectMeta");

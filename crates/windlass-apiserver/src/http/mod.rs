@@ -216,7 +216,7 @@ impl ApiServer {
         if let Some(asked) = parse(&Method::GET, path, &Query::default()) {
             return known.find(&asked).is_some();
         }
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let parts = request::segments(path);
         match parts.as_slice() {
             ["version" | "api" | "apis"] => true,
             ["api", version] => known.of_version("", version).is_some(),
@@ -228,7 +228,7 @@ impl ApiServer {
     /// Paths that are not resources.
     fn answer_path(&self, path: &str, headers: &http::HeaderMap) -> Result<Answer> {
         let known = self.registry().known();
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let parts = request::segments(path);
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
             ["version"] => Ok(Answer::value(discovery::version())),

@@ -238,6 +238,14 @@ impl Call<'_> {
             ));
         }
         self.place(&mut object)?;
+        strategy::wipe(&mut object);
+        self.record(&mut object, &self.untouched(), subresource, decided);
+        admission::admit(self.server, resource, self.namespace(), &mut object)?;
+        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
+        let admitted = Admitted::create(self, &name, &options);
+        self.mutate(&admitted, Some(&mut object)).await?;
+        // What webhooks made of it is no more to be trusted than what the client sent.
+        self.place(&mut object)?;
         escalation::check(
             self.server,
             self.who,
@@ -246,12 +254,6 @@ impl Call<'_> {
             &object,
             None,
         )?;
-        strategy::wipe(&mut object);
-        self.record(&mut object, &self.untouched(), subresource, decided);
-        admission::admit(self.server, resource, self.namespace(), &mut object)?;
-        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
-        let admitted = Admitted::create(self, &name, &options);
-        self.mutate(&admitted, Some(&mut object)).await?;
         if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
             let name = meta(&object, "name").to_owned();
             return self
@@ -368,7 +370,8 @@ impl Call<'_> {
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        set_meta(object, "namespace", Some(self.namespace().into()));
+        let namespace = Some(self.namespace()).filter(|namespace| !namespace.is_empty());
+        set_meta(object, "namespace", namespace.map(Value::from));
         Ok(())
     }
 
@@ -386,6 +389,7 @@ impl Call<'_> {
             WriteError::Missing => ApiError::not_found(self.resource.subject(), name),
             WriteError::Changed => ApiError::modified(self.resource.subject(), name),
             WriteError::Encode(error) => ApiError::internal(format!("encoding {name}: {error}")),
+            WriteError::TooLarge => ApiError::without_reason("etcdserver: request is too large"),
             WriteError::Storage(why) => ApiError::without_reason(&*why),
         }
     }
