@@ -10,6 +10,7 @@ mod overload;
 mod request;
 mod serve;
 mod stall;
+mod unread;
 
 pub(crate) use answer::Answer;
 pub(crate) use aside::Aside;
@@ -128,9 +129,6 @@ impl ApiServer {
         let selected = selected_name(&asked, &query);
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
         let identity = self.impersonate(identity, &parts.headers, &action)?;
-        let Ok(_room) = self.make_room(&identity, &asked) else {
-            return Ok(Answer::too_many_requests());
-        };
         if let Err(refusal) = self.authorize(&identity, &action) {
             let outcome = Outcome {
                 code: refusal.code,
@@ -154,7 +152,19 @@ impl ApiServer {
             let message = format!("Name parameter invalid: {name:?}: {why}");
             return Err(ApiError::bad_request(message));
         }
+        // Nobody waits for a body that trickles: there is room for the request once it is here.
+        let place = self.place_for_body(&identity);
+        let Ok(place) = place else {
+            return Ok(Answer::too_many_requests());
+        };
         let body = read_body(body).await?;
+        drop(place);
+        let (Ok(_room), Ok(lasting)) = (
+            self.make_room(&identity, &asked),
+            self.place_to_last(&identity, &asked),
+        ) else {
+            return Ok(Answer::too_many_requests());
+        };
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
         }
@@ -190,7 +200,7 @@ impl ApiServer {
         // A refused client is warned too.
         let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
         answer.warnings.extend(call.into_warnings());
-        Ok(answer)
+        Ok(answer.lasting(lasting))
     }
 
     /// About how many bytes are stored of what a request is about.

@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::aside::Aside;
 use super::certificate::{ClientCertificates, Shown};
 use super::stall::{Stalling, UnderWay};
+use super::unread::Answers;
 use crate::pki::KeyedCertificate;
 use crate::server::ApiServer;
 
@@ -157,14 +158,16 @@ async fn connection(
     // Above TLS, which reads ahead: there the end comes after the request.
     let under_way = UnderWay::default();
     let stream = Stalling::new(stream, STALL_LIMIT, under_way.clone());
+    let answers = Answers::default();
+    let looked_after = answers.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, presented) = (server.clone(), shown.at(UnixTime::now()));
-        let counted = under_way.count();
+        let (counted, answers) = (under_way.count(), looked_after.clone());
         async move {
             let aside = Aside::of_this_runtime();
             let answer = server.handle(request, &presented, aside).await;
             drop(counted);
-            Ok::<_, Infallible>(answer)
+            Ok::<_, Infallible>(answer.map(|body| answers.add(body)))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -182,6 +185,7 @@ async fn connection(
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
+        () = answers.give_up_after(STALL_LIMIT) => {}
         ended = connection => {
             if let Err(error) = ended {
                 tracing::debug!(error, "connection ended");
