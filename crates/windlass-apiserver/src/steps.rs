@@ -18,9 +18,11 @@ pub(crate) fn step() {
 /// So many values were visited, or bytes of a path written.
 #[inline]
 #[allow(clippy::missing_const_for_fn, reason = "in tests it counts")]
-pub(crate) fn steps(_count: usize) {
+pub(crate) fn steps(count: usize) {
     #[cfg(test)]
-    TAKEN.with(|taken| taken.set(taken.get() + _count as u64));
+    TAKEN.with(|taken| taken.set(taken.get() + count as u64));
+    #[cfg(not(test))]
+    let _ = count;
 }
 
 /// What `run` gives, and the steps this thread took meanwhile.

@@ -77,14 +77,15 @@ impl FieldSet {
             [] => {}
             [last] => self.insert_member(last.clone()),
             // The step is copied only where there is none yet.
-            [first, rest @ ..] => match self.children.get_mut(first) {
-                Some(child) => child.insert(rest),
-                None => {
+            [first, rest @ ..] => {
+                if let Some(child) = self.children.get_mut(first) {
+                    child.insert(rest);
+                } else {
                     let mut below = Self::default();
                     below.insert(rest);
                     self.attach(first.clone(), below);
                 }
-            },
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 //! of everything must replay.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -40,12 +40,8 @@ impl Aside {
     }
 
     /// Runs a future, each poll of it aside.
-    pub(crate) async fn run<F: Future>(self, future: F) -> F::Output {
-        if !self.0 {
-            return future.await;
-        }
-        let mut future = pin!(future);
-        std::future::poll_fn(|cx| tokio::task::block_in_place(|| future.as_mut().poll(cx))).await
+    pub(crate) async fn run<F: Future>(self, mut future: Pin<&mut F>) -> F::Output {
+        std::future::poll_fn(|cx| self.now(|| future.as_mut().poll(cx))).await
     }
 
     /// Does something aside.
@@ -60,6 +56,7 @@ impl Aside {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::mpsc;
 
     use super::*;
@@ -72,12 +69,11 @@ mod tests {
         let (begun, begins) = mpsc::channel();
         let long = tokio::spawn(async move {
             let aside = Aside::of_this_runtime().for_bytes(LIGHT + 1);
-            aside
-                .run(async move {
-                    begun.send(()).unwrap();
-                    wait.recv().unwrap();
-                })
-                .await;
+            let work = async move {
+                begun.send(()).unwrap();
+                wait.recv().unwrap();
+            };
+            aside.run(pin!(work)).await;
         });
         let other = tokio::spawn(async move {
             tokio::task::yield_now().await;
@@ -92,9 +88,7 @@ mod tests {
     async fn work_stays_on_the_only_thread_and_light_work_everywhere() {
         assert!(!Aside::of_this_runtime().for_bytes(usize::MAX).0);
         assert!(!Aside(true).for_bytes(LIGHT).0);
-        assert_eq!(
-            Aside::never().for_bytes(usize::MAX).run(async { 1 }).await,
-            1
-        );
+        let never = Aside::never().for_bytes(usize::MAX);
+        assert_eq!(never.run(pin!(async { 1 })).await, 1);
     }
 }

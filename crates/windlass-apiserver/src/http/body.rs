@@ -26,7 +26,7 @@ const FRAME: usize = 64 * 1024;
 pub struct Body {
     kind: Kind,
     /// Counted for as long as it is there.
-    _lasting: Option<Lasting>,
+    lasting: Option<Lasting>,
     /// Held for as long as it is there.
     _place: Option<Place>,
 }
@@ -42,7 +42,7 @@ impl From<Kind> for Body {
     fn from(kind: Kind) -> Self {
         Self {
             kind,
-            _lasting: None,
+            lasting: None,
             _place: None,
         }
     }
@@ -76,7 +76,7 @@ impl Body {
     /// Counts an endless body for as long as it is there.
     pub(super) fn count(&mut self, request: &Counted) {
         if matches!(self.kind, Kind::Stream(_)) {
-            self._lasting = Some(request.lasts());
+            self.lasting = Some(request.lasts());
         }
     }
 }

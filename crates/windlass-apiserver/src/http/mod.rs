@@ -25,6 +25,7 @@ pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
 use std::fmt::Display;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -180,11 +181,14 @@ impl ApiServer {
             wanted,
             upgrade,
         );
-        let result = if asked.verb.writes() {
-            let written = self.store().durably(aside.run(call.run())).await;
-            written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
-        } else {
-            aside.run(call.run()).await
+        let result = {
+            let run = pin!(call.run());
+            if asked.verb.writes() {
+                let written = self.store().durably(aside.run(run)).await;
+                written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
+            } else {
+                aside.run(run).await
+            }
         };
         let outcome = match &result {
             Ok(answer) => Outcome {

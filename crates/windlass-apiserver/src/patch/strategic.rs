@@ -221,9 +221,9 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<
     };
     if sort != Sort::Map {
         let mut merged: Vec<Value> = Vec::with_capacity(old.len() + new.len());
-        let mut known = Places::default();
+        let mut known = Places::of(&[], None);
         for item in old.iter().chain(&new) {
-            if known.add(item, None) {
+            if known.add(item) {
                 merged.push(item.clone());
             }
         }
@@ -243,18 +243,15 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<
         if !fields.contains_key(key) {
             return Err(no_merge_key(item, key));
         }
-        match places.of_item(item) {
-            Some(at) => {
-                let known = match std::mem::take(&mut merged[at]) {
-                    Value::Object(known) => known,
-                    _ => Map::new(),
-                };
-                merged[at] = Value::Object(merge_maps(known, fields, rule.item)?);
-            }
-            None => {
-                places.add(item, Some(key));
-                merged.push(item.clone());
-            }
+        if let Some(at) = places.of_item(item) {
+            let known = match std::mem::take(&mut merged[at]) {
+                Value::Object(known) => known,
+                _ => Map::new(),
+            };
+            merged[at] = Value::Object(merge_maps(known, fields, rule.item)?);
+        } else {
+            places.add(item);
+            merged.push(item.clone());
         }
     }
     Ok(in_order(&merged, &new, &before, Some(key)))
@@ -401,7 +398,7 @@ fn in_order(
 #[derive(Default)]
 struct Places<'k> {
     key: Option<&'k str>,
-    places: BTreeMap<String, usize>,
+    first: BTreeMap<String, usize>,
     count: usize,
 }
 
@@ -412,18 +409,17 @@ impl<'k> Places<'k> {
             ..Self::default()
         };
         for item in list {
-            places.add(item, key);
+            places.add(item);
         }
         places
     }
 
     /// Takes in the next item; tells whether it is the first of its key.
-    fn add(&mut self, item: &Value, key: Option<&'k str>) -> bool {
+    fn add(&mut self, item: &Value) -> bool {
         step();
-        self.key = key;
         let place = self.count;
         self.count += 1;
-        match self.places.entry(self.identity(item)) {
+        match self.first.entry(self.identity(item)) {
             Entry::Vacant(vacant) => {
                 vacant.insert(place);
                 true
@@ -433,7 +429,7 @@ impl<'k> Places<'k> {
     }
 
     fn of_item(&self, item: &Value) -> Option<usize> {
-        self.places.get(&self.identity(item)).copied()
+        self.first.get(&self.identity(item)).copied()
     }
 
     fn identity(&self, item: &Value) -> String {

@@ -269,19 +269,19 @@ async fn built_in_lists_of_thousands_cost_their_size() {
         .rev()
         .map(|n| json!({"name": format!("N{n}")}))
         .collect();
-    let patch = json!({"spec": {"template": {"spec": {"containers": [{
+    let body = json!({"spec": {"template": {"spec": {"containers": [{
         "name": "c", "env": env("c", &mut (0..3000).rev()), "$setElementOrder/env": order,
     }]}}}});
     let path = format!("{DEPLOYMENTS}/d");
-    client.works(Method::PATCH, &path, STRATEGIC, patch).await;
+    client.works(Method::PATCH, &path, STRATEGIC, body).await;
     let finalizers: Vec<String> = (0..3000).map(|n| format!("x.io/f{n}")).collect();
-    let patch = json!({"metadata": {"finalizers": finalizers}});
+    let body = json!({"metadata": {"finalizers": finalizers}});
     client
-        .works(Method::PATCH, &path, STRATEGIC, patch.clone())
+        .works(Method::PATCH, &path, STRATEGIC, body.clone())
         .await;
-    client.works(Method::PATCH, &path, STRATEGIC, patch).await;
-    let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": finalizers}});
-    client.works(Method::PATCH, &path, STRATEGIC, patch).await;
+    client.works(Method::PATCH, &path, STRATEGIC, body).await;
+    let body = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": finalizers}});
+    client.works(Method::PATCH, &path, STRATEGIC, body).await;
 }
 
 #[tokio::test]

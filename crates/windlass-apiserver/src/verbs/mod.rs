@@ -152,7 +152,7 @@ impl<'a> Call<'a> {
         match self.request.verb {
             Verb::Get => self.get().await,
             Verb::List => self.list().await,
-            Verb::Watch => self.watch().await,
+            Verb::Watch => self.watch(),
             Verb::Create if named && !self.resource.is_custom() => {
                 Err(ApiError::method_not_allowed())
             }

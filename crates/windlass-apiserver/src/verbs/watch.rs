@@ -36,7 +36,7 @@ const CHANGES_AT_ONCE: usize = 100;
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
-    pub(super) async fn watch(&self) -> Result<Answer> {
+    pub(super) fn watch(&self) -> Result<Answer> {
         let mut selector = Selector::from_query(&self.query, &self.resource)?;
         if let Some(name) = &self.request.name {
             selector.require_name(name);
