@@ -217,6 +217,21 @@ impl Schema {
         holds(self) || self.children().into_iter().any(|child| child.any(holds))
     }
 
+    /// The schemas it is made of that have no name.
+    pub(crate) fn unnamed(&self) -> impl Iterator<Item = &Schema> {
+        let items: &[Schema] = match &self.items {
+            Some(Items::All(schema)) => std::slice::from_ref(&**schema),
+            Some(Items::Each(schemas)) => schemas,
+            None => &[],
+        };
+        let logic = self.all_of.iter().chain(&self.any_of).chain(&self.one_of);
+        items
+            .iter()
+            .chain(logic)
+            .chain(self.not.as_deref())
+            .chain(self.values())
+    }
+
     /// Every schema this one is made of, in the order Kubernetes looks at them.
     pub(crate) fn children(&self) -> Vec<&Schema> {
         let mut children: Vec<&Schema> = match &self.items {

@@ -29,6 +29,7 @@ const STEPS_PER_REQUEST: u64 = 20_000;
 
 struct Client {
     server: ApiServer,
+    who: Identity,
     /// The longest body sent or answered so far, which is about what is stored.
     longest: usize,
 }
@@ -37,6 +38,7 @@ impl Client {
     async fn new() -> Self {
         let mut client = Self {
             server: ApiServer::new(Config::default()),
+            who: Identity::admin(),
             longest: 0,
         };
         let namespace = json!({"metadata": {"name": "default"}});
@@ -70,7 +72,7 @@ impl Client {
         let before = taken();
         let answer = self
             .server
-            .in_process(Identity::admin())
+            .in_process(self.who.clone())
             .call(request)
             .await
             .unwrap();
@@ -357,4 +359,61 @@ async fn unknown_fields_by_the_thousand_cost_their_size() {
     let strict = format!("{REVIEWS}?fieldValidation=Strict");
     let (code, _) = client.send(Method::POST, &strict, JSON, json!(odd)).await;
     assert_eq!(code, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_definition_with_a_long_name_above_many_fields_costs_its_size() {
+    let mut client = Client::new().await;
+    let below: Map<String, Value> = (0..3000)
+        .map(|n| (format!("k{n}"), json!({"type": "string"})))
+        .collect();
+    let schema = json!({"type": "object", "properties": {
+        "k".repeat(300_000): {"type": "object", "properties": below},
+    }});
+    let (code, answer) = client
+        .send(Method::POST, CRDS, JSON, definition(&schema))
+        .await;
+    assert_eq!(code, StatusCode::UNPROCESSABLE_ENTITY);
+    let said = answer["message"].as_str().unwrap();
+    assert!(said.contains("the paths of its fields"), "{said}");
+}
+
+#[tokio::test]
+async fn a_role_of_long_lists_costs_its_size() {
+    let mut client = Client::new().await;
+    client.who = Identity::new("jane", []);
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let rules = json!([{"apiGroups": [""], "resources": ["*"], "verbs": ["*"]}]);
+    let role = |name: &str, rules: Value| json!({"metadata": {"name": name}, "rules": rules});
+    let admin = std::mem::replace(&mut client.who, Identity::admin());
+    let made = role(
+        "own",
+        json!([
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]},
+            {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create"]},
+        ]),
+    );
+    client.works(Method::POST, roles, JSON, made).await;
+    let binding = json!({"metadata": {"name": "own"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "own"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}]});
+    let bindings = roles.replace("roles", "rolebindings");
+    client.works(Method::POST, &bindings, JSON, binding).await;
+    client.who = admin;
+    let texts = |what: &str| (0..2000).map(|n| format!("{what}{n}")).collect::<Vec<_>>();
+    let wide = json!([{"apiGroups": texts("g"), "resources": texts("r"), "verbs": texts("v"), "resourceNames": texts("n")}]);
+    for (name, rules, expected) in [
+        ("wide", wide, StatusCode::FORBIDDEN),
+        ("more", rules, StatusCode::FORBIDDEN),
+        (
+            "names",
+            json!([{"apiGroups": [""], "resources": ["pods"], "verbs": texts("v"), "resourceNames": texts("n")}]),
+            StatusCode::CREATED,
+        ),
+    ] {
+        let (code, answer) = client
+            .send(Method::POST, roles, JSON, role(name, rules))
+            .await;
+        assert_eq!(code, expected, "{name}: {}", answer["reason"]);
+    }
 }
