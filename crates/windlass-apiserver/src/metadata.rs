@@ -1,5 +1,7 @@
 //! The rules of `metadata`, which are the same for every kind.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::go;
@@ -264,7 +266,7 @@ fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
 
 /// Nothing may be added to the finalizers of an object that is going away.
 fn late_finalizers(new: &Value, old: &Value) -> Option<Cause> {
-    let before = finalizers(old);
+    let before: BTreeSet<&str> = finalizers(old).into_iter().collect();
     let mut added: Vec<String> = finalizers(new)
         .into_iter()
         .filter(|finalizer| !before.contains(finalizer))

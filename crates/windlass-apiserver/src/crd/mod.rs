@@ -36,7 +36,7 @@ mod version;
 mod tests;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -265,7 +265,7 @@ impl CustomVersion {
 
 /// Warnings about finalizers that a write adds and that others might use as well.
 pub(crate) fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let before = old.map(finalizers).unwrap_or_default();
+    let before: BTreeSet<&str> = old.map(finalizers).into_iter().flatten().collect();
     let mut added = finalizers(new);
     added.retain(|name| !before.contains(name));
     added.sort_unstable();

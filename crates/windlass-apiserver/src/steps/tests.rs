@@ -417,3 +417,37 @@ async fn a_role_of_long_lists_costs_its_size() {
         assert_eq!(code, expected, "{name}: {}", answer["reason"]);
     }
 }
+
+#[tokio::test]
+async fn a_pod_of_thousands_of_everything_costs_its_size() {
+    let mut client = Client::new().await;
+    let account = json!({"metadata": {"name": "default"}});
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    client.works(Method::POST, accounts, JSON, account).await;
+    let many = |of: &dyn Fn(i32) -> Value| (0..2000).map(of).collect::<Vec<_>>();
+    let pod = json!({
+        "metadata": {"name": "p", "finalizers": many(&|n| format!("x.io/f{n}").into())},
+        "spec": {
+            "containers": [{
+                "name": "c", "image": "i",
+                "ports": many(&|_| json!({"containerPort": 80})),
+                "volumeMounts": many(&|n| json!({"name": "v", "mountPath": format!("/m{n}")})),
+            }],
+            "volumes": [{"name": "v", "configMap": {"name": "m", "items": many(&|_| json!({"key": "k", "path": "p"}))}}],
+            "tolerations": many(&|n| json!({"key": format!("k{n}"), "operator": "Exists"})),
+        },
+    });
+    let pods = "/api/v1/namespaces/default/pods";
+    client.works(Method::POST, pods, JSON, pod).await;
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    client
+        .works(Method::PATCH, &format!("{pods}/p"), MERGE, label)
+        .await;
+    client
+        .works(Method::DELETE, &format!("{pods}/p"), JSON, Value::Null)
+        .await;
+    let late = json!({"metadata": {"finalizers": many(&|n| format!("x.io/f{}", n / 2).into())}});
+    client
+        .works(Method::PATCH, &format!("{pods}/p"), MERGE, late)
+        .await;
+}
