@@ -141,6 +141,13 @@ impl CustomVersion {
         format!("{group}/{}", self.storage_version)
     }
 
+    /// Fills in what this version has defaults for.
+    pub(crate) fn fill_defaults(&self, object: &mut Value) {
+        if let Some(schema) = self.schema() {
+            schema.fill_defaults(object);
+        }
+    }
+
     /// Fills in what the storage version has defaults for, of an object that came from another.
     pub(crate) fn fill_stored(&self, object: &mut Value) {
         if self.version != self.storage_version

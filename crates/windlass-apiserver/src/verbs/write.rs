@@ -292,6 +292,10 @@ impl Call<'_> {
             self.server.clock(),
             self.server.random(),
         );
+        if let Some(custom) = &resource.custom {
+            // The status that a client sent is gone, and the default of one comes instead.
+            custom.fill_defaults(&mut object);
+        }
         if resource.is("", "pods") {
             self.warn(strategy::adopt_app_armor(&mut object));
         }

@@ -21,6 +21,7 @@ mod normalise;
 mod rules;
 mod run;
 mod servers;
+mod zoo;
 
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,7 @@ cases!(
     crd_pruning_and_defaults,
     crd_ratcheting,
     crd_selectable_fields,
+    crd_status_default,
     crd_structural,
     crd_validation,
     crd_versions,
