@@ -307,10 +307,10 @@ fn length_of_paths(schema: &Schema, own: usize) -> usize {
         &schema.pattern_properties,
         &schema.definitions,
     ];
-    let names = named.into_iter().flatten();
     let below = |part: &Schema, name: usize| length_of_paths(part, own + name + PART);
-    let named = names.map(|(name, part)| below(part, name.len()));
-    let all_named: usize = named.fold(0, usize::saturating_add);
+    let named = named.into_iter().flatten();
+    let all_named = named.map(|(name, part)| below(part, name.len()));
+    let all_named: usize = all_named.fold(0, usize::saturating_add);
     schema
         .unnamed()
         .map(|part| below(part, 0))

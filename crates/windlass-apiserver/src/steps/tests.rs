@@ -383,7 +383,7 @@ async fn a_role_of_long_lists_costs_its_size() {
     let mut client = Client::new().await;
     client.who = Identity::new("jane", []);
     let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
-    let rules = json!([{"apiGroups": [""], "resources": ["*"], "verbs": ["*"]}]);
+    let everything = json!([{"apiGroups": [""], "resources": ["*"], "verbs": ["*"]}]);
     let role = |name: &str, rules: Value| json!({"metadata": {"name": name}, "rules": rules});
     let admin = std::mem::replace(&mut client.who, Identity::admin());
     let made = role(
@@ -404,7 +404,7 @@ async fn a_role_of_long_lists_costs_its_size() {
     let wide = json!([{"apiGroups": texts("g"), "resources": texts("r"), "verbs": texts("v"), "resourceNames": texts("n")}]);
     for (name, rules, expected) in [
         ("wide", wide, StatusCode::FORBIDDEN),
-        ("more", rules, StatusCode::FORBIDDEN),
+        ("more", everything, StatusCode::FORBIDDEN),
         (
             "names",
             json!([{"apiGroups": [""], "resources": ["pods"], "verbs": texts("v"), "resourceNames": texts("n")}]),

@@ -42,6 +42,10 @@ struct Hostile {
     body: String,
 }
 
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "bodies are made where they are sent"
+)]
 fn post(name: &'static str, path: &str, body: impl ToString) -> Hostile {
     Hostile {
         name,
