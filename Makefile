@@ -37,8 +37,8 @@ kill-rounds: ## kill a writing API server 1,000 times, and look whether it lost 
 	KILL_ROUNDS=1000 cargo test --release --locked -p windlass-apiserver --test killed -- --nocapture
 
 .PHONY: soak
-soak: ## send a million generated requests to the API server; print what it saw
-	SOAK_REQUESTS=1000000 cargo test --release --locked -p windlass-apiserver --test soak -- --ignored --nocapture
+soak: ## send a million generated requests and hostile bodies to the API server; print what it saw
+	SOAK_REQUESTS=1000000 cargo test --release --locked -p windlass-apiserver --test soak -- --ignored --nocapture --test-threads=1
 
 .PHONY: bench-apiserver
 bench-apiserver: ## measure our API server beside kube-apiserver; print the table
@@ -103,6 +103,10 @@ kubectl: ## print the path of a usable kubectl, fetching one when there is none
 .PHONY: record
 record: ## send the recorded suite to a real control plane and store its answers
 	@scripts/record
+
+.PHONY: zoo
+zoo: ## play the definitions of well-known operators on the real kube-apiserver and on ours
+	@scripts/zoo
 
 .PHONY: fidelity
 fidelity: ## play random sequences on the real kube-apiserver and on ours, and compare

@@ -1,12 +1,13 @@
 //! Built-in admission: what a new object passes, and what it is given, before it is stored.
 
 mod account;
+mod certificate;
 mod class;
 mod limits;
 mod priority;
 pub(crate) mod quota;
 mod runtime;
-pub(crate) mod security;
+mod security;
 
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, Store, TableName};
+use crate::webhook::Attributes;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// Namespaces that cannot be deleted.
@@ -66,6 +68,12 @@ pub(crate) fn validate(
         priority::check_default(server.store(), resource, object, true)?;
     }
     Ok(())
+}
+
+/// Refuses a write that its kind allows and the writer may not make.
+pub(crate) fn judge(attributes: &Attributes<'_>, object: Option<&Value>) -> Result<()> {
+    certificate::validate(attributes, object)?;
+    security::validate(attributes, object)
 }
 
 /// What a change is given before it is looked at.

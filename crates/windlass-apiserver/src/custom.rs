@@ -110,7 +110,7 @@ fn serve(server: &ApiServer, definition: &Value) {
     if !before.is_empty() && before.iter().all(as_said) {
         return;
     }
-    let table = TableName::new(&group, &plural);
+    let table = crd::table(&group, &plural);
     let is_empty = !server.store().any(&table, |_| true);
     server
         .registry()
@@ -157,7 +157,7 @@ pub(crate) fn restore(server: &ApiServer) {
 fn withdraw(server: &ApiServer, definition: &Value) {
     let (group, plural) = names(definition);
     server.registry().set_custom(&group, &plural, Vec::new());
-    let table = TableName::new(&group, &plural);
+    let table = crd::table(&group, &plural);
     server.store().changed(&table).notify_waiters();
     establish_others(server, definition);
 }
@@ -223,14 +223,16 @@ fn clean_up(server: &ApiServer, key: &Key) {
 /// Deletes what can be, marks what is held; tells how many are left.
 fn delete_objects(server: &ApiServer, definition: &Value, now: &str) -> usize {
     let (group, plural) = names(definition);
-    let table = TableName::new(&group, &plural);
+    let table = crd::table(&group, &plural);
     let Ok(listing) = server.store().list(&table, None, None, None) else {
         return 0;
     };
     let known = server.registry().known();
     let selectable = known
         .all()
-        .find(|resource| resource.group == group && resource.plural == plural)
+        .find(|resource| {
+            resource.is_custom() && resource.group == group && resource.plural == plural
+        })
         .map(|resource| resource.selectable.clone())
         .unwrap_or_default();
     let mut left = 0;

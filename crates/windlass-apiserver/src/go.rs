@@ -1,49 +1,78 @@
 //! How Go writes values, where Kubernetes shows them in its messages.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
+use crate::steps::step;
 use crate::types::{Scalar, Type};
 
 /// `fmt.Sprintf("%+v", value)` of a decoded JSON value.
 pub(crate) fn plus_v(value: &Value) -> String {
+    let mut out = String::new();
+    write_plus_v(value, &mut out);
+    out
+}
+
+fn write_plus_v(value: &Value, out: &mut String) {
+    step();
     match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::Null => out.push_str("<nil>"),
+        Value::String(text) => out.push_str(text),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(plus_v).collect();
-            format!("[{}]", items.join(" "))
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { " " });
+                write_plus_v(item, out);
+            }
+            out.push(']');
         }
         Value::Object(map) => {
-            let entries: Vec<String> = map
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", plus_v(value)))
-                .collect();
-            format!("map[{}]", entries.join(" "))
+            out.push_str("map[");
+            for (index, (key, value)) in map.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { " " });
+                out.push_str(key);
+                out.push(':');
+                write_plus_v(value, out);
+            }
+            out.push(']');
         }
-        Value::Number(number) if number.is_f64() => float(number.as_f64().unwrap_or_default()),
-        other => other.to_string(),
+        Value::Number(number) if number.is_f64() => {
+            out.push_str(&float(number.as_f64().unwrap_or_default()));
+        }
+        other => out.push_str(&other.to_string()),
     }
 }
 
 /// What `%#v` prints of a decoded value.
 pub(crate) fn sharp_v(value: &Value) -> String {
-    let joined = |parts: Vec<String>| parts.join(", ");
+    let mut out = String::new();
+    write_sharp_v(value, &mut out);
+    out
+}
+
+fn write_sharp_v(value: &Value, out: &mut String) {
+    step();
     match value {
-        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Null => out.push_str("interface {}(nil)"),
         Value::Array(items) => {
-            format!(
-                "[]interface {{}}{{{}}}",
-                joined(items.iter().map(sharp_v).collect())
-            )
+            out.push_str("[]interface {}{");
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                write_sharp_v(item, out);
+            }
+            out.push('}');
         }
         Value::Object(map) => {
-            let entry = |(key, value): (&String, &Value)| format!("{key:?}:{}", sharp_v(value));
-            format!(
-                "map[string]interface {{}}{{{}}}",
-                joined(map.iter().map(entry).collect())
-            )
+            out.push_str("map[string]interface {}{");
+            for (index, (key, value)) in map.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                let _ = write!(out, "{key:?}:");
+                write_sharp_v(value, out);
+            }
+            out.push('}');
         }
-        other => other.to_string(),
+        other => out.push_str(&other.to_string()),
     }
 }
 

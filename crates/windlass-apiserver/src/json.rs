@@ -9,6 +9,11 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
+use crate::decode::MOST_STRANGE;
+use crate::findings::Findings;
+use crate::place::Place;
+use crate::steps::step;
+
 /// How deep a body may be nested. What is stored adds some levels of its own, and must still be
 /// readable by everybody: most JSON readers stop at 128.
 pub(crate) const MAX_DEPTH: usize = 100;
@@ -31,11 +36,14 @@ pub(crate) fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
 }
 
 fn read_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
-    let mut duplicates = Vec::new();
+    let mut duplicates = Findings::at_most(MOST_STRANGE);
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Tree::root(&mut duplicates).deserialize(&mut reader)?;
     reader.end()?;
-    Ok(Document { value, duplicates })
+    Ok(Document {
+        value,
+        duplicates: duplicates.into_texts(),
+    })
 }
 
 /// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys. With it
@@ -63,7 +71,7 @@ struct Plain(Value);
 
 impl<'de> de::Deserialize<'de> for Plain {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut duplicates = Vec::new();
+        let mut duplicates = Findings::at_most(0);
         Tree::root(&mut duplicates)
             .deserialize(deserializer)
             .map(Self)
@@ -130,15 +138,15 @@ pub(crate) fn depth(value: &Value) -> usize {
 
 /// Builds a tree, knowing where in it it is.
 struct Tree<'a> {
-    path: String,
+    place: Place<'a>,
     depth: usize,
-    duplicates: &'a mut Vec<String>,
+    duplicates: &'a mut Findings,
 }
 
 impl<'a> Tree<'a> {
-    fn root(duplicates: &'a mut Vec<String>) -> Self {
+    fn root(duplicates: &'a mut Findings) -> Self {
         Self {
-            path: String::new(),
+            place: Place::Root,
             depth: 0,
             duplicates,
         }
@@ -149,6 +157,7 @@ impl<'de> DeserializeSeed<'de> for Tree<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        step();
         if self.depth > MAX_DEPTH {
             return Err(de::Error::custom("exceeded max depth"));
         }
@@ -203,7 +212,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
         let mut list = Vec::new();
         loop {
             let item = Tree {
-                path: format!("{}[{}]", self.path, list.len()),
+                place: Place::Item(&self.place, list.len()),
                 depth: self.depth + 1,
                 duplicates: self.duplicates,
             };
@@ -217,16 +226,12 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(Key(key)) = entries.next_key()? {
-            let path = if self.path.is_empty() {
-                key.clone()
-            } else {
-                format!("{}.{key}", self.path)
-            };
+            let place = Place::Field(&self.place, &key);
             if map.contains_key(&key) {
-                self.duplicates.push(path.clone());
+                self.duplicates.add(|| place.path());
             }
             let value = entries.next_value_seed(Tree {
-                path,
+                place,
                 depth: self.depth + 1,
                 duplicates: self.duplicates,
             })?;

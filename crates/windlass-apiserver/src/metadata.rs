@@ -1,5 +1,7 @@
 //! The rules of `metadata`, which are the same for every kind.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::go;
@@ -44,6 +46,9 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
         ));
     } else {
         causes.extend(invalid("metadata.name", name, check(name)));
+    }
+    if resource.namespaced && meta(object, "namespace").is_empty() {
+        causes.push(field::required("metadata.namespace", ""));
     }
     causes.extend(common_causes(object));
     if Checks::of(resource).created == Own::WithFinalizers {
@@ -261,7 +266,7 @@ fn finalizer_causes(object: &Value) -> impl Iterator<Item = Cause> + '_ {
 
 /// Nothing may be added to the finalizers of an object that is going away.
 fn late_finalizers(new: &Value, old: &Value) -> Option<Cause> {
-    let before = finalizers(old);
+    let before: BTreeSet<&str> = finalizers(old).into_iter().collect();
     let mut added: Vec<String> = finalizers(new)
         .into_iter()
         .filter(|finalizer| !before.contains(finalizer))

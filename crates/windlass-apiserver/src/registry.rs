@@ -59,7 +59,8 @@ impl Registry {
         self.known().at(group, version, plural).cloned()
     }
 
-    /// Replaces the versions of a custom resource by `versions` (none to remove it).
+    /// Replaces the versions of a custom resource by `versions` (none to remove it). What is built
+    /// in stays, whatever a definition calls itself.
     pub(crate) fn set_custom(&self, group: &str, plural: &str, versions: Vec<Resource>) {
         let mut guard = self
             .resources
@@ -68,7 +69,7 @@ impl Registry {
         let mut known = Known::clone(&guard);
         known
             .all
-            .retain(|one| one.group != group || one.plural != plural);
+            .retain(|one| !one.is_custom() || one.group != group || one.plural != plural);
         for mut resource in versions {
             // What was counted of the definition before is gone on with.
             if let Some(before) = guard.at(group, &resource.version, plural) {

@@ -14,7 +14,7 @@ use crate::admission::quota::QuotaLock;
 use crate::auth::rbac::{self, Rbac};
 use crate::auth::{Accounts, Identity, Presented, SigningKey};
 use crate::clock::Clock;
-use crate::http::{Body, ResourceRequest, Room};
+use crate::http::{Aside, Body, ResourceRequest, Room};
 use crate::node::NodeClient;
 use crate::openapi::Whole;
 use crate::policy::Policies;
@@ -366,6 +366,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let client = self.clone();
-        Box::pin(async move { Ok(client.server.handle(request, &client.presented).await) })
+        Box::pin(async move {
+            Ok(client
+                .server
+                .handle(request, &client.presented, Aside::never())
+                .await)
+        })
     }
 }

@@ -3,6 +3,8 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use crate::findings::Findings;
+
 /// Which resource an error speaks of: `group` is empty for core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
@@ -236,13 +238,17 @@ impl ApiError {
 
     pub(crate) fn invalid(subject: Subject<'_>, name: &str, causes: &[Cause]) -> Self {
         // A sentence is said once, however many checks came to it.
-        let mut sentences: Vec<String> = Vec::with_capacity(causes.len());
+        let mut sentences = Findings::bounded();
+        // Causes are many where a client wants that: they are reported up to a bound.
+        let mut reported = 0;
         for cause in causes {
-            let sentence = format!("{}: {}", cause.field, cause.message);
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
+            if sentences.is_full() {
+                break;
             }
+            reported += 1;
+            sentences.add(|| format!("{}: {}", cause.field, cause.message));
         }
+        let (causes, sentences) = (&causes[..reported], sentences.into_texts());
         let all = match sentences.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

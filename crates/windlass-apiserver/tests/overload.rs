@@ -121,6 +121,94 @@ async fn who_comes_on_top_is_told_to_come_again() {
     assert_eq!(send(&client, "GET", PATH, &Value::Null).await.status(), 200);
 }
 
+/// A body of which nothing has come yet.
+fn trickling() -> http_body_util::combinators::UnsyncBoxBody<Bytes, std::convert::Infallible> {
+    let never = futures::stream::pending::<Result<http_body::Frame<Bytes>, _>>();
+    http_body_util::StreamBody::new(never).boxed_unsync()
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_trickle_keep_no_other_user_from_writing() {
+    let server = ApiServer::new(Config {
+        max_mutating_requests_in_flight: 3,
+        ..Config::default()
+    });
+    let other = everybody(&server).await;
+    let slow = server.in_process(Identity::service_account("default", "slow"));
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let post = |client: &InProcess| {
+        let request = Request::post(path).header("content-type", "application/json");
+        let client = client.clone();
+        tokio::spawn(client.oneshot(request.body(trickling()).expect("a request")))
+    };
+    let trickles: Vec<_> = (0..100).map(|_| post(&slow)).collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let written = send(&other, "POST", PATH, &config_map("a", "b")).await;
+    assert_eq!(written.status(), 201);
+    // One user has only so many bodies on their way.
+    let refused = post(&slow).await.expect("no panic").expect("infallible");
+    assert_eq!(refused.status(), 429);
+    for trickle in trickles {
+        let answer = trickle.await.expect("no panic").expect("infallible");
+        assert_eq!(answer.status(), 504, "a body comes within a minute");
+    }
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    assert_eq!(send(&slow, "POST", path, &review).await.status(), 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_of_one_user_are_counted_and_those_that_end_are_not() {
+    let server = ApiServer::new(Config::default());
+    let client = everybody(&server).await;
+    let path = format!("{PATH}?watch=1&resourceVersion=0");
+    let mut watches = Vec::new();
+    while watches.len() <= 2_500 {
+        let watch = send(&client, "GET", &path, &Value::Null).await;
+        if watch.status() == 429 {
+            break;
+        }
+        watches.push(watch);
+    }
+    assert_eq!(watches.len(), 2_500);
+    let admin = server.in_process(Identity::admin());
+    let watch = send(&admin, "GET", &path, &Value::Null).await;
+    assert_eq!(watch.status(), 200);
+    watches.pop();
+    let watch = send(&client, "GET", &path, &Value::Null).await;
+    assert_eq!(watch.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_of_what_is_there_makes_it_ready_in_parts() {
+    let server = ApiServer::new(Config::default());
+    let client = server.in_process(Identity::admin());
+    for number in 0..250 {
+        let map = config_map(&format!("n{number:03}"), "a");
+        assert_eq!(send(&client, "POST", PATH, &map).await.status(), 201);
+    }
+    let path = format!(
+        "{PATH}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    );
+    let mut watch = send(&client, "GET", &path, &Value::Null).await.into_body();
+    // A change while the watch is being read comes after all that was there.
+    let first = next_event(&mut watch).await.expect("an event");
+    assert_eq!(first["object"]["metadata"]["name"], "n000");
+    let late = config_map("late", "a");
+    assert_eq!(send(&client, "POST", PATH, &late).await.status(), 201);
+    for number in 1..250 {
+        let event = next_event(&mut watch).await.expect("an event");
+        let name = format!("n{number:03}");
+        assert_eq!(
+            (&event["type"], &event["object"]["metadata"]["name"]),
+            (&json!("ADDED"), &json!(name))
+        );
+    }
+    let mark = next_event(&mut watch).await.expect("an event");
+    assert_eq!(mark["type"], "BOOKMARK");
+    let event = next_event(&mut watch).await.expect("an event");
+    assert_eq!(event["object"]["metadata"]["name"], "late");
+}
+
 /// The names in a watch's next chunk.
 async fn next_event(watch: &mut Body) -> Option<Value> {
     let chunk = watch.frame().await?.expect("a watch does not break off");

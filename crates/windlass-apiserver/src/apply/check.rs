@@ -1,19 +1,23 @@
 //! Whether a configuration has the form its type asks for.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde_json::Value;
 
+use super::path::PathElement;
 use super::typed::item_element;
+use crate::findings::Findings;
 use crate::go;
+use crate::steps::step;
 use crate::types::{ListKind, Scalar, Type};
 
 /// Whether a value has the form of its type at all, items that a list has twice apart: of one that
 /// has not, nobody can own a part.
 pub(crate) fn is_typed(value: &Value, ty: &Type) -> bool {
-    let mut wrong = Vec::new();
-    check_at(value, ty, "", &mut wrong);
-    wrong.iter().all(|why| why.contains(DUPLICATE))
+    let mut wrong = Wrong::default();
+    check_at(value, ty, &Way::Root, &mut wrong);
+    wrong.all_duplicates
 }
 
 /// What is said of an item that a list has twice.
@@ -21,34 +25,76 @@ const DUPLICATE: &str = ": duplicate entries for key ";
 
 /// Says where a value has not the form of its type, in the words of Kubernetes' structured merge.
 pub(crate) fn check(value: &Value, ty: &Type) -> Result<(), String> {
-    let mut wrong = Vec::new();
-    check_at(value, ty, "", &mut wrong);
-    match wrong.as_slice() {
+    let mut wrong = Wrong::default();
+    check_at(value, ty, &Way::Root, &mut wrong);
+    match wrong.all.into_texts().as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
         many => Err(format!("errors:\n  {}", many.join("\n  "))),
     }
 }
 
-fn check_at(value: &Value, ty: &Type, path: &str, wrong: &mut Vec<String>) {
-    let mut refuse = |why: String| {
-        wrong.push(if path.is_empty() {
-            why
-        } else {
-            format!("{path}: {why}")
+/// The way to a value, put into words where something is wrong.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Root,
+    Field(&'a Way<'a>, &'a str),
+    Element(&'a Way<'a>, &'a PathElement),
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(before, key) => write!(f, "{before}.{key}"),
+            Self::Element(before, element) => write!(f, "{before}{element}"),
+        }
+    }
+}
+
+/// All that is wrong with a value.
+struct Wrong {
+    all: Findings,
+    /// Nothing else than items that a list has twice.
+    all_duplicates: bool,
+}
+
+impl Default for Wrong {
+    fn default() -> Self {
+        Self {
+            all: Findings::bounded(),
+            all_duplicates: true,
+        }
+    }
+}
+
+impl Wrong {
+    fn add(&mut self, why: impl FnOnce() -> String) {
+        self.all_duplicates = false;
+        self.all.add(why);
+    }
+
+    fn add_at(&mut self, way: &Way<'_>, why: impl FnOnce() -> String) {
+        self.add(|| match way {
+            Way::Root => why(),
+            way => format!("{way}: {}", why()),
         });
-    };
+    }
+}
+
+fn check_at(value: &Value, ty: &Type, way: &Way<'_>, wrong: &mut Wrong) {
+    step();
     match (value, ty.resolve()) {
         (Value::Null, _) | (_, Type::Any | Type::Named(_)) => {}
         (Value::Object(map), Type::Struct { fields, open, .. }) => {
             for (key, value) in map {
-                let below = format!("{path}.{key}");
+                let below = Way::Field(way, key);
                 match fields.get(key) {
                     Some(field) => check_at(value, &field.ty, &below, wrong),
                     None if *open => {}
                     None => {
                         // Nothing after it is looked at.
-                        wrong.push(format!("{below}: field not declared in schema"));
+                        wrong.add(|| format!("{below}: field not declared in schema"));
                         return;
                     }
                 }
@@ -56,30 +102,36 @@ fn check_at(value: &Value, ty: &Type, path: &str, wrong: &mut Vec<String>) {
         }
         (Value::Object(map), Type::Map { value: ty, .. }) => {
             for (key, value) in map {
-                check_at(value, ty, &format!("{path}.{key}"), wrong);
+                check_at(value, ty, &Way::Field(way, key), wrong);
             }
         }
         (Value::Array(items), Type::List { item, kind }) => {
             let mut seen = BTreeSet::new();
             for (index, value) in items.iter().enumerate() {
                 if let Err(why) = check_element(value, kind, item) {
-                    wrong.push(format!("{path}: element {index}: {why}"));
+                    wrong.add(|| format!("{way}: element {index}: {why}"));
                     return;
                 }
                 let element = item_element(value, ty, index);
                 if *kind != ListKind::Atomic && !seen.insert(element.clone()) {
-                    wrong.push(format!("{path}{DUPLICATE}{element}"));
+                    wrong.all.add(|| format!("{way}{DUPLICATE}{element}"));
                 }
-                check_at(value, item, &format!("{path}{element}"), wrong);
+                check_at(value, item, &Way::Element(way, &element), wrong);
             }
         }
         (_, Type::Struct { .. } | Type::Map { .. }) => {
-            refuse(format!("expected map, got &{{{}}}", go::plus_v(value)));
+            wrong.add_at(way, || {
+                format!("expected map, got &{{{}}}", go::plus_v(value))
+            });
         }
-        (_, Type::List { .. }) => refuse(format!("expected list, got &{{{}}}", go::plus_v(value))),
+        (_, Type::List { .. }) => {
+            wrong.add_at(way, || {
+                format!("expected list, got &{{{}}}", go::plus_v(value))
+            });
+        }
         (_, Type::Scalar(scalar)) => {
             if let Some(why) = misfit(value, *scalar) {
-                refuse(why);
+                wrong.add_at(way, || why);
             }
         }
     }

@@ -1,12 +1,16 @@
 //! Sets of field paths: who owns what.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
+use crate::steps::step;
 
-/// A set of paths, kept as a tree: `members` are the paths that end here, `children` those that go on.
+/// A set of paths, kept as a tree: `members` are the paths that end here, `children` those that go
+/// on. No child is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
     members: BTreeSet<PathElement>,
@@ -15,7 +19,7 @@ pub(crate) struct FieldSet {
 
 impl FieldSet {
     pub(crate) fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.values().all(Self::is_empty)
+        self.members.is_empty() && self.children.is_empty()
     }
 
     pub(crate) fn has_member(&self, element: &PathElement) -> bool {
@@ -35,13 +39,32 @@ impl FieldSet {
         self.children.get(element)
     }
 
-    pub(crate) fn child_elements(&self) -> impl Iterator<Item = &PathElement> {
-        self.children.keys()
+    pub(crate) fn children(&self) -> impl Iterator<Item = (&PathElement, &Self)> {
+        self.children.iter()
     }
 
-    /// The set below `element`, to fill.
-    pub(crate) fn child_mut(&mut self, element: PathElement) -> &mut Self {
-        self.children.entry(element).or_default()
+    /// The paths that end here.
+    pub(crate) fn members_only(&self) -> Self {
+        Self {
+            members: self.members.clone(),
+            children: BTreeMap::new(),
+        }
+    }
+
+    /// Puts what is owned below `element` into the set.
+    pub(crate) fn attach(&mut self, element: PathElement, below: Self) {
+        if below.is_empty() {
+            return;
+        }
+        match self.children.entry(element) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(below);
+            }
+            Entry::Occupied(mut known) => {
+                let both = std::mem::take(known.get_mut()).union(below);
+                known.insert(both);
+            }
+        }
     }
 
     pub(crate) fn insert_member(&mut self, element: PathElement) {
@@ -54,10 +77,15 @@ impl FieldSet {
             [] => {}
             [last] => self.insert_member(last.clone()),
             // The step is copied only where there is none yet.
-            [first, rest @ ..] => match self.children.get_mut(first) {
-                Some(child) => child.insert(rest),
-                None => self.child_mut(first.clone()).insert(rest),
-            },
+            [first, rest @ ..] => {
+                if let Some(child) = self.children.get_mut(first) {
+                    child.insert(rest);
+                } else {
+                    let mut below = Self::default();
+                    below.insert(rest);
+                    self.attach(first.clone(), below);
+                }
+            }
         }
     }
 
@@ -103,13 +131,14 @@ impl FieldSet {
         }
         self.members.extend(other.members);
         for (element, theirs) in other.children {
-            let ours = self.children.remove(&element).unwrap_or_default();
-            self.children.insert(element, ours.union(theirs));
+            step();
+            self.attach(element, theirs);
         }
         self
     }
 
     pub(crate) fn difference(&self, other: &Self) -> Self {
+        step();
         let members = self.members.difference(&other.members).cloned().collect();
         let children = self
             .children
@@ -127,6 +156,7 @@ impl FieldSet {
     }
 
     pub(crate) fn intersection(&self, other: &Self) -> Self {
+        step();
         let members = self.members.intersection(&other.members).cloned().collect();
         let children = self
             .children
@@ -143,23 +173,40 @@ impl FieldSet {
     }
 
     /// Every path, in order.
+    #[cfg(test)]
     pub(crate) fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut found = Vec::new();
-        self.collect(&mut Vec::new(), &mut found);
+        let _ = self.visit(&mut |path| {
+            found.push(path.iter().map(|step| (*step).clone()).collect());
+            ControlFlow::Continue(())
+        });
         found
     }
 
-    fn collect(&self, prefix: &mut Vec<PathElement>, found: &mut Vec<Vec<PathElement>>) {
+    /// Shows every path to `look`, in order, until it has seen enough.
+    pub(crate) fn visit(
+        &self,
+        look: &mut dyn FnMut(&[&PathElement]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.visit_below(&mut Vec::new(), look)
+    }
+
+    fn visit_below<'a>(
+        &'a self,
+        prefix: &mut Vec<&'a PathElement>,
+        look: &mut dyn FnMut(&[&PathElement]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         for member in &self.members {
-            prefix.push(member.clone());
-            found.push(prefix.clone());
+            prefix.push(member);
+            look(prefix)?;
             prefix.pop();
         }
         for (element, child) in &self.children {
-            prefix.push(element.clone());
-            child.collect(prefix, found);
+            prefix.push(element);
+            child.visit_below(prefix, look)?;
             prefix.pop();
         }
+        ControlFlow::Continue(())
     }
 
     /// The `fieldsV1` form: `.` marks a path that ends where others go on.
@@ -202,8 +249,9 @@ impl FieldSet {
 }
 
 /// A path as conflict messages show it.
-pub(crate) fn show(path: &[PathElement]) -> String {
-    path.iter().map(ToString::to_string).collect()
+pub(crate) fn show<E: std::borrow::Borrow<PathElement>>(path: &[E]) -> String {
+    let steps = path.iter().map(std::borrow::Borrow::borrow);
+    steps.map(PathElement::to_string).collect()
 }
 
 #[cfg(test)]

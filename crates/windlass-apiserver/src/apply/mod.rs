@@ -16,6 +16,7 @@ mod typed;
 pub(crate) use check::{check, is_typed};
 pub(crate) use managers::{Managers, Writer, equal_but_for_times};
 
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
@@ -162,15 +163,24 @@ fn is_from_client_side(
         .all(|(_, fields)| fields.difference(&own).is_empty())
 }
 
+/// How much text of conflicts is shown. A path is as long as the client makes it, and there may be
+/// as many.
+const MAX_CONFLICTS_SHOWN: usize = 1024 * 1024;
+
 fn conflict_error(conflicts: &[(Manager, FieldSet)]) -> ApiError {
-    let flat: Vec<(String, String)> = conflicts
-        .iter()
-        .flat_map(|(manager, set)| {
-            set.paths()
-                .into_iter()
-                .map(move |path| (manager.shown(), show(&path)))
-        })
-        .collect();
+    let mut flat: Vec<(String, String)> = Vec::new();
+    let mut length = 0;
+    for (manager, set) in conflicts {
+        let _ = set.visit(&mut |path| {
+            if length > MAX_CONFLICTS_SHOWN {
+                return ControlFlow::Break(());
+            }
+            let shown = (manager.shown(), show(path));
+            length += shown.0.len() + shown.1.len();
+            flat.push(shown);
+            ControlFlow::Continue(())
+        });
+    }
     let message = match flat.as_slice() {
         [(manager, path)] => {
             format!("Apply failed with 1 conflict: conflict with {manager}: {path}")

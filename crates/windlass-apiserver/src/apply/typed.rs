@@ -5,13 +5,14 @@
 //! keyed list is merged item by item; a map entry is owned as such, a struct field only through
 //! its leaves; an empty value is a leaf, so that "empty" and "absent" stay different.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::fieldset::FieldSet;
 use super::path::PathElement;
 use crate::equality::is_same;
+use crate::steps::step;
 use crate::types::{ListKind, Type};
 
 /// How a value is walked, given its type.
@@ -70,6 +71,7 @@ fn field_element(key: &str) -> PathElement {
 
 /// The fields an applied configuration claims.
 pub(crate) fn fields_of(value: &Value, ty: &Type) -> FieldSet {
+    step();
     let mut set = FieldSet::default();
     fields_below(value, ty, &mut set);
     set
@@ -89,10 +91,7 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
                 // A list of nothing is nobody's.
                 let is_empty = is_empty || value.as_array().is_some_and(Vec::is_empty);
                 if !is_leaf && !is_empty {
-                    let below = fields_of(value, member);
-                    if !below.is_empty() {
-                        *set.child_mut(element) = below;
-                    }
+                    set.attach(element, fields_of(value, member));
                 }
             }
         }
@@ -100,10 +99,7 @@ fn fields_below(value: &Value, ty: &Type, set: &mut FieldSet) {
             for (index, item) in items.iter().enumerate() {
                 let element = item_element(item, ty, index);
                 set.insert_member(element.clone());
-                let below = fields_of(item, ty.item());
-                if !below.is_empty() {
-                    *set.child_mut(element) = below;
-                }
+                set.attach(element, fields_of(item, ty.item()));
             }
         }
     }
@@ -128,25 +124,46 @@ impl Comparison {
     }
 }
 
-/// Compares an old with a new value of one type.
-pub(crate) fn compare(old: &Value, new: &Value, ty: &Type) -> Comparison {
-    let mut out = Comparison::default();
-    compare_at(Some(old), Some(new), ty, &mut Vec::new(), &mut out);
-    out
+/// How a value itself changed, beside what changed within it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    Added,
+    Modified,
+    Removed,
 }
 
-fn compare_at(
-    old: Option<&Value>,
-    new: Option<&Value>,
-    ty: &Type,
-    path: &mut Vec<PathElement>,
-    out: &mut Comparison,
-) {
-    if let (Some(old), Some(new)) = (old, new)
-        && is_same(old, new)
-    {
-        return;
+impl Comparison {
+    /// Takes in how the member or item `element` differs. What differs is put together from below:
+    /// the way from the root to each place is gone once, not once per difference.
+    fn attach(&mut self, element: impl FnOnce() -> PathElement, change: Change, below: Self) {
+        if change == Change::None && below.is_empty() {
+            return;
+        }
+        let element = element();
+        match change {
+            Change::None => {}
+            Change::Added => self.added.insert_member(element.clone()),
+            Change::Modified => self.modified.insert_member(element.clone()),
+            Change::Removed => self.removed.insert_member(element.clone()),
+        }
+        if !below.is_empty() {
+            self.added.attach(element.clone(), below.added);
+            self.modified.attach(element.clone(), below.modified);
+            self.removed.attach(element, below.removed);
+        }
     }
+}
+
+/// Compares an old with a new value of one type.
+pub(crate) fn compare(old: &Value, new: &Value, ty: &Type) -> Comparison {
+    // The whole object is nobody's.
+    compare_at(Some(old), Some(new), ty).1
+}
+
+fn compare_at(old: Option<&Value>, new: Option<&Value>, ty: &Type) -> (Change, Comparison) {
+    step();
+    let mut out = Comparison::default();
     let empty = |value: Option<&Value>| match value {
         None | Some(Value::Null) => true,
         Some(Value::Array(items)) => items.is_empty(),
@@ -156,17 +173,21 @@ fn compare_at(
     let leaf = |value: Option<&Value>| {
         value.is_some_and(|value| matches!(walk(value, ty), Walk::Leaf) && !value.is_null())
     };
+    let mut change = match (old, new) {
+        (None, Some(_)) => Change::Added,
+        (Some(_), None) => Change::Removed,
+        _ => Change::None,
+    };
     if leaf(old) || leaf(new) || (empty(old) && empty(new)) {
-        match (old, new) {
-            (None, Some(_)) => out.added.insert(path),
-            (Some(_), None) => out.removed.insert(path),
-            (Some(old), Some(new)) if !is_same(old, new) => out.modified.insert(path),
-            (None, None) | (Some(_), Some(_)) => {}
+        if let (Some(old), Some(new)) = (old, new)
+            && !is_same(old, new)
+        {
+            change = Change::Modified;
         }
         // A value that changes between leaf and composite still has its composite side walked.
         let nothing = |value: Option<&Value>| value.is_none_or(Value::is_null);
         if leaf(old) == leaf(new) || nothing(old) || nothing(new) {
-            return;
+            return (change, out);
         }
     }
     match (old, new) {
@@ -176,16 +197,13 @@ fn compare_at(
                 old.and_then(Value::as_object).unwrap_or(&none),
                 new.and_then(Value::as_object).unwrap_or(&none),
             );
-            // The order of steps does not matter: they end up in sets.
             for (key, new) in b {
-                path.push(field_element(key));
-                compare_at(a.get(key), Some(new), ty.member(key), path, out);
-                path.pop();
+                let (change, below) = compare_at(a.get(key), Some(new), ty.member(key));
+                out.attach(|| field_element(key), change, below);
             }
             for (key, old) in a.iter().filter(|(key, _)| !b.contains_key(*key)) {
-                path.push(field_element(key));
-                compare_at(Some(old), None, ty.member(key), path, out);
-                path.pop();
+                let (change, below) = compare_at(Some(old), None, ty.member(key));
+                out.attach(|| field_element(key), change, below);
             }
         }
         _ => {
@@ -193,82 +211,134 @@ fn compare_at(
                 old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
                 new.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
             );
-            compare_items(a, b, ty, path, out);
+            out = compare_items(a, b, ty);
         }
     }
-    match (old, new) {
-        (None, Some(_)) => out.added.insert(path),
-        (Some(_), None) => out.removed.insert(path),
-        _ => {}
-    }
+    (change, out)
 }
 
 /// Compares lists item by item. An item that a list has more than once is owned as such, and
 /// nothing within it.
-fn compare_items(
-    old: &[Value],
-    new: &[Value],
-    ty: &Type,
-    path: &mut Vec<PathElement>,
-    out: &mut Comparison,
-) {
-    let mut elements: Vec<PathElement> = Vec::new();
+fn compare_items(old: &[Value], new: &[Value], ty: &Type) -> Comparison {
+    // Most lists have the same items in the same places, and nothing in them changed: that is
+    // seen without putting the items' keys into words.
+    let pairs = || old.iter().zip(new);
+    if old.len() == new.len() && pairs().all(|(a, b)| is_same_item(a, b, ty)) {
+        let found: Vec<_> = pairs()
+            .map(|(a, b)| compare_at(Some(a), Some(b), ty.item()))
+            .collect();
+        if found
+            .iter()
+            .all(|(change, below)| *change == Change::None && below.is_empty())
+        {
+            return Comparison::default();
+        }
+        return in_place(new, found, ty);
+    }
+    let mut out = Comparison::default();
     let mut all: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
     for (list, is_new) in [(old, false), (new, true)] {
         for (index, item) in list.iter().enumerate() {
-            let element = item_element(item, ty, index);
-            if !all.contains_key(&element) {
-                elements.push(element.clone());
-            }
-            let (before, after) = all.entry(element).or_default();
+            let (before, after) = all.entry(item_element(item, ty, index)).or_default();
             if is_new { after } else { before }.push(item);
         }
     }
-    for element in elements {
-        let Some((before, after)) = all.get(&element) else {
-            continue;
-        };
-        path.push(element);
-        match (before.as_slice(), after.as_slice()) {
+    for (element, (before, after)) in all {
+        let (change, below) = match (before.as_slice(), after.as_slice()) {
             ([] | [_], [] | [_]) => {
                 let (before, after) = (before.first().copied(), after.first().copied());
-                compare_at(before, after, ty.item(), path, out);
+                compare_at(before, after, ty.item())
             }
             ([_, _, ..], [_, _, ..]) => {
                 let same = before.len() == after.len()
-                    && before.iter().zip(after).all(|(a, b)| is_same(a, b));
-                if !same {
-                    out.modified.insert(path);
-                }
+                    && before.iter().zip(&after).all(|(a, b)| is_same(a, b));
+                let change = if same { Change::None } else { Change::Modified };
+                (change, Comparison::default())
             }
             ([_, _, ..], _) => {
-                if let Some(after) = after.first() {
-                    compare_at(None, Some(after), ty.item(), path, out);
-                }
-                out.removed.insert(path);
+                let after = after.first().copied();
+                let (change, below) = after
+                    .map_or((Change::None, Comparison::default()), |after| {
+                        compare_at(None, Some(after), ty.item())
+                    });
+                out.attach(|| element.clone(), change, below);
+                (Change::Removed, Comparison::default())
             }
             (_, [_, _, ..]) => {
-                if let Some(before) = before.first() {
-                    compare_at(Some(before), None, ty.item(), path, out);
-                }
-                out.added.insert(path);
+                let before = before.first().copied();
+                let (change, below) = before
+                    .map_or((Change::None, Comparison::default()), |before| {
+                        compare_at(Some(before), None, ty.item())
+                    });
+                out.attach(|| element.clone(), change, below);
+                (Change::Added, Comparison::default())
             }
-        }
-        path.pop();
+        };
+        out.attach(|| element, change, below);
+    }
+    out
+}
+
+/// What was found of the items of a list that all stayed where they were.
+fn in_place(items: &[Value], found: Vec<(Change, Comparison)>, ty: &Type) -> Comparison {
+    let mut all: BTreeMap<PathElement, Vec<(Change, Comparison)>> = BTreeMap::new();
+    for (index, (item, found)) in items.iter().zip(found).enumerate() {
+        all.entry(item_element(item, ty, index))
+            .or_default()
+            .push(found);
+    }
+    let mut out = Comparison::default();
+    for (element, mut found) in all {
+        let (change, below) = match (found.pop(), found.as_slice()) {
+            (Some(only), []) => only,
+            (last, rest) => {
+                let is_change = |(change, below): &(Change, Comparison)| {
+                    *change != Change::None || !below.is_empty()
+                };
+                let change = if last.iter().chain(rest).any(is_change) {
+                    Change::Modified
+                } else {
+                    Change::None
+                };
+                (change, Comparison::default())
+            }
+        };
+        out.attach(|| element, change, below);
+    }
+    out
+}
+
+/// Whether two items at the same place of a list are one item, as far as a look at their keys as
+/// they are written tells.
+fn is_same_item(a: &Value, b: &Value, list: &Type) -> bool {
+    match list.resolve() {
+        Type::List {
+            kind: ListKind::Set,
+            ..
+        } => a == b,
+        Type::List {
+            kind: ListKind::Map(keys),
+            ..
+        } => keys.iter().all(|key| a.get(key) == b.get(key)),
+        _ => true,
     }
 }
 
 /// Lays `over` over `base`: what `over` says wins, what it does not mention stays.
 pub(crate) fn merge(base: &Value, over: &Value, ty: &Type) -> Value {
+    step();
     match (walk(base, ty), walk(over, ty)) {
         (Walk::Map(base), Walk::Map(over)) => {
-            let mut out = base.clone();
-            for (key, value) in over {
-                let merged = match base.get(key) {
-                    Some(under) => merge(under, value, ty.member(key)),
-                    None => value.clone(),
+            let mut out = Map::new();
+            for (key, under) in base {
+                let merged = match over.get(key) {
+                    Some(value) => merge(under, value, ty.member(key)),
+                    None => under.clone(),
                 };
                 out.insert(key.clone(), merged);
+            }
+            for (key, value) in over.iter().filter(|(key, _)| !base.contains_key(*key)) {
+                out.insert(key.clone(), value.clone());
             }
             Value::Object(out)
         }
@@ -292,29 +362,36 @@ fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
             .collect()
     };
     let (left, right) = (elements(base), elements(over));
+    let in_right: BTreeSet<&PathElement> = right.iter().collect();
+    // Of an item that stands there twice, the first counts.
+    let mut in_left: BTreeMap<&PathElement, usize> = BTreeMap::new();
+    for (at, element) in left.iter().enumerate() {
+        in_left.entry(element).or_insert(at);
+    }
     let mut shared = right
         .iter()
-        .filter(|element| left.contains(element))
+        .filter(|element| in_left.contains_key(element))
         .peekable();
     let mut out = Vec::with_capacity(base.len() + over.len());
     let (mut l, mut r) = (0, 0);
     while l < left.len() || r < right.len() {
+        step();
         if l < left.len() && r < right.len() && left[l] == right[r] {
             out.push(merge(&base[l], &over[r], ty.item()));
             shared.next_if(|next| **next == left[l]);
             l += 1;
             r += 1;
-        } else if l < left.len() && !right.contains(&left[l]) {
+        } else if l < left.len() && !in_right.contains(&left[l]) {
             out.push(base[l].clone());
             l += 1;
         } else if l < left.len() && shared.peek().is_none_or(|next| **next != left[l]) {
             // Shared, but its turn comes (or came) where `over` has it.
             l += 1;
         } else if r < right.len() {
-            let under = left.iter().position(|element| *element == right[r]);
+            let under = in_left.get(&right[r]);
             out.push(under.map_or_else(
                 || over[r].clone(),
-                |at| merge(&base[at], &over[r], ty.item()),
+                |at| merge(&base[*at], &over[r], ty.item()),
             ));
             shared.next_if(|next| **next == right[r]);
             r += 1;
@@ -328,6 +405,7 @@ fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
 /// The value without the fields of `set`; `None` when nothing is left of it. A member of which
 /// nothing is left is null, as Kubernetes leaves it: who claimed it keeps the claim.
 pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value> {
+    step();
     let left = |value: &Value, below: &FieldSet, ty: &Type| {
         without(value, below, ty).unwrap_or(Value::Null)
     };
@@ -367,11 +445,9 @@ pub(crate) fn without(value: &Value, set: &FieldSet, ty: &Type) -> Option<Value>
 
 /// The set with every declared struct field on the way to a member made a member too.
 pub(crate) fn with_named_parents(set: &FieldSet, ty: &Type) -> FieldSet {
-    let mut out = set.clone();
-    for element in set.child_elements() {
-        let Some(below) = set.child(element).filter(|below| !below.is_empty()) else {
-            continue;
-        };
+    step();
+    let mut out = set.members_only();
+    for (element, below) in set.children() {
         let member = match element {
             PathElement::Field(key) => {
                 if ty.field(key).is_some() {
@@ -381,7 +457,7 @@ pub(crate) fn with_named_parents(set: &FieldSet, ty: &Type) -> FieldSet {
             }
             _ => ty.item(),
         };
-        *out.child_mut(element.clone()) = with_named_parents(below, member);
+        out.attach(element.clone(), with_named_parents(below, member));
     }
     out
 }

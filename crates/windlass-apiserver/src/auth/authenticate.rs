@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 
 use super::{Identity, Presented, account};
 use crate::server::ApiServer;
@@ -20,8 +20,10 @@ impl ApiServer {
         if let Presented::Known(identity) = presented {
             return Ok(identity.clone());
         }
-        let header = headers.get(AUTHORIZATION);
-        let Some(token) = header.and_then(|header| bearer_token(header.to_str().ok()?)) else {
+        // A token of any bytes is a credential: one that is not known, if they are no text.
+        let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        let header = header.map(String::from_utf8_lossy);
+        let Some(token) = header.as_deref().and_then(bearer_token) else {
             return match presented {
                 Presented::Unknown => Err(ApiError::unauthorized()),
                 _ => Ok(Arc::new(Identity::anonymous())),

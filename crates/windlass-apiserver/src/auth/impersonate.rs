@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use super::{ANONYMOUS, AUTHENTICATED, Action, Identity, ResourceAction, UNAUTHENTICATED, account};
 use crate::http::percent_decode;
@@ -127,17 +127,11 @@ impl ApiServer {
 
 /// Whom the headers name, as they name them; `None` when they name nobody.
 fn wanted(headers: &HeaderMap) -> Result<Option<Identity>> {
-    let text = |name: &str| {
-        let value = headers.get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_owned()
-    };
-    let groups = headers.get_all(GROUP).iter();
+    let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let wanted = Identity {
-        user: text(USER),
-        uid: text(UID),
-        groups: groups
-            .filter_map(|group| group.to_str().ok().map(str::to_owned))
-            .collect(),
+        user: one(USER),
+        uid: one(UID),
+        groups: headers.get_all(GROUP).iter().map(text).collect(),
         extra: extra_values(headers),
     };
     if !wanted.user.is_empty() {
@@ -150,6 +144,12 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Identity>> {
         "requested {} without impersonating a user name",
         shown(&wanted)
     )))
+}
+
+/// What a header says. Names are of any characters: one that cannot be read must still be somebody
+/// else than the caller, so bytes that are no text are replaced, and nothing is left out.
+fn text(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
 /// An identity as Go prints the struct it has for it.
@@ -218,9 +218,9 @@ fn complete(mut wanted: Identity, constrained: bool) -> Identity {
 fn extra_values(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in headers {
-        if let (Some(key), Ok(value)) = (name.as_str().strip_prefix(EXTRA), value.to_str()) {
+        if let Some(key) = name.as_str().strip_prefix(EXTRA) {
             let key = percent_decode(key, false).unwrap_or_else(|| key.to_owned());
-            extra.entry(key).or_default().push(value.to_owned());
+            extra.entry(key).or_default().push(text(value));
         }
     }
     extra

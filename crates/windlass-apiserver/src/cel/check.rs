@@ -175,12 +175,24 @@ impl Checker<'_> {
             };
         }
         if Type::named(name) {
-            return Node::new(Type::Kind, 1);
+            return Node {
+                declared: self.root(),
+                ..Node::new(Type::Kind, 1)
+            };
         }
         self.complain(
             id,
             format!("undeclared reference to '{name}' (in container '')"),
         )
+    }
+
+    /// What is declared of the whole that a rule looks at. Kubernetes estimates a length by the path
+    /// from there, and leaves the first step out: whatever has no path, such as the items of a list
+    /// that a call gave, or a name that is none of a variable, is as long as the whole.
+    fn root(&self) -> Option<Arc<Declared>> {
+        let known = self.environment.variables.iter();
+        let (.., declared) = known.rev().find(|(name, ..)| name == "self")?;
+        declared.clone()
     }
 
     /// The one variable with a dot in its name.
@@ -393,6 +405,12 @@ impl Checker<'_> {
             ),
         };
         item.cost = 1;
+        if range.declared.is_none()
+            && let Some(root) = self.root()
+        {
+            item.declared = Some(root);
+            item.size = None;
+        }
         let accumulated = Node {
             declared: None,
             ..init.clone()

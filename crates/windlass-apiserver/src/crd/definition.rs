@@ -13,6 +13,13 @@ use super::schema_check;
 use super::version::{check_columns, check_scale, check_selectable};
 use crate::names;
 use crate::status::{Cause, field};
+use crate::steps::step;
+
+/// How many bytes the paths of a schema's parts may have together; those of the largest known
+/// definitions have some hundred thousand.
+const MOST_PATHS: usize = 16 * 1024 * 1024;
+/// What stands between the names in a path.
+const PART: usize = 16;
 
 /// Fills in what a CRD may leave out.
 pub(crate) fn fill_defaults(crd: &mut Value) {
@@ -282,8 +289,32 @@ fn check_schema(
     let at = child(at, "openAPIV3Schema");
     match serde_json::from_value::<Schema>(raw.clone()) {
         Err(error) => causes.push(field::invalid(at, raw, &error.to_string())),
+        Ok(schema) if length_of_paths(&schema, at.len()) > MOST_PATHS => {
+            let why = format!("the paths of its fields have more than {MOST_PATHS} bytes together");
+            causes.push(field::forbidden(at, &why));
+        }
         Ok(schema) => schema_check::check(&schema, has_status, suppress_cost, &at, causes),
     }
+}
+
+/// How long the paths of all parts of a schema are together, more or less: each is written several
+/// times while the schema is checked. A name is as long as a client makes it, and there may be as
+/// many below it.
+fn length_of_paths(schema: &Schema, own: usize) -> usize {
+    step();
+    let named = [
+        &schema.properties,
+        &schema.pattern_properties,
+        &schema.definitions,
+    ];
+    let below = |part: &Schema, name: usize| length_of_paths(part, own + name + PART);
+    let named = named.into_iter().flatten();
+    let all_named = named.map(|(name, part)| below(part, name.len()));
+    let all_named: usize = all_named.fold(0, usize::saturating_add);
+    schema
+        .unnamed()
+        .map(|part| below(part, 0))
+        .fold(own.saturating_add(all_named), usize::saturating_add)
 }
 
 fn one_of(at: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {

@@ -2,36 +2,39 @@
 
 use serde_json::Value;
 
-use super::path::{child, index, key};
+use super::path::child;
 use super::schema::Schema;
+use crate::place::Place;
 use crate::status::{Cause, field};
+use crate::steps::step;
 use crate::{metadata, names};
 
 /// What is wrong with the embedded objects of a value.
 pub(super) fn check(value: &Value, schema: &Schema, at: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
-    visit(value, schema, at, &mut causes);
+    visit(value, schema, &Place::At(at), &mut causes);
     causes
 }
 
-fn visit(value: &Value, schema: &Schema, at: &str, causes: &mut Vec<Cause>) {
+fn visit(value: &Value, schema: &Schema, at: &Place<'_>, causes: &mut Vec<Cause>) {
+    step();
     match value {
         Value::Object(map) => {
             if schema.embedded {
-                check_one(value, at, causes);
+                check_one(value, &at.path(), causes);
             }
             for (name, value) in map {
                 if let Some(property) = schema.properties.get(name) {
-                    visit(value, property, &child(at, name), causes);
+                    visit(value, property, &Place::Field(at, name), causes);
                 } else if let Some(values) = schema.values() {
-                    visit(value, values, &key(at, name), causes);
+                    visit(value, values, &Place::Key(at, name), causes);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(schema) = schema.item() {
                 for (place, item) in items.iter().enumerate() {
-                    visit(item, schema, &index(at, place), causes);
+                    visit(item, schema, &Place::Item(at, place), causes);
                 }
             }
         }

@@ -1,40 +1,43 @@
 //! Sets and keyed lists hold each item once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::path::{child, index, key};
 use super::schema::Schema;
+use crate::place::Place;
 use crate::status::{Cause, field};
+use crate::steps::step;
 
 /// The items that stand in a set or keyed list a second time.
 pub(super) fn check(value: &Value, schema: &Schema, at: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
-    visit(value, schema, at, &mut causes);
+    visit(value, schema, &Place::At(at), &mut causes);
     causes
 }
 
-fn visit(value: &Value, schema: &Schema, at: &str, causes: &mut Vec<Cause>) {
+fn visit(value: &Value, schema: &Schema, at: &Place<'_>, causes: &mut Vec<Cause>) {
+    step();
     match value {
         Value::Object(map) => {
             for (name, value) in map {
                 if let Some(property) = schema.properties.get(name) {
-                    visit(value, property, &child(at, name), causes);
+                    visit(value, property, &Place::Field(at, name), causes);
                 } else if let Some(values) = schema.values() {
-                    visit(value, values, &key(at, name), causes);
+                    visit(value, values, &Place::Key(at, name), causes);
                 }
             }
         }
         Value::Array(items) => {
             match schema.list_type.as_deref() {
-                Some("set") => twice(items.clone(), at, causes),
+                Some("set") => twice(items.iter().map(Cow::Borrowed), at, causes),
                 Some("map") => keyed(items, schema, at, causes),
                 _ => {}
             }
             if let Some(schema) = schema.item() {
                 for (place, item) in items.iter().enumerate() {
-                    visit(item, schema, &index(at, place), causes);
+                    visit(item, schema, &Place::Item(at, place), causes);
                 }
             }
         }
@@ -42,32 +45,36 @@ fn visit(value: &Value, schema: &Schema, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn keyed(items: &[Value], schema: &Schema, at: &str, causes: &mut Vec<Cause>) {
+fn keyed(items: &[Value], schema: &Schema, at: &Place<'_>, causes: &mut Vec<Cause>) {
     let strange = items
         .iter()
         .enumerate()
         .find(|(_, item)| !item.is_object() && !item.is_null());
     if let Some((place, item)) = strange {
         let why = "must be an object for an array of list-type map";
-        causes.push(field::invalid(index(at, place), item, why));
+        causes.push(field::invalid(Place::Item(at, place), item, why));
         return;
     }
-    let keys_of = |item: &Value| -> Value {
+    let keys_of = |item: &Value| {
         let keys = schema.list_map_keys.iter();
         let found = keys.filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-        Value::Object(found.collect::<Map<_, _>>())
+        Cow::Owned(Value::Object(found.collect::<Map<_, _>>()))
     };
-    twice(items.iter().map(keys_of).collect(), at, causes);
+    twice(items.iter().map(keys_of), at, causes);
 }
 
 /// Tells the second of equals, and no further ones.
-fn twice(values: Vec<Value>, at: &str, causes: &mut Vec<Cause>) {
+fn twice<'v>(
+    values: impl Iterator<Item = Cow<'v, Value>>,
+    at: &Place<'_>,
+    causes: &mut Vec<Cause>,
+) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for (place, value) in values.into_iter().enumerate() {
+    for (place, value) in values.enumerate() {
         let times = seen.entry(value.to_string()).or_default();
         *times += 1;
         if *times == 2 {
-            causes.push(field::duplicate(index(at, place), &value));
+            causes.push(field::duplicate(Place::Item(at, place), &value));
         }
     }
 }

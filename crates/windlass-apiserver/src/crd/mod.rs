@@ -36,7 +36,7 @@ mod version;
 mod tests;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -51,6 +51,7 @@ use schema::Schema;
 
 use crate::facts::ColumnFacts;
 use crate::object::finalizers;
+use crate::registry::Known;
 use crate::resource::{Resource, Subresource};
 use crate::status::{Cause, field};
 use crate::store::TableName;
@@ -138,6 +139,13 @@ impl CustomVersion {
     /// The version objects are stored in, in full.
     pub(crate) fn stored_api_version(&self, group: &str) -> String {
         format!("{group}/{}", self.storage_version)
+    }
+
+    /// Fills in what this version has defaults for.
+    pub(crate) fn fill_defaults(&self, object: &mut Value) {
+        if let Some(schema) = self.schema() {
+            schema.fill_defaults(object);
+        }
     }
 
     /// Fills in what the storage version has defaults for, of an object that came from another.
@@ -264,7 +272,7 @@ impl CustomVersion {
 
 /// Warnings about finalizers that a write adds and that others might use as well.
 pub(crate) fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let before = old.map(finalizers).unwrap_or_default();
+    let before: BTreeSet<&str> = old.map(finalizers).into_iter().flatten().collect();
     let mut added = finalizers(new);
     added.retain(|name| !before.contains(name));
     added.sort_unstable();
@@ -301,7 +309,16 @@ fn said(crd: &Value) -> Value {
     json!([crd["spec"], crd["status"]["acceptedNames"]])
 }
 
-/// The resources a CRD defines: one per served version. `as_stored` tells whether all objects are
+/// Where the objects of a definition are kept: never where those of a built-in kind are.
+pub(crate) fn table(group: &str, plural: &str) -> TableName {
+    if Known::is_path(group) {
+        return TableName::new(group, &format!("{plural}#custom"));
+    }
+    TableName::new(group, plural)
+}
+
+/// The resources a CRD defines: one per served version; none in a group that is built in, where, as
+/// in Kubernetes, nothing is served beside the built-in kinds. `as_stored` tells whether all objects are
 /// stored as its schemas would have them.
 pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
     let spec = &crd["spec"];
@@ -330,8 +347,9 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
         .collect();
     let schemas = Arc::new(schemas);
     let group = text(&spec["group"]);
+    let is_built_in = Known::is_path(&group);
     versions()
-        .filter(|version| version["served"] == true)
+        .filter(|version| version["served"] == true && !is_built_in)
         .map(|version| {
             let name = text(&version["name"]);
             let raw_schema = version["schema"]["openAPIV3Schema"].clone();
@@ -385,7 +403,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
                 subresources,
                 columns,
                 selectable,
-                table: TableName::new(&group, &text(&names["plural"])),
+                table: table(&group, &text(&names["plural"])),
                 ty,
                 counts: Arc::default(),
                 custom: Some(Arc::new(CustomVersion {

@@ -6,22 +6,26 @@
 
 use serde_json::{Map, Value};
 
-use super::path;
 use super::schema::{AdditionalProperties, META_FIELDS, Schema};
 use crate::decode;
+use crate::findings::Findings;
 use crate::go;
+use crate::place::Place;
+use crate::steps::step;
 
 impl Schema {
     /// Removes what the schema does not know; tells the paths of what it removed.
     pub(crate) fn prune(&self, object: &mut Value, is_root: bool) -> Vec<String> {
-        let mut pruned = Vec::new();
-        prune(object, Some(self), is_root, "", &mut pruned);
+        let mut pruned = Findings::bounded();
+        prune(object, Some(self), is_root, &Place::Root, &mut pruned);
+        let mut pruned = pruned.into_texts();
         pruned.sort();
         pruned
     }
 
     /// Removes fields that are null, may not be, and have no default: it is as if they had not been said.
     pub(crate) fn drop_nulls(&self, value: &mut Value) {
+        step();
         match value {
             Value::Object(map) => {
                 map.retain(|name, value| {
@@ -49,6 +53,7 @@ impl Schema {
 
     /// Fills in defaults, deepest last, as Kubernetes does: a default object is itself defaulted.
     pub(crate) fn fill_defaults(&self, value: &mut Value) {
+        step();
         let is_absent = |value: Option<&Value>, schema: &Schema| match value {
             None => true,
             Some(Value::Null) => !schema.nullable,
@@ -89,8 +94,9 @@ impl Schema {
     /// Reads the metadata of embedded objects as metadata: tells its unknown fields, which are
     /// removed, or why it cannot be read.
     pub(crate) fn read_embedded(&self, object: &mut Value) -> Result<Vec<String>, String> {
-        let mut unknown = Vec::new();
-        read_embedded(object, self, "", &mut unknown)?;
+        let mut unknown = Findings::bounded();
+        read_embedded(object, self, &Place::Root, &mut unknown)?;
+        let mut unknown = unknown.into_texts();
         unknown.sort();
         Ok(unknown)
     }
@@ -100,14 +106,17 @@ fn prune(
     value: &mut Value,
     schema: Option<&Schema>,
     is_root: bool,
-    at: &str,
-    pruned: &mut Vec<String>,
+    at: &Place<'_>,
+    pruned: &mut Findings,
 ) {
+    step();
     let keeps_unknown = schema.is_some_and(Schema::keeps_unknown);
     match value {
         Value::Object(map) => {
             let Some(schema) = schema else {
-                pruned.extend(map.keys().map(|name| dotted(at, name)));
+                for name in map.keys() {
+                    pruned.add(|| Place::Field(at, name).path());
+                }
                 map.clear();
                 return;
             };
@@ -121,7 +130,7 @@ fn prune(
             map.retain(|name, _| {
                 let kept = is_kept(name);
                 if !kept && (!at.is_empty() || !META_FIELDS.contains(&name.as_str())) {
-                    pruned.push(dotted(at, name));
+                    pruned.add(|| Place::Field(at, name).path());
                 }
                 kept
             });
@@ -136,7 +145,7 @@ fn prune(
                     // Kept whole: nothing is known of it.
                     (None, None) => continue,
                 };
-                prune(value, inner, false, &dotted(at, name), pruned);
+                prune(value, inner, false, &Place::Field(at, name), pruned);
             }
         }
         Value::Array(items) => {
@@ -146,23 +155,20 @@ fn prune(
                 return;
             }
             for (index, item) in items.iter_mut().enumerate() {
-                prune(item, inner, false, &format!("{at}[{index}]"), pruned);
+                prune(item, inner, false, &Place::Item(at, index), pruned);
             }
         }
         _ => {}
     }
 }
 
-fn dotted(at: &str, name: &str) -> String {
-    path::child(at, name)
-}
-
 fn read_embedded(
     value: &mut Value,
     schema: &Schema,
-    at: &str,
-    unknown: &mut Vec<String>,
+    at: &Place<'_>,
+    unknown: &mut Findings,
 ) -> Result<(), String> {
+    step();
     match value {
         Value::Object(map) => {
             if schema.embedded {
@@ -170,16 +176,16 @@ fn read_embedded(
             }
             for (name, value) in map.iter_mut() {
                 if let Some(property) = schema.properties.get(name) {
-                    read_embedded(value, property, &path::child(at, name), unknown)?;
+                    read_embedded(value, property, &Place::Field(at, name), unknown)?;
                 } else if let Some(values) = schema.values() {
-                    read_embedded(value, values, &path::key(at, name), unknown)?;
+                    read_embedded(value, values, &Place::Key(at, name), unknown)?;
                 }
             }
         }
         Value::Array(items) => {
             if let Some(schema) = schema.item() {
                 for (index, item) in items.iter_mut().enumerate() {
-                    read_embedded(item, schema, &path::index(at, index), unknown)?;
+                    read_embedded(item, schema, &Place::Item(at, index), unknown)?;
                 }
             }
         }
@@ -190,19 +196,19 @@ fn read_embedded(
 
 fn read_metadata(
     map: &mut Map<String, Value>,
-    at: &str,
-    unknown: &mut Vec<String>,
+    at: &Place<'_>,
+    unknown: &mut Findings,
 ) -> Result<(), String> {
     for part in ["apiVersion", "kind"] {
         if let Some(value) = map.get(part).filter(|value| !value.is_string()) {
-            let at = path::child(at, part);
+            let at = Place::Field(at, part);
             return Err(format!("{at}: Invalid value: {value}: must be a string"));
         }
     }
     let Some(metadata) = map.get_mut("metadata") else {
         return Ok(());
     };
-    let at = path::child(at, "metadata");
+    let at = &Place::Field(at, "metadata");
     let shown = metadata.clone();
     let found = decode::read_metadata(metadata).map_err(|why| {
         let shown = match &shown {
@@ -211,7 +217,9 @@ fn read_metadata(
         };
         format!("{at}: Invalid value: {shown}: {why}")
     })?;
-    unknown.extend(found.iter().map(|field| format!("{at}.{field}")));
+    for field in &found {
+        unknown.add(|| format!("{at}.{field}"));
+    }
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
     }

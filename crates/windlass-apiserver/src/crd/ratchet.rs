@@ -3,9 +3,12 @@
 //! [`Correlated`] pairs a value with what it was before. Fields and map entries are paired by
 //! name, items of keyed lists by their keys, items of other lists not at all.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::schema::Schema;
+use crate::steps::step;
 
 /// A value, what it was, and the schema of both.
 #[derive(Clone, Copy, Debug)]
@@ -27,22 +30,26 @@ impl<'a> Correlated<'a> {
         Some(Self::new(new.get(name)?, old.get(name)?, schema))
     }
 
-    /// The item at `index` of a keyed list, if there was one of the same keys.
-    pub(super) fn index(self, index: usize) -> Option<Self> {
-        let item = self.new.as_array()?.get(index)?;
-        let old = same_keys(self.schema, self.old, item)?;
-        Some(Self::new(item, old, self.schema.item()?))
+    /// The items of a keyed list, each with what it was.
+    pub(super) fn items(self) -> Items<'a> {
+        Items {
+            new: self.new.as_array().map_or(&[], Vec::as_slice),
+            old: Keyed::of(self.old, self.schema),
+            schema: self.schema.item(),
+        }
     }
 
     /// Whether nothing changed. The order of a keyed list is no change.
     pub(super) fn is_unchanged(self) -> bool {
+        step();
         match (self.new, self.old) {
             (Value::Array(new), Value::Array(old)) => {
                 if !self.schema.is_list_of("map") {
                     return new == old;
                 }
+                let items = self.items();
                 new.len() == old.len()
-                    && (0..new.len()).all(|index| self.index(index).is_some_and(Self::is_unchanged))
+                    && (0..new.len()).all(|at| items.at(at).is_some_and(Self::is_unchanged))
             }
             (Value::Object(new), Value::Object(old)) => {
                 new.len() == old.len()
@@ -55,21 +62,68 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The item of a keyed list `old` that has the keys of `item`. One that lacks a key, or has a key
-/// that is no plain value, was never there.
-pub(super) fn same_keys<'a>(schema: &Schema, old: &'a Value, item: &Value) -> Option<&'a Value> {
-    if !schema.is_list_of("map") {
-        return None;
+/// The items of a list, paired.
+pub(super) struct Items<'a> {
+    new: &'a [Value],
+    old: Keyed<'a>,
+    schema: Option<&'a Schema>,
+}
+
+impl<'a> Items<'a> {
+    /// The item at `place`, if there was one of the same keys.
+    pub(super) fn at(&self, place: usize) -> Option<Correlated<'a>> {
+        let item = self.new.get(place)?;
+        let old = self.old.same_keys(item)?;
+        Some(Correlated::new(item, old, self.schema?))
     }
-    let keys = &schema.list_map_keys;
-    let plain = |value: &Value| value.is_boolean() || value.is_number() || value.is_string();
-    if !keys.iter().all(|key| item.get(key).is_some_and(plain)) {
-        return None;
+}
+
+/// The items of a keyed list, found by their keys. One that lacks a key, or has a key that is no
+/// plain value, is not found.
+pub(super) struct Keyed<'a> {
+    keys: &'a [String],
+    items: BTreeMap<String, &'a Value>,
+}
+
+impl<'a> Keyed<'a> {
+    /// Of a list that is not keyed nothing is found.
+    pub(super) fn of(list: &'a Value, schema: &'a Schema) -> Self {
+        let mut found = Self {
+            keys: &schema.list_map_keys,
+            items: BTreeMap::new(),
+        };
+        if schema.is_list_of("map") {
+            for item in list.as_array().into_iter().flatten() {
+                step();
+                if let Some(identity) = found.identity(item) {
+                    found.items.entry(identity).or_insert(item);
+                }
+            }
+        }
+        found
     }
-    old.as_array()?
-        .iter()
-        .filter(|candidate| candidate.is_object())
-        .find(|candidate| keys.iter().all(|key| candidate.get(key) == item.get(key)))
+
+    /// The item that has the keys of `item`.
+    pub(super) fn same_keys(&self, item: &Value) -> Option<&'a Value> {
+        if self.items.is_empty() {
+            return None;
+        }
+        self.items.get(&self.identity(item)?).copied()
+    }
+
+    fn identity(&self, item: &Value) -> Option<String> {
+        if !item.is_object() {
+            return None;
+        }
+        let plain = |value: &Value| value.is_boolean() || value.is_number() || value.is_string();
+        let mut identity = String::new();
+        for key in self.keys {
+            let value = item.get(key).filter(|value| plain(value))?;
+            identity.push_str(&value.to_string());
+            identity.push(',');
+        }
+        Some(identity)
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +148,10 @@ mod tests {
             json!([{"k": null}]),
         ] {
             let same = Correlated::new(&list, &list, &schema);
-            assert!(!same.is_unchanged() && same.index(0).is_none(), "{list}");
+            assert!(
+                !same.is_unchanged() && same.items().at(0).is_none(),
+                "{list}"
+            );
         }
     }
 
@@ -107,7 +164,12 @@ mod tests {
         assert!(Correlated::new(&turned, &old, &schema).is_unchanged());
         let changed = Correlated::new(&changed, &old, &schema);
         assert!(!changed.is_unchanged());
-        assert!(changed.index(1).is_some_and(Correlated::is_unchanged));
-        assert!(changed.index(0).is_some_and(|item| !item.is_unchanged()));
+        assert!(changed.items().at(1).is_some_and(Correlated::is_unchanged));
+        assert!(
+            changed
+                .items()
+                .at(0)
+                .is_some_and(|item| !item.is_unchanged())
+        );
     }
 }

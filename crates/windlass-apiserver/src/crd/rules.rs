@@ -10,15 +10,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::declare::declare;
-use super::path::{child, index, key, shown};
-use super::ratchet::{Correlated, same_keys};
+use super::field_path;
+use super::path::{child, shown};
+use super::ratchet::{Correlated, Items, Keyed};
 use super::schema::{Rule, Schema};
-use super::{field_path, path};
 use crate::cel::{
     BUDGET, CelValue, Declared, Environment, Expression, Failure, PER_CALL_LIMIT, Type, of_json,
     optional,
 };
+use crate::findings::MOST_TEXT;
+use crate::place::Place;
 use crate::status::{Cause, field};
+use crate::steps::step;
 
 /// How long a message that an expression makes may be.
 const MAX_MESSAGE: usize = 5 * 1024;
@@ -135,6 +138,7 @@ impl Rules {
         let mut run = Run {
             budget: BUDGET,
             spent: false,
+            length: 0,
             causes: Vec::new(),
             warnings: Vec::new(),
         };
@@ -146,7 +150,7 @@ impl Rules {
             nearest: None,
             is_root: true,
         };
-        run.walk(self, schema, object, old, pairing, at);
+        run.walk(self, schema, object, old, pairing, &Place::At(at));
         (run.causes, run.warnings)
     }
 }
@@ -174,10 +178,11 @@ impl<'a> Pairing<'a> {
         Self::below(current, current.key(name))
     }
 
-    fn index(self, place: usize) -> Self {
-        match self.current {
-            None => self,
-            Some(current) => Self::below(current, current.index(place)),
+    /// The item at `place` of a list, of which the items are these.
+    fn item(self, items: Option<&Items<'a>>, place: usize) -> Self {
+        match (self.current, items) {
+            (Some(current), Some(items)) => Self::below(current, items.at(place)),
+            _ => self,
         }
     }
 
@@ -201,6 +206,8 @@ struct Run {
     budget: u64,
     /// The budget is used up: nothing more is run.
     spent: bool,
+    /// How much text was found.
+    length: usize,
     causes: Vec<Cause>,
     warnings: Vec<String>,
 }
@@ -213,8 +220,9 @@ impl Run {
         value: &Value,
         old: Option<&Value>,
         pairing: Pairing<'_>,
-        at: &str,
+        at: &Place<'_>,
     ) {
+        step();
         let old = old.filter(|old| !old.is_null());
         if value.is_null() || self.spent {
             return;
@@ -225,10 +233,13 @@ impl Run {
                 let (Some(inner), Some(item_schema)) = (&rules.items, schema.item()) else {
                     return;
                 };
+                let before = old.map(|old| Keyed::of(old, schema));
+                let paired = pairing.current.map(Correlated::items);
                 for (place, item) in items.iter().enumerate() {
-                    let old = old.and_then(|old| same_keys(schema, old, item));
-                    let at = index(at, place);
-                    self.walk(inner, item_schema, item, old, pairing.index(place), &at);
+                    let old = before.as_ref().and_then(|before| before.same_keys(item));
+                    let pairing = pairing.item(paired.as_ref(), place);
+                    let at = Place::Item(at, place);
+                    self.walk(inner, item_schema, item, old, pairing, &at);
                 }
             }
             Value::Object(map) => {
@@ -238,9 +249,11 @@ impl Run {
                     if let (Some(inner), Some(property)) =
                         (rules.properties.get(name), schema.properties.get(name))
                     {
-                        self.walk(inner, property, value, old, pairing, &child(at, name));
+                        let at = Place::Field(at, name);
+                        self.walk(inner, property, value, old, pairing, &at);
                     } else if let (Some(inner), Some(values)) = (&rules.values, schema.values()) {
-                        self.walk(inner, values, value, old, pairing, &key(at, name));
+                        let at = Place::Key(at, name);
+                        self.walk(inner, values, value, old, pairing, &at);
                     }
                 }
             }
@@ -254,7 +267,7 @@ impl Run {
         value: &Value,
         old: Option<&Value>,
         pairing: Pairing<'_>,
-        at: &str,
+        at: &Place<'_>,
     ) {
         if rules.own.is_empty() {
             return;
@@ -302,7 +315,7 @@ impl Run {
         value: &Value,
         variables: &[(&str, CelValue)],
         pairing: Pairing<'_>,
-        at: &str,
+        at: &Place<'_>,
     ) {
         let rule = &compiled.rule;
         let of_type = Value::from(rules.ty.as_str());
@@ -324,7 +337,7 @@ impl Run {
                         "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {name}"
                     )
                 };
-                self.causes.push(field::invalid(shown(at), &of_type, &why));
+                self.add(field::invalid(shown(&at.path()), &of_type, &why));
                 return;
             }
             Err(Failure::Said(why)) => {
@@ -335,15 +348,16 @@ impl Run {
                 } else {
                     format!("{why} evaluating rule: {name}")
                 };
-                self.causes.push(field::invalid(shown(at), &of_type, &why));
+                self.add(field::invalid(shown(&at.path()), &of_type, &why));
                 return;
             }
         }
         let detail = self.message(compiled, variables);
+        let at = at.path();
         let at = match compiled.field.as_str() {
-            "" => shown(at),
+            "" => shown(&at),
             below if below.starts_with('[') => format!("{at}{below}"),
-            below => path::child(at, below),
+            below => child(&at, below),
         };
         let whole = matches!(rules.ty.as_str(), "object" | "array");
         let cause = match rule.reason.as_deref() {
@@ -355,11 +369,23 @@ impl Run {
             _ => field::invalid(at, value, &detail),
         };
         if !compiled.uses_old && pairing.is_unchanged() {
-            self.warnings
-                .push(format!("{}: {}", cause.field, cause.message));
+            let warning = format!("{}: {}", cause.field, cause.message);
+            self.found(warning.len());
+            self.warnings.push(warning);
         } else {
-            self.causes.push(cause);
+            self.add(cause);
         }
+    }
+
+    fn add(&mut self, cause: Cause) {
+        self.found(cause.field.len() + cause.message.len());
+        self.causes.push(cause);
+    }
+
+    /// So much text was found: there is a bound, beyond which no rule is run.
+    fn found(&mut self, length: usize) {
+        self.length += length;
+        self.spent |= self.length > MOST_TEXT;
     }
 
     /// What a failed rule says: what its expression makes, or its message, or the rule itself.

@@ -5,10 +5,13 @@
 //! `prune` (unknown fields, nulls, defaults), `validate` and `rules`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::OnceLock;
 
 use regex::Regex;
 use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
@@ -83,16 +86,14 @@ pub(crate) struct Schema {
 }
 
 /// `additionalProperties`: a yes or no, or the schema of the values.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub(crate) enum AdditionalProperties {
     Allowed(bool),
     Of(Box<Schema>),
 }
 
 /// `items`: one schema for all, or (which is refused) one for each.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub(crate) enum Items {
     All(Box<Schema>),
     Each(Vec<Schema>),
@@ -112,6 +113,54 @@ pub(crate) struct Rule {
     pub(crate) reason: Option<String>,
     pub(crate) field_path: String,
     pub(crate) optional_old_self: Option<bool>,
+}
+
+// Read by hand: serde would copy what is inside of an untagged enum to look at it twice, once for
+// every level it is nested.
+impl<'de> Deserialize<'de> for AdditionalProperties {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = AdditionalProperties;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a boolean or a schema")
+            }
+
+            fn visit_bool<E>(self, allowed: bool) -> Result<Self::Value, E> {
+                Ok(AdditionalProperties::Allowed(allowed))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let schema = Schema::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(AdditionalProperties::Of(Box::new(schema)))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Items;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a schema or a list of schemas")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let schema = Schema::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Items::All(Box::new(schema)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(Items::Each)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
 }
 
 impl Schema {
@@ -166,6 +215,21 @@ impl Schema {
     /// Whether something holds of this schema or of any in it, however it is nested.
     pub(crate) fn any(&self, holds: &dyn Fn(&Schema) -> bool) -> bool {
         holds(self) || self.children().into_iter().any(|child| child.any(holds))
+    }
+
+    /// The schemas it is made of that have no name.
+    pub(crate) fn unnamed(&self) -> impl Iterator<Item = &Schema> {
+        let items: &[Schema] = match &self.items {
+            Some(Items::All(schema)) => std::slice::from_ref(&**schema),
+            Some(Items::Each(schemas)) => schemas,
+            None => &[],
+        };
+        let logic = self.all_of.iter().chain(&self.any_of).chain(&self.one_of);
+        items
+            .iter()
+            .chain(logic)
+            .chain(self.not.as_deref())
+            .chain(self.values())
     }
 
     /// Every schema this one is made of, in the order Kubernetes looks at them.

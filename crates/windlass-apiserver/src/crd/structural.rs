@@ -208,9 +208,7 @@ fn int_or_string_patterns(schema: &Schema) -> (bool, bool) {
 }
 
 fn is_type_only(schema: &Schema) -> bool {
-    let mut plain = schema.clone();
-    plain.ty.clear();
-    plain.properties.is_empty() && says_names_only(&plain) && plain.default.is_none()
+    schema.properties.is_empty() && says_names_only(schema) && schema.default.is_none()
 }
 
 fn value_validation(

@@ -7,14 +7,19 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::format;
 use super::path::child;
 use super::ratchet::Correlated;
 use super::schema::{AdditionalProperties, Schema};
+use crate::findings::MOST_TEXT;
 use crate::go;
+use crate::place::Place;
 use crate::status::{Cause, field};
+use crate::steps::{step, steps};
 
 /// Every way in which a value is not what its schema asks for. Its causes are told below `at`.
 pub(super) fn check(
@@ -23,9 +28,17 @@ pub(super) fn check(
     at: &str,
     before: Option<Correlated<'_>>,
 ) -> Vec<Cause> {
-    let mut check = Check { at };
-    let outcome = check.value(value, schema, "", before);
-    outcome.issues.into_iter().map(|(_, cause)| cause).collect()
+    let mut check = Check {
+        at,
+        room: MOST_TEXT,
+    };
+    let outcome = check.value(value, schema, &Place::Root, before);
+    let mut causes: Vec<Cause> = outcome.issues.into_iter().map(|(_, cause)| cause).collect();
+    if causes.is_empty() && outcome.more {
+        let why = "has more errors than can be reported";
+        causes.push(field::invalid(super::path::shown(at), &"".into(), why));
+    }
+    causes
 }
 
 /// What checking found, and how much of it was fine, by which alternatives are compared.
@@ -33,22 +46,34 @@ pub(super) fn check(
 struct Outcome {
     /// What Go would say, by which the same is said once, and the cause.
     issues: Vec<(String, Cause)>,
+    seen: HashSet<String>,
+    /// There is more, which was not put into words: there was too much of it.
+    more: bool,
+    /// Something that was complained about has changed, so this has, too.
+    changed: bool,
     fine: usize,
 }
 
 impl Outcome {
     fn is_valid(&self) -> bool {
-        self.issues.is_empty()
+        self.issues.is_empty() && !self.more
     }
 
     fn add(&mut self, said: String, cause: Cause) {
-        if !self.issues.iter().any(|(known, _)| *known == said) {
+        if self.seen.insert(said.clone()) {
             self.issues.push((said, cause));
         }
     }
 
     fn merge(&mut self, other: Self) {
         self.fine += other.fine;
+        self.more |= other.more;
+        self.changed |= other.changed;
+        if self.issues.is_empty() {
+            self.issues = other.issues;
+            self.seen = other.seen;
+            return;
+        }
         for (said, cause) in other.issues {
             self.add(said, cause);
         }
@@ -57,27 +82,55 @@ impl Outcome {
 
 struct Check<'a> {
     at: &'a str,
+    /// How much text may still be written about what is wrong. Its paths are as long as the client
+    /// makes them, and what is wrong as much.
+    room: usize,
 }
 
 impl Check<'_> {
-    /// The field that a cause is told of.
-    fn field(&self, name: &str) -> String {
-        match name.trim_start_matches('.') {
+    /// Puts into words what is wrong: with the name of the value, and the field to report.
+    fn report(
+        &mut self,
+        name: &Place<'_>,
+        outcome: &mut Outcome,
+        say: impl FnOnce(&str, String) -> (String, Cause),
+    ) {
+        if self.room == 0 {
+            outcome.more = true;
+            return;
+        }
+        let name = name.path();
+        let field = match name.trim_start_matches('.') {
             "" => super::path::shown(self.at),
             name => child(self.at, name),
-        }
+        };
+        let (said, cause) = say(&name, field);
+        let length = said.len() + cause.field.len() + cause.message.len();
+        steps(length);
+        self.room = self.room.saturating_sub(length);
+        outcome.add(said, cause);
     }
 
     fn value(
         &mut self,
         value: &Value,
         schema: &Schema,
-        name: &str,
+        name: &Place<'_>,
         before: Option<Correlated<'_>>,
     ) -> Outcome {
+        step();
         let mut outcome = self.validators(value, schema, name, before);
-        if !outcome.is_valid() && before.is_some_and(Correlated::is_unchanged) {
-            outcome.issues.clear();
+        if let Some(before) = before
+            && !outcome.is_valid()
+            && !outcome.changed
+        {
+            if before.is_unchanged() {
+                outcome.issues.clear();
+                outcome.seen.clear();
+                outcome.more = false;
+            } else {
+                outcome.changed = true;
+            }
         }
         outcome
     }
@@ -86,7 +139,7 @@ impl Check<'_> {
         &mut self,
         value: &Value,
         schema: &Schema,
-        name: &str,
+        name: &Place<'_>,
         before: Option<Correlated<'_>>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
@@ -105,9 +158,11 @@ impl Check<'_> {
             Value::String(text) => {
                 self.text(text, schema, name, &mut outcome);
                 if !format.is_empty() && !format::fits(format, text) {
-                    let said = format!("{name} in body must be of type {format}: {value}");
-                    let cause = field::type_invalid(self.field(name), &value.to_string(), &said);
-                    outcome.add(said, cause);
+                    self.report(name, &mut outcome, |name, field| {
+                        let said = format!("{name} in body must be of type {format}: {value}");
+                        let cause = field::type_invalid(field, &value.to_string(), &said);
+                        (said, cause)
+                    });
                 }
             }
             Value::Number(_) => self.number(value, schema, format, name, &mut outcome),
@@ -122,18 +177,38 @@ impl Check<'_> {
         outcome
     }
 
-    fn invalid(&self, name: &str, value: &Value, said: String, outcome: &mut Outcome) {
-        let cause = field::invalid(self.field(name), value, &said);
-        outcome.add(said, cause);
+    /// What is wrong with a value itself: `{name} in body {why}`.
+    fn invalid(&mut self, name: &Place<'_>, value: &Value, why: &str, outcome: &mut Outcome) {
+        self.report(name, outcome, |name, field| {
+            let said = format!("{name} in body {why}");
+            let cause = field::invalid(field, value, &said);
+            (said, cause)
+        });
     }
 
-    /// What is wrong with a value as a whole, which no field is named for.
-    fn composite(&self, said: String, outcome: &mut Outcome) {
-        let cause = field::invalid(self.field(""), &"".into(), &said);
-        outcome.add(said, cause);
+    /// What is wrong with a value as a whole, which is not reported of a field.
+    fn composite(
+        &mut self,
+        name: &Place<'_>,
+        outcome: &mut Outcome,
+        say: impl FnOnce(&str) -> String,
+    ) {
+        let whole = super::path::shown(self.at);
+        self.report(name, outcome, |name, _| {
+            let said = say(name);
+            let cause = field::invalid(whole, &"".into(), &said);
+            (said, cause)
+        });
     }
 
-    fn ty(&self, value: &Value, schema: &Schema, format: &str, name: &str, outcome: &mut Outcome) {
+    fn ty(
+        &mut self,
+        value: &Value,
+        schema: &Schema,
+        format: &str,
+        name: &Place<'_>,
+        outcome: &mut Outcome,
+    ) {
         let wanted: &[&str] = match schema.ty.as_str() {
             _ if schema.int_or_string => &["integer", "string"],
             "" => &[],
@@ -175,19 +250,23 @@ impl Check<'_> {
             };
             (format.to_owned(), has)
         };
-        let said = format!("{name} in body must be of type {wanted}: \"{found}\"");
-        let cause = field::type_invalid(self.field(name), &format!("\"{found}\""), &said);
-        outcome.add(said, cause);
+        self.report(name, outcome, |name, field| {
+            let said = format!("{name} in body must be of type {wanted}: \"{found}\"");
+            let cause = field::type_invalid(field, &format!("\"{found}\""), &said);
+            (said, cause)
+        });
     }
 
-    fn logic(&mut self, value: &Value, schema: &Schema, name: &str, outcome: &mut Outcome) {
-        let quoted = Value::from(name);
+    fn logic(&mut self, value: &Value, schema: &Schema, name: &Place<'_>, outcome: &mut Outcome) {
+        let quoted = |name: &str| Value::from(name);
         if !schema.any_of.is_empty() {
             let found = self.closest(value, &schema.any_of, name);
             match found.valid {
                 0 => {
-                    let said = format!("{quoted} must validate at least one schema (anyOf)");
-                    self.composite(said, outcome);
+                    self.composite(name, outcome, |name| {
+                        let name = quoted(name);
+                        format!("{name} must validate at least one schema (anyOf)")
+                    });
                     outcome.merge(found.closest);
                 }
                 _ => outcome.fine += found.fine,
@@ -203,8 +282,10 @@ impl Check<'_> {
                     0 => "Found none valid".to_owned(),
                     count => format!("Found {count} valid alternatives"),
                 };
-                let said = format!("{quoted} must validate one and only one schema (oneOf). {why}");
-                self.composite(said, outcome);
+                self.composite(name, outcome, |name| {
+                    let name = quoted(name);
+                    format!("{name} must validate one and only one schema (oneOf). {why}")
+                });
                 if count == 0 {
                     outcome.merge(found.closest);
                 }
@@ -219,20 +300,23 @@ impl Check<'_> {
             }
             if valid != schema.all_of.len() {
                 let none = if valid == 0 { ". None validated" } else { "" };
-                let said = format!("{quoted} must validate all the schemas (allOf){none}");
-                self.composite(said, outcome);
+                self.composite(name, outcome, |name| {
+                    let name = quoted(name);
+                    format!("{name} must validate all the schemas (allOf){none}")
+                });
             }
         }
         if let Some(inner) = &schema.not
             && self.value(value, inner, name, None).is_valid()
         {
-            let said = format!("{quoted} must not validate the schema (not)");
-            self.composite(said, outcome);
+            self.composite(name, outcome, |name| {
+                format!("{} must not validate the schema (not)", quoted(name))
+            });
         }
         outcome.fine += 1;
     }
 
-    fn closest(&mut self, value: &Value, schemas: &[Schema], name: &str) -> Alternatives {
+    fn closest(&mut self, value: &Value, schemas: &[Schema], name: &Place<'_>) -> Alternatives {
         let mut found = Alternatives::default();
         let mut any_failed = false;
         for schema in schemas {
@@ -248,29 +332,30 @@ impl Check<'_> {
         found
     }
 
-    fn text(&self, text: &str, schema: &Schema, name: &str, outcome: &mut Outcome) {
+    fn text(&mut self, text: &str, schema: &Schema, name: &Place<'_>, outcome: &mut Outcome) {
         let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         // Of a text only the first thing that is wrong is told.
         if let Some(max) = schema.max_length.filter(|max| length > *max) {
-            let said = format!("{name} in body should be at most {max} chars long");
-            let max = u64::try_from(max).unwrap_or(0);
-            let cause = field::too_long(self.field(name), max);
-            outcome.add(said, cause);
+            self.report(name, outcome, |name, field| {
+                let said = format!("{name} in body should be at most {max} chars long");
+                let max = u64::try_from(max).unwrap_or(0);
+                (said, field::too_long(field, max))
+            });
         } else if let Some(min) = schema.min_length.filter(|min| length < *min) {
-            let said = format!("{name} in body should be at least {min} chars long");
-            self.invalid(name, &text.into(), said, outcome);
+            let why = format!("should be at least {min} chars long");
+            self.invalid(name, &text.into(), &why, outcome);
         } else if !schema.pattern_fits(text) {
-            let said = format!("{name} in body should match '{}'", schema.pattern);
-            self.invalid(name, &text.into(), said, outcome);
+            let why = format!("should match '{}'", schema.pattern);
+            self.invalid(name, &text.into(), &why, outcome);
         }
     }
 
     fn number(
-        &self,
+        &mut self,
         value: &Value,
         schema: &Schema,
         format: &str,
-        name: &str,
+        name: &Place<'_>,
         outcome: &mut Outcome,
     ) {
         let ty = if schema.int_or_string {
@@ -294,8 +379,9 @@ impl Check<'_> {
                     "" => format!("{ty} (default format)"),
                     format => format!("{ty} with format {format}"),
                 };
-                let said = format!("{what} value must be of type {of} in {name}");
-                self.composite(said, outcome);
+                self.composite(name, outcome, |name| {
+                    format!("{what} value must be of type {of} in {name}")
+                });
             }
             fits
         };
@@ -348,7 +434,7 @@ impl Check<'_> {
             }
         }
         for said in said {
-            self.invalid(name, value, format!("{name} in body {said}"), outcome);
+            self.invalid(name, value, &said, outcome);
         }
         outcome.fine += 1;
     }
@@ -357,67 +443,73 @@ impl Check<'_> {
         &mut self,
         items: &[Value],
         schema: &Schema,
-        name: &str,
+        name: &Place<'_>,
         before: Option<Correlated<'_>>,
         outcome: &mut Outcome,
     ) {
         if let Some(inner) = schema.item() {
+            let paired = before.map(Correlated::items);
             for (place, item) in items.iter().enumerate() {
-                let before = before.and_then(|before| before.index(place));
-                outcome.merge(self.value(item, inner, &format!("{name}[{place}]"), before));
+                let before = paired.as_ref().and_then(|paired| paired.at(place));
+                let inner_name = Place::Item(name, place);
+                outcome.merge(self.value(item, inner, &inner_name, before));
             }
         }
         let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
         if let Some(min) = schema.min_items.filter(|min| count < *min) {
-            let said = format!("{name} in body should have at least {min} items");
-            self.invalid(name, &count.into(), said, outcome);
+            let why = format!("should have at least {min} items");
+            self.invalid(name, &count.into(), &why, outcome);
         }
         if let Some(max) = schema.max_items.filter(|max| count > *max) {
-            let said = format!("{name} in body should have at most {max} items");
-            let max = u64::try_from(max).unwrap_or(0);
-            let cause = field::too_many(self.field(name), items.len(), max);
-            outcome.add(said, cause);
+            self.report(name, outcome, |name, field| {
+                let said = format!("{name} in body should have at most {max} items");
+                let max = u64::try_from(max).unwrap_or(0);
+                (said, field::too_many(field, items.len(), max))
+            });
         }
         outcome.fine += 1;
     }
 
-    fn listed(&self, value: &Value, schema: &Schema, name: &str, outcome: &mut Outcome) {
+    fn listed(&mut self, value: &Value, schema: &Schema, name: &Place<'_>, outcome: &mut Outcome) {
         if schema.allowed.is_empty() || schema.allowed.iter().any(|one| same(one, value)) {
             return;
         }
-        let allowed: Vec<String> = schema
-            .allowed
-            .iter()
-            .map(|one| match one {
-                Value::String(_) => one.to_string(),
-                other => Value::from(other.to_string()).to_string(),
-            })
-            .collect();
-        let cause = field::not_supported(self.field(name), value, &allowed);
-        outcome.add(
-            format!("{name} in body should be one of {allowed:?}"),
-            cause,
-        );
+        self.report(name, outcome, |name, field| {
+            let allowed: Vec<String> = schema
+                .allowed
+                .iter()
+                .map(|one| match one {
+                    Value::String(_) => one.to_string(),
+                    other => Value::from(other.to_string()).to_string(),
+                })
+                .collect();
+            let cause = field::not_supported(field, value, &allowed);
+            (
+                format!("{name} in body should be one of {allowed:?}"),
+                cause,
+            )
+        });
     }
 
     fn object(
         &mut self,
         map: &Map<String, Value>,
         schema: &Schema,
-        name: &str,
+        name: &Place<'_>,
         before: Option<Correlated<'_>>,
         outcome: &mut Outcome,
     ) {
         let count = i64::try_from(map.len()).unwrap_or(i64::MAX);
         if let Some(min) = schema.min_properties.filter(|min| count < *min) {
-            let said = format!("{name} in body should have at least {min} properties");
-            self.invalid(name, &count.into(), said, outcome);
+            let why = format!("should have at least {min} properties");
+            self.invalid(name, &count.into(), &why, outcome);
         }
         if let Some(max) = schema.max_properties.filter(|max| count > *max) {
-            let said = format!("{name} in body should have at most {max} properties");
-            let max = u64::try_from(max).unwrap_or(0);
-            let cause = field::too_many(self.field(name), map.len(), max);
-            outcome.add(said, cause);
+            self.report(name, outcome, |name, field| {
+                let said = format!("{name} in body should have at most {max} properties");
+                let max = u64::try_from(max).unwrap_or(0);
+                (said, field::too_many(field, map.len(), max))
+            });
         }
         let is_root = name.is_empty() && self.at.is_empty();
         let pair = |field: &str| {
@@ -430,11 +522,14 @@ impl Check<'_> {
             }
             match &schema.additional_properties {
                 Some(AdditionalProperties::Allowed(false)) => {
-                    let said = format!("{name}.{field} in body is a forbidden property");
-                    self.invalid(name, &field.as_str().into(), said, outcome);
+                    self.report(name, outcome, |name, at| {
+                        let said = format!("{name}.{field} in body is a forbidden property");
+                        let cause = field::invalid(at, &field.as_str().into(), &said);
+                        (said, cause)
+                    });
                 }
                 Some(AdditionalProperties::Of(values)) => {
-                    let inner = format!("{name}.{field}");
+                    let inner = Place::Dotted(name, field);
                     outcome.merge(self.value(value, values, &inner, pair(field)));
                 }
                 _ => {}
@@ -442,7 +537,7 @@ impl Check<'_> {
         }
         for (field, property) in &schema.properties {
             if let Some(value) = map.get(field) {
-                let inner = child(name, field);
+                let inner = Place::Field(name, field);
                 outcome.merge(self.value(value, property, &inner, pair(field)));
             }
         }
@@ -451,9 +546,10 @@ impl Check<'_> {
             .iter()
             .filter(|field| !map.contains_key(*field))
         {
-            let missing = format!("{name}.{missing}");
-            let cause = field::required(self.field(&missing), "");
-            outcome.add(format!("{missing} in body is required"), cause);
+            self.report(&Place::Dotted(name, missing), outcome, |missing, field| {
+                let cause = field::required(field, "");
+                (format!("{missing} in body is required"), cause)
+            });
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::place::Place;
 use super::reader::Reader;
 use crate::facts;
+use crate::place::Place;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result, field};
 use crate::types::Type;

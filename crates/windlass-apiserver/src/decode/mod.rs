@@ -4,7 +4,6 @@
 //! type field by field (`reader`) down to what has no parts (`scalar`).
 
 mod kind;
-mod place;
 pub(crate) mod protobuf;
 mod reader;
 mod scalar;
@@ -12,12 +11,13 @@ mod scalar;
 use serde_json::{Value, json};
 
 pub(crate) use kind::{check_kind, misread, unreadable};
-use place::Place;
+pub(crate) use reader::MOST_STRANGE;
 use reader::Reader;
 pub(crate) use scalar::whole_numbers;
 
 use crate::crd::CustomVersion;
 use crate::http::Query;
+use crate::place::Place;
 use crate::resource::Resource;
 use crate::types::Type;
 
@@ -81,10 +81,37 @@ fn normalise_as(
                 reader.structure = "ObjectMeta";
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
-            reader.unknown.extend(read(custom, object)?);
+            let own = reader.unknown.into_texts();
+            return Ok([own, read(custom, object)?].concat());
         }
     }
-    Ok(reader.unknown)
+    Ok(reader.unknown.into_texts())
+}
+
+/// Why what a webhook made is no object.
+pub(crate) fn not_an_object(value: &Value) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        crate::go::json_kind(value)
+    )
+}
+
+/// Why what is posted to a subresource cannot be read as its kind, if so.
+pub(crate) fn check_body(
+    body: &Value,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> Result<(), String> {
+    if !body.is_object() {
+        return Err(not_an_object(body));
+    }
+    let package = match group.split('.').next() {
+        None | Some("") => "core",
+        Some(package) => package,
+    };
+    let ty = Type::Named(format!("io.k8s.api.{package}.{version}.{kind}").into());
+    Reader::of(kind).read(&mut body.clone(), &ty, &Place::Root)
 }
 
 /// Reads the metadata of an object inside of another; its unknown fields come back.
@@ -92,5 +119,5 @@ pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String>
     let mut reader = Reader::of("ObjectMeta");
     let ty = Type::Named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".into());
     reader.read(metadata, &ty, &Place::Root)?;
-    Ok(reader.unknown)
+    Ok(reader.unknown.into_texts())
 }

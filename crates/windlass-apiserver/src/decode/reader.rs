@@ -3,18 +3,23 @@
 
 use serde_json::Value;
 
-use super::place::Place;
 use super::scalar::{read_bytes, read_quantity, read_time};
 use crate::defaults;
+use crate::findings::Findings;
 use crate::go;
+use crate::place::Place;
+use crate::steps::step;
 use crate::timestamp::Precision;
 use crate::types::{ListKind, Scalar, Type};
+
+/// How many unknown or repeated fields of one body are reported, as in Kubernetes.
+pub(crate) const MOST_STRANGE: usize = 100;
 
 /// Reads a value into its type, field by field.
 pub(super) struct Reader<'t> {
     /// The struct that holds what is being read.
     pub(super) structure: &'t str,
-    pub(super) unknown: Vec<String>,
+    pub(super) unknown: Findings,
     /// How many lists that are compared as a whole it is in: there Go keeps an empty list apart
     /// from none while it compares. `defaults::drop_empties` ends that.
     wholes: usize,
@@ -24,7 +29,7 @@ impl<'t> Reader<'t> {
     pub(super) fn of(structure: &'t str) -> Self {
         Self {
             structure,
-            unknown: Vec::new(),
+            unknown: Findings::at_most(MOST_STRANGE),
             wholes: 0,
         }
     }
@@ -52,6 +57,7 @@ impl<'t> Reader<'t> {
         ty: &'t Type,
         place: &Place<'_>,
     ) -> Result<(), String> {
+        step();
         let shape_fits = match ty.resolve() {
             // Somebody else's object is kept as it comes, and looked at later if at all.
             Type::Struct {
@@ -78,7 +84,7 @@ impl<'t> Reader<'t> {
                     match fields.get(name) {
                         Some(field) => self.read(value, &field.ty, &place)?,
                         None if *open => {}
-                        None => self.unknown.push(place.path()),
+                        None => self.unknown.add(|| place.path()),
                     }
                 }
                 let zeros = ty.zeros();
@@ -179,7 +185,7 @@ mod tests {
         let mut reader = Reader::of(ty);
         let ty = Type::Named(format!("io.k8s.api.core.v1.{ty}").into());
         reader.read(value, &ty, &Place::Root)?;
-        Ok(reader.unknown)
+        Ok(reader.unknown.into_texts())
     }
 
     #[test]

@@ -5,6 +5,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WARNING};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
+use super::overload::Place;
 use super::{Body, Encoding};
 use crate::status::ApiError;
 
@@ -14,6 +15,8 @@ pub(crate) struct Answer {
     pub(crate) content: Content,
     /// Sentences for `Warning` headers.
     pub(crate) warnings: Vec<String>,
+    /// The place of an endless body among those of its user.
+    place: Option<Place>,
 }
 
 /// The body of an answer.
@@ -42,7 +45,14 @@ impl Answer {
             code,
             content,
             warnings: Vec::new(),
+            place: None,
         }
+    }
+
+    /// Holds a place for as long as the answer lasts, if it is one that does.
+    pub(super) fn lasting(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
     }
 
     pub(crate) fn value(value: Value) -> Self {
@@ -142,7 +152,7 @@ impl Answer {
             Content::Bytes(media_type, bytes) => (media_type, Body::whole(bytes)),
             Content::None(_) => ("", Body::pieces([])),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
-            Content::Stream { content_type, body } => (content_type, body),
+            Content::Stream { content_type, body } => (content_type, body.holding(self.place)),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.code;
@@ -153,7 +163,8 @@ impl Answer {
         }
         for warning in &self.warnings {
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            // Text that is not ASCII goes as its bytes; one with control characters does not go.
+            if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
                 headers.append(WARNING, value);
             }
         }

@@ -9,6 +9,7 @@ use futures::Stream;
 use http_body::{Frame, SizeHint};
 
 use super::metrics::{Counted, Lasting};
+use super::overload::Place;
 
 /// A stream of chunks; an error ends the connection.
 pub(crate) type ChunkStream = Pin<Box<dyn Stream<Item = Result<Bytes, BodyError>> + Send>>;
@@ -22,7 +23,13 @@ pub struct BodyError(pub(crate) String);
 const FRAME: usize = 64 * 1024;
 
 /// What the server answers with.
-pub struct Body(Kind, Option<Lasting>);
+pub struct Body {
+    kind: Kind,
+    /// Counted for as long as it is there.
+    lasting: Option<Lasting>,
+    /// Held for as long as it is there.
+    _place: Option<Place>,
+}
 
 enum Kind {
     /// Sent as it is.
@@ -31,27 +38,45 @@ enum Kind {
     Stream(ChunkStream),
 }
 
+impl From<Kind> for Body {
+    fn from(kind: Kind) -> Self {
+        Self {
+            kind,
+            lasting: None,
+            _place: None,
+        }
+    }
+}
+
 impl Body {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Whole(bytes.into()), None)
+        Kind::Whole(bytes.into()).into()
     }
 
     pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Self {
         let pieces = pieces.into_iter();
         let pieces = pieces.filter(|piece| !piece.is_empty()).collect();
-        Self(Kind::Pieces(pieces), None)
+        Kind::Pieces(pieces).into()
     }
 
     pub(crate) fn stream(
         chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
     ) -> Self {
-        Self(Kind::Stream(Box::pin(chunks)), None)
+        Kind::Stream(Box::pin(chunks)).into()
+    }
+
+    /// Holds a place among the lasting requests of its user.
+    pub(super) fn holding(self, place: Option<Place>) -> Self {
+        Self {
+            _place: place,
+            ..self
+        }
     }
 
     /// Counts an endless body for as long as it is there.
     pub(super) fn count(&mut self, request: &Counted) {
-        if matches!(self.0, Kind::Stream(_)) {
-            self.1 = Some(request.lasts());
+        if matches!(self.kind, Kind::Stream(_)) {
+            self.lasting = Some(request.lasts());
         }
     }
 }
@@ -64,7 +89,7 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Kind::Pieces(pieces) => {
@@ -78,7 +103,7 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(bytes) => bytes.is_empty(),
             Kind::Pieces(pieces) => pieces.is_empty(),
             Kind::Stream(_) => false,
@@ -86,7 +111,7 @@ impl http_body::Body for Body {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Pieces(pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())

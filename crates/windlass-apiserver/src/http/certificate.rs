@@ -2,11 +2,12 @@
 //!
 //! Who shows a certificate of another authority, or one that has expired, is told so in HTTP (401),
 //! as kube-apiserver does, instead of being cut off without a word. The handshake itself asks no
-//! more than that the client has the certificate's key; until [`ClientCertificates::judge`] has
+//! more than that the client has the certificate's key; until [`Shown`] has
 //! looked at the chain nobody is anybody.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject as _;
@@ -14,6 +15,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::auth::{Presented, identity_of};
 
@@ -40,12 +42,11 @@ impl ClientCertificates {
         Ok(Self(verifier))
     }
 
-    /// Who a connection belongs to whose client showed `chain`.
-    pub(super) fn judge(&self, chain: Option<&[CertificateDer<'_>]>) -> Presented {
-        let Some([certificate, intermediates @ ..]) = chain else {
+    /// Who a client is at `now` that showed `chain`.
+    fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Presented {
+        let [certificate, intermediates @ ..] = chain else {
             return Presented::Nothing;
         };
-        let now = UnixTime::now();
         if let Err(error) = self.0.verify_client_cert(certificate, intermediates, now) {
             tracing::debug!(%error, "a client certificate is refused");
             return Presented::Unknown;
@@ -56,6 +57,49 @@ impl ClientCertificates {
             None => Presented::Nothing,
         }
     }
+}
+
+/// What the client of one connection showed. Its requests are judged one by one: a certificate that
+/// expires ends what can be asked over connections that are open, too.
+pub(super) struct Shown {
+    certificates: Arc<ClientCertificates>,
+    chain: Vec<CertificateDer<'static>>,
+    presented: Presented,
+    /// Until when that holds: the end of the certificate that ends first.
+    until: UnixTime,
+}
+
+impl Shown {
+    pub(super) fn new(
+        certificates: Arc<ClientCertificates>,
+        chain: Option<&[CertificateDer<'_>]>,
+        now: UnixTime,
+    ) -> Self {
+        let chain: Vec<_> = chain.into_iter().flatten().cloned().collect();
+        let chain: Vec<_> = chain.into_iter().map(CertificateDer::into_owned).collect();
+        let ends = chain.iter().map(|certificate| end_of(certificate)).min();
+        Self {
+            presented: certificates.judge(&chain, now),
+            until: UnixTime::since_unix_epoch(Duration::from_secs(ends.unwrap_or(u64::MAX))),
+            certificates,
+            chain,
+        }
+    }
+
+    /// Who it is by now.
+    pub(super) fn at(&self, now: UnixTime) -> Presented {
+        if now <= self.until {
+            return self.presented.clone();
+        }
+        self.certificates.judge(&self.chain, now)
+    }
+}
+
+/// The last second of a certificate.
+fn end_of(certificate: &[u8]) -> u64 {
+    let end = X509Certificate::from_der(certificate)
+        .map(|(_, parsed)| parsed.validity().not_after.timestamp());
+    u64::try_from(end.unwrap_or_default()).unwrap_or_default()
 }
 
 impl ClientCertVerifier for ClientCertificates {
@@ -99,5 +143,37 @@ impl ClientCertVerifier for ClientCertificates {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::Authority;
+
+    #[test]
+    fn certificate_that_expired_is_refused_on_an_open_connection() {
+        let authority = Authority::create().unwrap();
+        let keyed = authority.client("jane", "writers").unwrap();
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(keyed.certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .unwrap();
+        let certificates = ClientCertificates::signed_by(&authority.pem().certificate).unwrap();
+        let now = UnixTime::now();
+        let shown = Shown::new(Arc::new(certificates), Some(&chain), now);
+        assert!(matches!(shown.at(now), Presented::Known(_)));
+        let end = Duration::from_secs(end_of(&chain[0]));
+        let last = UnixTime::since_unix_epoch(end);
+        assert!(matches!(shown.at(last), Presented::Known(_)));
+        let after = UnixTime::since_unix_epoch(end + Duration::from_secs(2));
+        assert!(matches!(shown.at(after), Presented::Unknown));
+    }
+
+    #[test]
+    fn client_without_a_certificate_is_nobody_at_any_time() {
+        let authority = Authority::create().unwrap();
+        let certificates = ClientCertificates::signed_by(&authority.pem().certificate).unwrap();
+        let shown = Shown::new(Arc::new(certificates), None, UnixTime::now());
+        assert!(matches!(shown.at(UnixTime::now()), Presented::Nothing));
     }
 }

@@ -1,6 +1,7 @@
 //! From bytes to a verb and back: path, query and headers read, the caller known, the answer encoded.
 
 mod answer;
+mod aside;
 mod body;
 mod certificate;
 mod metrics;
@@ -9,8 +10,10 @@ mod overload;
 mod request;
 mod serve;
 mod stall;
+mod unread;
 
 pub(crate) use answer::Answer;
+pub(crate) use aside::Aside;
 pub use body::{Body, BodyError};
 pub(crate) use metrics::Counts;
 pub(crate) use negotiate::{
@@ -22,6 +25,7 @@ pub use request::{ResourceRequest, Verb};
 pub use serve::{Serving, TlsConfig};
 
 use std::fmt::Display;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,12 +37,16 @@ use metrics::Counted;
 use crate::auth::{Action, Presented, ResourceAction, selected_name};
 use crate::node::Upgrade;
 use crate::patch::PatchKind;
+use crate::resource::Resource;
 use crate::server::{ApiServer, Outcome};
 use crate::status::{ApiError, Result};
+use crate::store::Key;
 use crate::{discovery, openapi, verbs};
 
 /// The largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// What an object takes, more or less.
+const USUAL_SIZE: usize = 1024;
 /// How long a client may take to send it.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -48,6 +56,7 @@ impl ApiServer {
         &self,
         request: Request<B>,
         presented: &Presented,
+        mut aside: Aside,
     ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes>,
@@ -60,10 +69,11 @@ impl ApiServer {
             .map_or(Encoding::Json, |wanted| wanted.encoding);
         let only_head = request.method() == Method::HEAD;
         let mut counted = None;
-        let answer = self.answer(request, presented, wanted, &mut counted).await;
-        let mut response = answer
-            .unwrap_or_else(|error| Answer::error(&error))
-            .into_response(told_in);
+        let answer = self
+            .answer(request, presented, wanted, &mut counted, &mut aside)
+            .await;
+        let answer = answer.unwrap_or_else(|error| Answer::error(&error));
+        let mut response = aside.now(|| answer.into_response(told_in));
         if let Some(counted) = counted {
             counted.answered(response.status());
             response.body_mut().count(&counted);
@@ -80,6 +90,7 @@ impl ApiServer {
         presented: &Presented,
         wanted: Option<Wanted>,
         counted: &mut Option<Counted>,
+        aside: &mut Aside,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
@@ -90,6 +101,7 @@ impl ApiServer {
         }
         let upgrade = Upgrade::of(&mut request);
         let (parts, body) = request.into_parts();
+        let able = std::mem::replace(aside, Aside::never());
         let identity = self.authenticate(&parts.headers, presented)?;
         let Some(path) = percent_decode(parts.uri.path(), false) else {
             return Ok(Answer::text(StatusCode::BAD_REQUEST, "400 Bad Request"));
@@ -102,7 +114,9 @@ impl ApiServer {
             let identity = self.impersonate(identity, &parts.headers, &action)?;
             self.authorize(&identity, &action)?;
             return if parts.method == Method::GET || !self.is_served(path) {
-                self.answer_path(path, &parts.headers)
+                let describes_all = path.starts_with("/openapi/");
+                *aside = able.for_bytes(if describes_all { usize::MAX } else { 0 });
+                aside.now(|| self.answer_path(path, &parts.headers))
             } else {
                 Err(ApiError::method_not_allowed())
             };
@@ -116,9 +130,6 @@ impl ApiServer {
         let selected = selected_name(&asked, &query);
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
         let identity = self.impersonate(identity, &parts.headers, &action)?;
-        let Ok(_room) = self.make_room(&identity, &asked) else {
-            return Ok(Answer::too_many_requests());
-        };
         if let Err(refusal) = self.authorize(&identity, &action) {
             let outcome = Outcome {
                 code: refusal.code,
@@ -142,10 +153,23 @@ impl ApiServer {
             let message = format!("Name parameter invalid: {name:?}: {why}");
             return Err(ApiError::bad_request(message));
         }
+        // Nobody waits for a body that trickles: there is room for the request once it is here.
+        let place = self.place_for_body(&identity);
+        let Ok(place) = place else {
+            return Ok(Answer::too_many_requests());
+        };
         let body = read_body(body).await?;
+        drop(place);
+        let (Ok(_room), Ok(lasting)) = (
+            self.make_room(&identity, &asked),
+            self.place_to_last(&identity, &asked),
+        ) else {
+            return Ok(Answer::too_many_requests());
+        };
         if let Some(refusal) = self.before(&identity, &asked).await {
             return Err(refusal);
         }
+        *aside = able.for_bytes(body.len() + self.size_of_stored(&asked, &resource));
         let call = verbs::Call::new(
             self,
             &identity,
@@ -157,11 +181,14 @@ impl ApiServer {
             wanted,
             upgrade,
         );
-        let result = if asked.verb.writes() {
-            let written = self.store().durably(call.run()).await;
-            written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
-        } else {
-            call.run().await
+        let result = {
+            let run = pin!(call.run());
+            if asked.verb.writes() {
+                let written = self.store().durably(aside.run(run)).await;
+                written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
+            } else {
+                aside.run(run).await
+            }
         };
         let outcome = match &result {
             Ok(answer) => Outcome {
@@ -177,7 +204,23 @@ impl ApiServer {
         // A refused client is warned too.
         let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
         answer.warnings.extend(call.into_warnings());
-        Ok(answer)
+        Ok(answer.lasting(lasting))
+    }
+
+    /// About how many bytes are stored of what a request is about.
+    fn size_of_stored(&self, asked: &ResourceRequest, resource: &Resource) -> usize {
+        let store = self.store();
+        match (&asked.name, asked.verb) {
+            (Some(name), _) => {
+                let namespace = asked.namespace.as_deref().unwrap_or_default();
+                let found = store.get(&resource.table, &Key::new(namespace, name));
+                found.map_or(0, |found| found.json.len())
+            }
+            (None, Verb::List | Verb::DeleteCollection) => {
+                store.count(&resource.table).saturating_mul(USUAL_SIZE)
+            }
+            (None, _) => 0,
+        }
     }
 
     /// Whether a path is one that can be read and nothing else: discovery, or a resource that was
@@ -187,7 +230,7 @@ impl ApiServer {
         if let Some(asked) = parse(&Method::GET, path, &Query::default()) {
             return known.find(&asked).is_some();
         }
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let parts = request::segments(path);
         match parts.as_slice() {
             ["version" | "api" | "apis"] => true,
             ["api", version] => known.of_version("", version).is_some(),
@@ -199,7 +242,7 @@ impl ApiServer {
     /// Paths that are not resources.
     fn answer_path(&self, path: &str, headers: &http::HeaderMap) -> Result<Answer> {
         let known = self.registry().known();
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let parts = request::segments(path);
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
             ["version"] => Ok(Answer::value(discovery::version())),

@@ -1,8 +1,14 @@
 //! How much is done at once.
 //!
-//! As in Kubernetes, so many requests that read and so many that write are served at a time; who
-//! comes on top is told to come again. Requests that last (watches, logs) do not count, and
-//! administrators are always served: somebody must be able to look what is wrong.
+//! As in Kubernetes, so many requests that read and so many that write are served at a time; one
+//! that comes on top is answered 429, and its client tries again. Administrators are always served:
+//! they must be able to see what is wrong.
+//!
+//! What lasts as long as a client likes must not keep others out, so it does not count there:
+//! watches and streams, and the time in which a body arrives. Those are counted per user instead.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -13,6 +19,10 @@ use crate::server::ApiServer;
 const MASTERS: &str = "system:masters";
 /// What can last as long as its client likes.
 const LONG_RUNNING: &[&str] = &["attach", "exec", "log", "portforward", "proxy"];
+/// How many bodies of one user may be on their way.
+const BODIES_PER_USER: usize = 100;
+/// How many watches and streams one user may have: those of ten full connections.
+const LASTING_PER_USER: usize = 2_500;
 
 /// Room for requests.
 #[derive(Debug)]
@@ -21,6 +31,8 @@ pub(crate) struct Room {
     writing: Semaphore,
     /// How many there are room for.
     most: (usize, usize),
+    bodies: PerUser,
+    lasting: PerUser,
 }
 
 impl Room {
@@ -35,11 +47,11 @@ impl Room {
             reading: Semaphore::new(most.0),
             writing: Semaphore::new(most.1),
             most,
+            bodies: PerUser::new(BODIES_PER_USER),
+            lasting: PerUser::new(LASTING_PER_USER),
         }
     }
-}
 
-impl Room {
     /// How many requests that read, and how many that write, are served at this moment.
     pub(super) fn taken(&self) -> (usize, usize) {
         let taken = |most: usize, room: &Semaphore| most.saturating_sub(room.available_permits());
@@ -54,6 +66,60 @@ impl Room {
 #[derive(Debug)]
 pub(crate) struct Full;
 
+/// How much each user has of something.
+#[derive(Debug)]
+struct PerUser {
+    counts: Mutex<HashMap<String, usize>>,
+    most: usize,
+}
+
+impl PerUser {
+    fn new(most: usize) -> Self {
+        Self {
+            counts: Mutex::default(),
+            most,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one more, unless the user has all there may be.
+    fn take(&self, user: &str) -> Result<(), Full> {
+        let mut counts = self.lock();
+        let count = counts.entry(user.to_owned()).or_default();
+        if *count >= self.most {
+            return Err(Full);
+        }
+        *count += 1;
+        Ok(())
+    }
+
+    fn give_back(&self, user: &str) {
+        let mut counts = self.lock();
+        if let Some(count) = counts.get_mut(user) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(user);
+            }
+        }
+    }
+}
+
+/// Something a user has, until it is dropped.
+pub(crate) struct Place {
+    server: ApiServer,
+    of: fn(&Room) -> &PerUser,
+    user: String,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        (self.of)(self.server.room()).give_back(&self.user);
+    }
+}
+
 impl ApiServer {
     /// Makes room for a request, held until it is answered.
     pub(crate) fn make_room(
@@ -61,12 +127,7 @@ impl ApiServer {
         who: &Identity,
         request: &ResourceRequest,
     ) -> Result<Option<SemaphorePermit<'_>>, Full> {
-        let lasts = request.verb == Verb::Watch
-            || request
-                .subresource
-                .as_deref()
-                .is_some_and(|name| LONG_RUNNING.contains(&name));
-        if lasts {
+        if lasts(request) {
             return Ok(None);
         }
         let room = if request.verb.writes() {
@@ -76,8 +137,50 @@ impl ApiServer {
         };
         match room.try_acquire() {
             Ok(permit) => Ok(Some(permit)),
-            Err(_) if who.groups.iter().any(|group| group == MASTERS) => Ok(None),
+            Err(_) if is_master(who) => Ok(None),
             Err(_) => Err(Full),
         }
     }
+
+    /// A place for a body that is on its way, held until it is there.
+    pub(super) fn place_for_body(&self, who: &Identity) -> Result<Option<Place>, Full> {
+        self.place(who, |room| &room.bodies)
+    }
+
+    /// A place for a request that lasts, held for as long as it does.
+    pub(super) fn place_to_last(
+        &self,
+        who: &Identity,
+        request: &ResourceRequest,
+    ) -> Result<Option<Place>, Full> {
+        if lasts(request) {
+            self.place(who, |room| &room.lasting)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn place(&self, who: &Identity, of: fn(&Room) -> &PerUser) -> Result<Option<Place>, Full> {
+        if is_master(who) {
+            return Ok(None);
+        }
+        of(self.room()).take(&who.user)?;
+        Ok(Some(Place {
+            server: self.clone(),
+            of,
+            user: who.user.clone(),
+        }))
+    }
+}
+
+fn is_master(who: &Identity) -> bool {
+    who.groups.iter().any(|group| group == MASTERS)
+}
+
+fn lasts(request: &ResourceRequest) -> bool {
+    request.verb == Verb::Watch
+        || request
+            .subresource
+            .as_deref()
+            .is_some_and(|name| LONG_RUNNING.contains(&name))
 }

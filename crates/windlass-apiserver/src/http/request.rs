@@ -147,12 +147,19 @@ fn lossy(bytes: &[u8]) -> String {
     text
 }
 
+/// What stands between the slashes of a path. Slashes at its end mean nothing; a second one at its
+/// beginning does.
+pub(super) fn segments(path: &str) -> Vec<&str> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    path.trim_end_matches('/').split('/').collect()
+}
+
 /// Reads a resource path, decoded as a whole (so that an escaped slash is one); `None` when it is not one (`/version`, `/openapi/v3`, `/apis/apps` …).
 pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<ResourceRequest> {
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let parts = segments(path);
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
-        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        ["apis", group, version, rest @ ..] if !group.is_empty() => (*group, *version, rest),
         _ => return None,
     };
     // The old way to watch: a path of its own.
@@ -196,6 +203,9 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
         ("DELETE", false) => Verb::DeleteCollection,
         _ => return None,
     };
+    // Nothing between two slashes is no namespace: what is read there is read in all of them.
+    let reads_all = matches!(verb, Verb::List | Verb::Watch);
+    let namespace = namespace.filter(|namespace| !reads_all || !namespace.is_empty());
     Some(ResourceRequest {
         group: group.to_owned(),
         version: version.to_owned(),
@@ -251,7 +261,13 @@ mod tests {
             read(&get, "/api/v1/namespaces/d/pods", ""),
             "list /v1 pods ns=d name= sub="
         );
+        assert_eq!(
+            read(&get, "/api/v1/namespaces//pods", ""),
+            "list /v1 pods ns= name= sub="
+        );
         assert_eq!(read(&get, "/api/v1", ""), "none");
+        assert_eq!(read(&get, "//api/v1/pods", ""), "none");
+        assert_eq!(read(&get, "/apis//v1/pods", ""), "none");
         assert_eq!(read(&get, "/healthz", ""), "none");
     }
 

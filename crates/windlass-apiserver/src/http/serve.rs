@@ -1,4 +1,4 @@
-//! The server on a port: TLS, HTTP/1.1 and HTTP/2, one identity per connection.
+//! The server on a port: TLS, HTTP/1.1 and HTTP/2, one certificate per connection.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,15 +13,17 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustix::process::{Resource, getrlimit};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::certificate::ClientCertificates;
+use super::aside::Aside;
+use super::certificate::{ClientCertificates, Shown};
 use super::stall::{Stalling, UnderWay};
+use super::unread::Answers;
 use crate::pki::KeyedCertificate;
 use crate::server::ApiServer;
 
@@ -151,17 +153,21 @@ async fn connection(
     let Ok(Ok(stream)) = shaken else {
         return;
     };
-    let presented = Arc::new(certificates.judge(stream.get_ref().1.peer_certificates()));
+    let chain = stream.get_ref().1.peer_certificates();
+    let shown = Arc::new(Shown::new(certificates, chain, UnixTime::now()));
     // Above TLS, which reads ahead: there the end comes after the request.
     let under_way = UnderWay::default();
     let stream = Stalling::new(stream, STALL_LIMIT, under_way.clone());
+    let answers = Answers::default();
+    let looked_after = answers.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (server, presented) = (server.clone(), presented.clone());
-        let counted = under_way.count();
+        let (server, presented) = (server.clone(), shown.at(UnixTime::now()));
+        let (counted, answers) = (under_way.count(), looked_after.clone());
         async move {
-            let answer = server.handle(request, &presented).await;
+            let aside = Aside::of_this_runtime();
+            let answer = server.handle(request, &presented, aside).await;
             drop(counted);
-            Ok::<_, Infallible>(answer)
+            Ok::<_, Infallible>(answer.map(|body| answers.add(body)))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -179,6 +185,7 @@ async fn connection(
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
+        () = answers.give_up_after(STALL_LIMIT) => {}
         ended = connection => {
             if let Err(error) = ended {
                 tracing::debug!(error, "connection ended");

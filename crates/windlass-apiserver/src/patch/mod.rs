@@ -145,6 +145,12 @@ impl Patch {
     }
 }
 
+/// Lays a merge patch on an object, for tests.
+#[cfg(test)]
+pub(crate) fn merged(object: &mut Value, patch: &Value) {
+    merge::apply(object, patch);
+}
+
 /// A JSON patch that cannot be applied.
 fn rejected() -> ApiError {
     let mut error = ApiError::new(

@@ -3,10 +3,14 @@
 //! Directives ride in the patch: `$patch` (replace, delete, merge), `$retainKeys`,
 //! `$deleteFromPrimitiveList/<field>` and `$setElementOrder/<field>`.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use crate::go;
 use crate::status::{ApiError, Result};
+use crate::steps::step;
 use crate::types::Type;
 
 const PATCH: &str = "$patch";
@@ -29,6 +33,7 @@ fn merge_maps(
     mut patch: Map<String, Value>,
     ty: &Type,
 ) -> Result<Map<String, Value>> {
+    step();
     match patch.get(PATCH) {
         None => {}
         Some(directive) if directive == "replace" => {
@@ -47,7 +52,8 @@ fn merge_maps(
             if let (Some(Value::Array(items)), Value::Array(gone)) = (object.get_mut(field), value)
             {
                 element_sort(items, &gone)?;
-                items.retain(|item| !gone.contains(item));
+                let gone = Places::of(&gone, None);
+                items.retain(|item| gone.of_item(item).is_none());
             }
             continue;
         }
@@ -80,7 +86,8 @@ fn retain_keys(
 ) -> Result<()> {
     let malformed = || ApiError::bad_request("invalid patch format of retainKeys");
     let retained = retained.as_array().ok_or_else(malformed)?;
-    let keeps = |key: &str| retained.iter().any(|kept| kept == key);
+    let retained: BTreeSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let keeps = |key: &str| retained.contains(key);
     let is_directive = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(ELEMENT_ORDER);
     let sets = |(key, value): (&String, &Value)| !value.is_null() && !is_directive(key);
     if patch
@@ -214,8 +221,9 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<
     };
     if sort != Sort::Map {
         let mut merged: Vec<Value> = Vec::with_capacity(old.len() + new.len());
+        let mut known = Places::of(&[], None);
         for item in old.iter().chain(&new) {
-            if !merged.contains(item) {
+            if known.add(item) {
                 merged.push(item.clone());
             }
         }
@@ -228,20 +236,22 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<
     };
     let (before, new) = direct(old, new, key)?;
     let mut merged = before.clone();
+    let mut places = Places::of(&before, Some(key));
     for item in &new {
+        step();
         let fields = item.as_object().cloned().unwrap_or_default();
-        let Some(value) = fields.get(key) else {
+        if !fields.contains_key(key) {
             return Err(no_merge_key(item, key));
-        };
-        let found = merged
-            .iter()
-            .position(|known| known.get(key) == Some(value));
-        match found {
-            Some(at) => {
-                let known = merged[at].as_object().cloned().unwrap_or_default();
-                merged[at] = Value::Object(merge_maps(known, fields, rule.item)?);
-            }
-            None => merged.push(item.clone()),
+        }
+        if let Some(at) = places.of_item(item) {
+            let known = match std::mem::take(&mut merged[at]) {
+                Value::Object(known) => known,
+                _ => Map::new(),
+            };
+            merged[at] = Value::Object(merge_maps(known, fields, rule.item)?);
+        } else {
+            places.add(item);
+            merged.push(item.clone());
         }
     }
     Ok(in_order(&merged, &new, &before, Some(key)))
@@ -250,6 +260,7 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, rule: &Rule<'_>) -> Result<Vec<
 /// Does what the elements with a directive say: what is left of the list, and of the patch.
 fn direct(mut old: Vec<Value>, new: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>)> {
     let mut plain = Vec::with_capacity(new.len());
+    let mut deleted = BTreeSet::new();
     let mut replace = false;
     for item in new {
         let Some(directive) = item.get(PATCH) else {
@@ -261,7 +272,7 @@ fn direct(mut old: Vec<Value>, new: Vec<Value>, key: &str) -> Result<(Vec<Value>
                 let Some(value) = item.get(key) else {
                     return Err(no_merge_key(&item, key));
                 };
-                old.retain(|known| known.get(key) != Some(value));
+                deleted.insert(value.to_string());
             }
             Some("replace") => replace = true,
             Some("merge") => {
@@ -274,6 +285,12 @@ fn direct(mut old: Vec<Value>, new: Vec<Value>, key: &str) -> Result<(Vec<Value>
                 return Err(unknown_directive(directive, &map));
             }
         }
+    }
+    if !deleted.is_empty() {
+        old.retain(|known| {
+            let value = known.get(key).map(Value::to_string);
+            value.is_none_or(|value| !deleted.contains(&value))
+        });
     }
     if replace {
         return Ok((plain, Vec::new()));
@@ -349,12 +366,13 @@ fn in_order(
     before: &[Value],
     merge_key: Option<&str>,
 ) -> Vec<Value> {
-    let same = |a: &Value, b: &Value| merge_key.map_or_else(|| a == b, |key| a[key] == b[key]);
-    let place = |list: &[Value], item: &Value| list.iter().position(|known| same(known, item));
-    let (mut named, mut others): (Vec<&Value>, Vec<&Value>) =
-        items.iter().partition(|item| place(order, item).is_some());
-    named.sort_by_key(|item| place(order, item));
-    others.sort_by_key(|item| place(before, item));
+    let (in_order, before) = (Places::of(order, merge_key), Places::of(before, merge_key));
+    let (mut named, mut others): (Vec<_>, Vec<_>) = items
+        .iter()
+        .map(|item| (in_order.of_item(item), before.of_item(item), item))
+        .partition(|(named, _, _)| named.is_some());
+    named.sort_by_key(|(place, _, _)| *place);
+    others.sort_by_key(|(_, place, _)| *place);
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     let mut out = Vec::with_capacity(items.len());
     loop {
@@ -362,17 +380,61 @@ fn in_order(
             (None, None) => return out,
             (None, Some(_)) => false,
             (Some(_), None) => true,
-            (Some(other), Some(next)) => matches!(
-                (place(before, other), place(before, next)),
-                (Some(other), Some(next)) if other < next
-            ),
+            (Some((_, other, _)), Some((_, next, _))) => {
+                matches!((other, next), (Some(other), Some(next)) if other < next)
+            }
         };
         let next = if stays_in_front {
             others.next()
         } else {
             named.next()
         };
-        out.extend(next.cloned());
+        out.extend(next.map(|(_, _, item)| item.clone()));
+    }
+}
+
+/// Where each item of a list stands first: items are found by their merge key, or as a whole.
+/// Looking through the list for each would be quadratic.
+#[derive(Default)]
+struct Places<'k> {
+    key: Option<&'k str>,
+    first: BTreeMap<String, usize>,
+    count: usize,
+}
+
+impl<'k> Places<'k> {
+    fn of(list: &[Value], key: Option<&'k str>) -> Self {
+        let mut places = Self {
+            key,
+            ..Self::default()
+        };
+        for item in list {
+            places.add(item);
+        }
+        places
+    }
+
+    /// Takes in the next item; tells whether it is the first of its key.
+    fn add(&mut self, item: &Value) -> bool {
+        step();
+        let place = self.count;
+        self.count += 1;
+        match self.first.entry(self.identity(item)) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(place);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    fn of_item(&self, item: &Value) -> Option<usize> {
+        self.first.get(&self.identity(item)).copied()
+    }
+
+    fn identity(&self, item: &Value) -> String {
+        // The text of a value is canonical: its fields are sorted.
+        self.key.map_or(item, |key| &item[key]).to_string()
     }
 }
 

@@ -69,8 +69,11 @@ impl Inner {
     fn take_over(&mut self, recovered: Recovered) {
         match recovered {
             Recovered::HistoryFrom(revision) => {
-                self.history_from = revision;
-                self.revision = revision;
+                *self = Self {
+                    history_from: revision,
+                    revision,
+                    ..Self::default()
+                };
             }
             Recovered::Record(Record::Present(table, object)) => {
                 let key = object.key.clone();

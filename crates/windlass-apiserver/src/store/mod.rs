@@ -43,6 +43,8 @@ pub(crate) use key::Key;
 pub(crate) use labels::{Labelled, Labels};
 pub(crate) use object::{Draft, Layout, Stored, field_text};
 
+/// How many bytes an object may have, as in etcd. One that has more from earlier may still shrink.
+const MOST_BYTES: usize = 1536 * 1024;
 /// How many changes a table remembers. A watch or a page that needs older ones is told to start over.
 const CHANGES_KEPT: usize = 8_192;
 
@@ -79,6 +81,8 @@ pub(crate) enum WriteError {
     Changed,
     /// The object could not be encoded.
     Encode(serde_json::Error),
+    /// The object has more bytes than one may have.
+    TooLarge,
     /// The disk cannot take it.
     Storage(Arc<str>),
 }
@@ -309,6 +313,10 @@ impl Store {
         let found = inner.table(table);
         let previous = found.objects.get(&key).cloned();
         check(previous.as_ref(), from)?;
+        let before = previous.as_ref().map_or(0, |previous| previous.json.len());
+        if pending::stays(kind) && draft.len() > MOST_BYTES.max(before) {
+            return Err(WriteError::TooLarge);
+        }
         let object = Arc::new(draft.at(key.clone(), revision));
         if pending::stays(kind) {
             found.objects.insert(key, object.clone());
@@ -346,6 +354,15 @@ impl Store {
                 .cloned()
                 .collect()),
         }
+    }
+
+    /// How many objects a table has.
+    pub(crate) fn count(&self, table: &TableName) -> usize {
+        let inner = self.lock();
+        inner
+            .tables
+            .get(table)
+            .map_or(0, |table| table.objects.len())
     }
 
     /// How many objects each table has, by the tables' names.

@@ -73,6 +73,11 @@ impl Draft {
         })
     }
 
+    /// How many bytes it has, its revision aside.
+    pub(crate) fn len(&self) -> usize {
+        self.json.len()
+    }
+
     /// The object as it is stored under `key` at `revision`.
     pub(crate) fn at(self, key: Key, revision: u64) -> Stored {
         Stored {

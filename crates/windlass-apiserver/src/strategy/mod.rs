@@ -100,6 +100,7 @@ pub(crate) fn prepare_create(
         set_meta(object, "name", Some(random.uid().into()));
     }
     set_meta(object, "uid", Some(uid.into()));
+    set_meta(object, "selfLink", None);
     set_meta(
         object,
         "creationTimestamp",

@@ -1,6 +1,8 @@
 //! Deployments, `ReplicaSet`s, `ReplicationController`s, `StatefulSet`s, `DaemonSet`s, their revisions,
 //! and templates that stand alone.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::at::{At, Causes, nonnegative};
@@ -242,9 +244,10 @@ fn with_claims(spec: &Value) -> Value {
         let claimed = names
             .iter()
             .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        let known: BTreeSet<String> = names.iter().map(ToString::to_string).collect();
         let own = own
             .into_iter()
-            .filter(|volume| !names.contains(&&volume["name"]));
+            .filter(|volume| !known.contains(&volume["name"].to_string()));
         pod.insert("volumes".into(), claimed.chain(own).collect());
     }
     template

@@ -30,16 +30,15 @@ pub(super) fn node(node: &Value, is_new: bool, causes: &mut Causes) {
         }
     }
     if !is_new {
-        let mut seen: Vec<&Value> = Vec::new();
+        let mut seen = BTreeSet::new();
         let status = at.child("status");
         for address in status.items("addresses") {
-            if seen.contains(&address.value) {
+            if !seen.insert(address.value.to_string()) {
                 let shown = internal::show(address.value, "core.NodeAddress");
                 let mut cause = address.duplicate();
                 cause.message = format!("Duplicate value: {shown}");
                 causes.push(cause);
             }
-            seen.push(address.value);
         }
     }
     let spec = at.child("spec");
@@ -169,16 +168,15 @@ pub(super) fn runtime_class(class: &Value, causes: &mut Causes) {
     let scheduling = at.child("scheduling");
     label::labels(&scheduling.child("nodeSelector"), causes);
     check_tolerations(&scheduling, "tolerations", causes);
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for toleration in scheduling.items("tolerations") {
         let key = ["key", "operator", "value", "effect"].map(|field| toleration.text(field));
-        if seen.contains(&key) {
+        if !seen.insert(key) {
             let shown = internal::show(toleration.value, "core.Toleration");
             let mut cause = toleration.duplicate();
             cause.message = format!("Duplicate value: {shown}");
             causes.push(cause);
         }
-        seen.push(key);
     }
 }
 

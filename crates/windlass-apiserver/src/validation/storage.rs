@@ -1,6 +1,6 @@
 //! The kinds of `storage.k8s.io`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ fn check_parameters(parameters: &At<'_, '_>, may_be_empty: bool, causes: &mut Ve
 }
 
 fn check_topologies(topologies: &At<'_, '_>, causes: &mut Vec<Cause>) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for term in topologies.elements() {
         let expressions = term.child("matchLabelExpressions");
         let mut keys = BTreeSet::new();
@@ -78,10 +78,9 @@ fn check_topologies(topologies: &At<'_, '_>, causes: &mut Vec<Cause>) {
             }
             wanted.insert(key.as_text(), found);
         }
-        if seen.contains(&wanted) {
+        if !seen.insert(wanted) {
             causes.push(field::duplicate(expressions.path(), &"".into()));
         }
-        seen.push(wanted);
     }
 }
 
@@ -188,9 +187,13 @@ pub(super) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause
         driver["allocatable"] = Value::Null;
         driver
     };
-    let before = drivers(old);
+    let name = |driver: &Value| driver["name"].to_string();
+    let mut before: BTreeMap<String, Value> = BTreeMap::new();
+    for driver in drivers(old) {
+        before.entry(name(&driver)).or_insert(driver);
+    }
     for driver in drivers(new) {
-        let known = before.iter().find(|known| known["name"] == driver["name"]);
+        let known = before.get(&name(&driver));
         if known.is_some_and(|known| fixed(known) != fixed(&driver)) {
             // As the Go struct shows it.
             let shown = format!(

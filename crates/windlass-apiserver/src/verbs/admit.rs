@@ -100,7 +100,9 @@ impl Call<'_> {
         };
         let settle = |object: &mut Value| {
             if attributes.has_own_body() {
-                return Ok(());
+                let (group, version, kind) = attributes.kind();
+                return decode::check_body(object, &group, &version, &kind)
+                    .map_err(|why| webhook::internal_error(&why));
             }
             self.settle_patched(object)
         };
@@ -135,6 +137,9 @@ impl Call<'_> {
 
     /// Brings what a webhook made of an object back into stored form.
     fn settle_patched(&self, object: &mut Value) -> Result<()> {
+        if !object.is_object() {
+            return Err(webhook::internal_error(&decode::not_an_object(object)));
+        }
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         if self.resource.is_custom() && kind != self.resource.kind {
             let must = format!("must be {}", self.resource.kind);
@@ -161,7 +166,7 @@ impl Call<'_> {
         object: Option<&Value>,
     ) -> Result<()> {
         let attributes = self.attributes(admitted);
-        admission::security::validate(&attributes, object)?;
+        admission::judge(&attributes, object)?;
         policy::validate(&attributes, object).await?;
         webhook::validate(&attributes, object).await?;
         admission::quota::admit(&attributes, object)

@@ -11,7 +11,7 @@ use crate::apply::{self, Managers};
 use crate::auth::rbac::escalation;
 use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
-use crate::status::{ApiError, Cause, Result};
+use crate::status::{ApiError, Cause, Result, field};
 use crate::store::{Stored, WriteError};
 use crate::{admission, decode, metadata, strategy, validation};
 
@@ -69,14 +69,6 @@ impl Call<'_> {
         let resource = &self.resource;
         let mut new = update.object;
         set_meta(&mut new, "name", Some(self.name().into()));
-        escalation::check(
-            self.server,
-            self.who,
-            resource,
-            self.namespace(),
-            &new,
-            Some(old),
-        )?;
         self.record(&mut new, old, subresource, update.managers);
         admission::admit_change(resource, subresource, &mut new, old);
         let options = self.update_options();
@@ -85,7 +77,18 @@ impl Call<'_> {
         let seen = !matches!(subresource, "scale" | "binding");
         if seen {
             self.mutate(&admitted, Some(&mut new)).await?;
+            // What webhooks made of it is no more to be trusted than what the client sent.
+            self.place(&mut new)?;
+            self.check_after_webhooks(&new, old, found.revision)?;
         }
+        escalation::check(
+            self.server,
+            self.who,
+            resource,
+            self.namespace(),
+            &new,
+            Some(old),
+        )?;
         let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
         if resource.is("", "persistentvolumes") && subresource == "status" {
@@ -271,6 +274,21 @@ impl Call<'_> {
             self.name(),
             &self.uid_mismatch(asked, is),
         ))
+    }
+
+    /// What webhooks may not change of an object: its name and its version.
+    fn check_after_webhooks(&self, new: &Value, old: &Value, revision: u64) -> Result<()> {
+        let named = version_named(new)?;
+        if named.is_some_and(|named| named != revision) {
+            return Err(ApiError::modified(self.resource.subject(), self.name()));
+        }
+        let name = meta(new, "name");
+        if name == meta(old, "name") {
+            return Ok(());
+        }
+        let immutable = field::invalid("metadata.name", &name.into(), "field is immutable");
+        // It is found by the rules of all kinds, and by those of this one.
+        self.refuse(new, &[immutable.clone(), immutable])
     }
 
     fn check_identity(&self, new: &Value, old: &Value) -> Result<()> {

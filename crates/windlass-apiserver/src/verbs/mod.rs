@@ -128,6 +128,9 @@ impl<'a> Call<'a> {
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
         }
+        if let Some(refusal) = self.refuse_empty_segments() {
+            return refusal;
+        }
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }
@@ -149,7 +152,7 @@ impl<'a> Call<'a> {
         match self.request.verb {
             Verb::Get => self.get().await,
             Verb::List => self.list().await,
-            Verb::Watch => self.watch().await,
+            Verb::Watch => self.watch(),
             Verb::Create if named && !self.resource.is_custom() => {
                 Err(ApiError::method_not_allowed())
             }
@@ -173,6 +176,23 @@ impl<'a> Call<'a> {
                 Err(ApiError::method_not_allowed())
             }
         }
+    }
+
+    /// Refuses a path with nothing between two slashes where a name or a namespace must be: an
+    /// object would come to be in no namespace, where nobody looks for it.
+    fn refuse_empty_segments(&self) -> Option<Result<Answer>> {
+        if self.request.name.as_deref() == Some("") {
+            return Some(Err(ApiError::bad_request("name must be provided")));
+        }
+        if !self.resource.namespaced || self.request.namespace.as_deref() != Some("") {
+            return None;
+        }
+        if self.resource.is_custom() {
+            return Some(Ok(Answer::no_such_path()));
+        }
+        // A new object is refused by its metadata, and a collection is that of all namespaces.
+        let named = self.request.name.is_some();
+        named.then(|| Err(ApiError::bad_request("Namespace parameter required.")))
     }
 
     async fn run_subresource(&self, name: &str) -> Result<Answer> {
@@ -304,7 +324,7 @@ impl<'a> Call<'a> {
             let agent = self
                 .headers
                 .get(USER_AGENT)
-                .and_then(|agent| agent.to_str().ok())
+                .map(|agent| String::from_utf8_lossy(agent.as_bytes()))
                 .unwrap_or_default();
             let program = agent.split('/').next().unwrap_or_default();
             if program.is_empty() {

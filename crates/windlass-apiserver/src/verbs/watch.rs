@@ -23,7 +23,7 @@ use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, field};
-use crate::store::{Change, ChangeKind, RevisionError};
+use crate::store::{Change, ChangeKind, RevisionError, Stored};
 use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
@@ -36,7 +36,7 @@ const CHANGES_AT_ONCE: usize = 100;
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
-    pub(super) async fn watch(&self) -> Result<Answer> {
+    pub(super) fn watch(&self) -> Result<Answer> {
         let mut selector = Selector::from_query(&self.query, &self.resource)?;
         if let Some(name) = &self.request.name {
             selector.require_name(name);
@@ -66,6 +66,7 @@ impl Call<'_> {
             columns_sent: false,
             seen: version.unwrap_or_default(),
             ready: VecDeque::new(),
+            present: None,
             changed,
             ends: Box::pin(sleep(Duration::from_secs(seconds))),
             bookmark: bookmarks.then(|| Box::pin(sleep(BOOKMARK_INTERVAL))),
@@ -79,7 +80,7 @@ impl Call<'_> {
         if send_initial && cursor.seen > store.revision() {
             cursor.fail(&too_large(cursor.seen, store.revision()));
         } else if initial {
-            cursor.send_present(send_initial && bookmarks).await?;
+            cursor.begin_with_present(send_initial && bookmarks)?;
         }
         let chunks = futures::stream::unfold(cursor, |mut cursor| async move {
             Some((Ok(cursor.next().await?), cursor))
@@ -113,6 +114,14 @@ impl Call<'_> {
     }
 }
 
+/// The objects there were when a watch began. They are the store's own: a client that reads slowly,
+/// or not at all, holds no copies of them.
+struct Present {
+    objects: std::vec::IntoIter<Arc<Stored>>,
+    revision: u64,
+    end_mark: bool,
+}
+
 /// A watch under way.
 struct Cursor {
     server: ApiServer,
@@ -127,6 +136,8 @@ struct Cursor {
     /// Every change up to this revision was sent or is ready to be.
     seen: u64,
     ready: VecDeque<Bytes>,
+    /// What is there and still to be sent, before any change.
+    present: Option<Present>,
     changed: Arc<Notify>,
     /// Kept, so that no event has to ask the timer anew.
     ends: Pin<Box<Sleep>>,
@@ -154,6 +165,10 @@ impl Cursor {
             }
             if self.over {
                 return None;
+            }
+            if let Some(present) = self.present.take() {
+                self.send_some_of(present).await;
+                continue;
             }
             // Listened for before the changes are read: none slips through in between.
             let woken = changed.notified();
@@ -208,8 +223,8 @@ impl Cursor {
         !matches!(self.server.store().changes_after(&self.resource.table, self.seen, 1), Ok(changes) if changes.is_empty())
     }
 
-    /// The objects there are now, as ADDED.
-    async fn send_present(&mut self, end_mark: bool) -> Result<()> {
+    /// Begins with the objects there are now.
+    fn begin_with_present(&mut self, end_mark: bool) -> Result<()> {
         let store = self.server.store();
         let listing = store
             .published()
@@ -220,20 +235,27 @@ impl Cursor {
                 None,
             )
             .map_err(|_| ApiError::internal("the present is always there to be listed"))?;
-        let present: Vec<Bytes> = listing
-            .objects
-            .iter()
-            .filter(|object| self.selector.matches(object))
-            .map(|object| object.json.clone())
-            .collect();
-        for json in present {
-            self.push_object("ADDED", &json).await;
-        }
+        let mut objects = listing.objects;
+        objects.retain(|object| self.selector.matches(object));
         self.seen = listing.revision;
-        if end_mark {
-            self.push("BOOKMARK", &self.bookmark_object(listing.revision, true));
-        }
+        self.present = Some(Present {
+            objects: objects.into_iter(),
+            revision: listing.revision,
+            end_mark,
+        });
         Ok(())
+    }
+
+    /// Makes some of the objects ready, as ADDED; the mark of their end comes after the last.
+    async fn send_some_of(&mut self, mut present: Present) {
+        for object in present.objects.by_ref().take(CHANGES_AT_ONCE) {
+            self.push_object("ADDED", &object.json).await;
+        }
+        if present.objects.len() > 0 {
+            self.present = Some(present);
+        } else if present.end_mark {
+            self.push("BOOKMARK", &self.bookmark_object(present.revision, true));
+        }
     }
 
     async fn read_changes(&mut self) {

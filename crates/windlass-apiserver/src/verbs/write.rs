@@ -48,6 +48,9 @@ impl Call<'_> {
             .map(|path| format!("duplicate field \"{path}\""))
             .collect();
         strange.extend(self.normalise(&mut object).map_err(unreadable)?);
+        if !self.resource.is_custom() {
+            strange.truncate(decode::MOST_STRANGE);
+        }
         self.judge_strange(strange, unreadable)?;
         Ok(object)
     }
@@ -235,6 +238,14 @@ impl Call<'_> {
             ));
         }
         self.place(&mut object)?;
+        strategy::wipe(&mut object);
+        self.record(&mut object, &self.untouched(), subresource, decided);
+        admission::admit(self.server, resource, self.namespace(), &mut object)?;
+        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
+        let admitted = Admitted::create(self, &name, &options);
+        self.mutate(&admitted, Some(&mut object)).await?;
+        // What webhooks made of it is no more to be trusted than what the client sent.
+        self.place(&mut object)?;
         escalation::check(
             self.server,
             self.who,
@@ -243,12 +254,6 @@ impl Call<'_> {
             &object,
             None,
         )?;
-        strategy::wipe(&mut object);
-        self.record(&mut object, &self.untouched(), subresource, decided);
-        admission::admit(self.server, resource, self.namespace(), &mut object)?;
-        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
-        let admitted = Admitted::create(self, &name, &options);
-        self.mutate(&admitted, Some(&mut object)).await?;
         if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
             let name = meta(&object, "name").to_owned();
             return self
@@ -287,6 +292,10 @@ impl Call<'_> {
             self.server.clock(),
             self.server.random(),
         );
+        if let Some(custom) = &resource.custom {
+            // The status that a client sent is gone, and the default of one comes instead.
+            custom.fill_defaults(&mut object);
+        }
         if resource.is("", "pods") {
             self.warn(strategy::adopt_app_armor(&mut object));
         }
@@ -365,7 +374,8 @@ impl Call<'_> {
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        set_meta(object, "namespace", Some(self.namespace().into()));
+        let namespace = Some(self.namespace()).filter(|namespace| !namespace.is_empty());
+        set_meta(object, "namespace", namespace.map(Value::from));
         Ok(())
     }
 
@@ -383,6 +393,7 @@ impl Call<'_> {
             WriteError::Missing => ApiError::not_found(self.resource.subject(), name),
             WriteError::Changed => ApiError::modified(self.resource.subject(), name),
             WriteError::Encode(error) => ApiError::internal(format!("encoding {name}: {error}")),
+            WriteError::TooLarge => ApiError::without_reason("etcdserver: request is too large"),
             WriteError::Storage(why) => ApiError::without_reason(&*why),
         }
     }

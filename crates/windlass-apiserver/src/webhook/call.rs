@@ -122,3 +122,9 @@ fn refusal(reply: &Reply) -> String {
         ),
     }
 }
+
+/// The version of reviews that a webhook is sent: the first it names that is known here.
+pub(super) fn review_version(wanted: &[String]) -> Option<&'static str> {
+    let known = |version: &String| ["v1", "v1beta1"].into_iter().find(|known| known == version);
+    wanted.iter().find_map(known)
+}

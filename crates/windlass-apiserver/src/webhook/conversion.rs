@@ -115,9 +115,8 @@ async fn ask(
             "webhook configuration must have either service or URL",
         ));
     };
-    if review_versions.iter().all(|version| version != "v1") {
-        return Err("no supported conversion review versions".into());
-    }
+    let version =
+        call::review_version(review_versions).ok_or("no supported conversion review versions")?;
     // A version is given to what is stored, not to what it is made from.
     let shown: Vec<Value> = objects
         .iter()
@@ -130,14 +129,16 @@ async fn ask(
     let uid = server.random().uid();
     let review = json!({
         "kind": "ConversionReview",
-        "apiVersion": "apiextensions.k8s.io/v1",
+        "apiVersion": format!("apiextensions.k8s.io/{version}"),
         "request": {"uid": uid, "desiredAPIVersion": api_version, "objects": shown},
         "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}},
     });
     let answer = call::post(server, client, TIMEOUT, &review)
         .await
         .map_err(|why| failed(&why))?;
-    let converted = verify(&answer, &uid).map_err(|why| failed(&why))?;
+    // Of an old review neither type nor uid is looked at.
+    let expected = (version == "v1").then_some(uid.as_str());
+    let converted = verify(&answer, expected).map_err(|why| failed(&why))?;
     if converted.len() != objects.len() {
         return Err(format!(
             "conversion webhook for {about} returned {} objects, expected {}",
@@ -170,10 +171,11 @@ async fn ask(
 }
 
 /// The converted objects, when the answer is one to this request and says that it worked.
-fn verify<'a>(answer: &'a Value, uid: &str) -> Result<&'a [Value], String> {
+fn verify<'a>(answer: &'a Value, uid: Option<&str>) -> Result<&'a [Value], String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&answer["apiVersion"]), text(&answer["kind"]));
-    if api_version != "apiextensions.k8s.io/v1" || kind != "ConversionReview" {
+    let is_ours = api_version == "apiextensions.k8s.io/v1" && kind == "ConversionReview";
+    if uid.is_some() && !is_ours {
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         return Err(format!(
             "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {group}/{version}, Kind={kind}"
@@ -183,7 +185,9 @@ fn verify<'a>(answer: &'a Value, uid: &str) -> Result<&'a [Value], String> {
     if !response.is_object() {
         return Err("no response provided".into());
     }
-    if response["uid"] != uid {
+    if let Some(uid) = uid
+        && response["uid"] != uid
+    {
         let got = text(&response["uid"]);
         return Err(format!("expected response.uid=\"{uid}\", got \"{got}\""));
     }

@@ -11,7 +11,7 @@ use super::configuration::Hook;
 use crate::resource::Resource;
 use crate::status::ApiError;
 
-const API_VERSION: &str = "admission.k8s.io/v1";
+const GROUP: &str = "admission.k8s.io";
 
 /// What came of a call.
 pub(super) enum Outcome {
@@ -41,12 +41,12 @@ pub(super) async fn ask(
             hook.name
         )));
     }
-    if hook.review_versions.iter().all(|version| version != "v1") {
+    let Some(version) = call::review_version(&hook.review_versions) else {
         return Outcome::Failed(
             "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
                 .to_owned(),
         );
-    }
+    };
     let Some(client) = &hook.client else {
         return Outcome::Failed(
             "could not get REST client: webhook configuration must have either service or URL"
@@ -54,17 +54,29 @@ pub(super) async fn ask(
         );
     };
     let uid = attributes.server.random().uid();
-    let review = request(&uid, attributes, resource, object, old);
+    let api_version = format!("{GROUP}/{version}");
+    let review = json!({
+        "kind": "AdmissionReview",
+        "apiVersion": api_version,
+        "request": request(&uid, attributes, resource, object, old),
+    });
     let answer = match call::post(attributes.server, client, hook.timeout, &review).await {
         Ok(answer) => answer,
         Err(why) => return Outcome::Failed(format!("failed to call webhook: {why}")),
     };
-    if answer["apiVersion"] == "admission.k8s.io/v1beta1" {
-        return Outcome::Failed(
-            "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion".to_owned(),
-        );
+    let other = if version == "v1" { "v1beta1" } else { "v1" };
+    if answer["apiVersion"] == format!("{GROUP}/{other}") {
+        return Outcome::Failed(format!(
+            "failed to call webhook: converting ({other}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"
+        ));
     }
-    let response = match verify(&answer, &uid, mutating) {
+    let is_old = version == "v1beta1";
+    let verified = if is_old {
+        verify_old(&answer)
+    } else {
+        verify(&answer, &uid, mutating)
+    };
+    let response = match verified {
         Ok(response) => response,
         Err(why) => return Outcome::Failed(format!("received invalid webhook response: {why}")),
     };
@@ -75,12 +87,14 @@ pub(super) async fn ask(
         return Outcome::Denied(denial(&hook.name, &response["status"]));
     }
     let patch = response["patch"].as_str();
+    let patch_type = match response["patchType"].as_str() {
+        // There is only one type of patch, and an old review need not name it.
+        _ if is_old => "JSONPatch",
+        named => named.unwrap_or_default(),
+    };
     Outcome::Allowed {
         patch: patch.and_then(|patch| STANDARD.decode(patch).ok()),
-        patch_type: response["patchType"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
+        patch_type: patch_type.to_owned(),
     }
 }
 
@@ -96,7 +110,7 @@ fn request(
     request["uid"] = uid.into();
     request["object"] = json!(object);
     request["oldObject"] = json!(old);
-    json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": request})
+    request
 }
 
 /// A request but for the objects, as webhooks and their match conditions see it.
@@ -135,6 +149,16 @@ pub(super) fn about(attributes: &Attributes<'_>, resource: &Resource) -> Value {
     request
 }
 
+/// The response of an old review, of which no more is asked than that it is there.
+fn verify_old(answer: &Value) -> Result<&Value, String> {
+    let response = &answer["response"];
+    if response.is_object() {
+        Ok(response)
+    } else {
+        Err("webhook response was absent".into())
+    }
+}
+
 /// The response, when it is one to this request.
 fn verify<'a>(answer: &'a Value, uid: &str, mutating: bool) -> Result<&'a Value, String> {
     let response = &answer["response"];
@@ -146,7 +170,7 @@ fn verify<'a>(answer: &'a Value, uid: &str, mutating: bool) -> Result<&'a Value,
         let got = text(&response["uid"]);
         return Err(format!("expected response.uid=\"{uid}\", got \"{got}\""));
     }
-    if answer["apiVersion"] != API_VERSION || answer["kind"] != "AdmissionReview" {
+    if answer["apiVersion"] != format!("{GROUP}/v1") || answer["kind"] != "AdmissionReview" {
         let (api_version, kind) = (text(&answer["apiVersion"]), text(&answer["kind"]));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         return Err(format!(

@@ -21,6 +21,7 @@ mod normalise;
 mod rules;
 mod run;
 mod servers;
+mod zoo;
 
 use std::path::{Path, PathBuf};
 
@@ -55,9 +56,12 @@ cases!(
     authorization,
     bad_input,
     binding,
+    certificate_admission,
     configmap_life,
+    crd_built_in_names,
     crd_cel,
     crd_cel_cost,
+    crd_cel_cost_of_parts,
     crd_cel_rules,
     crd_columns,
     crd_definition,
@@ -65,6 +69,7 @@ cases!(
     crd_pruning_and_defaults,
     crd_ratcheting,
     crd_selectable_fields,
+    crd_status_default,
     crd_structural,
     crd_validation,
     crd_versions,
@@ -76,6 +81,7 @@ cases!(
     discovery,
     dry_run_and_validation,
     dry_run_rules,
+    empty_segments,
     errors,
     event_expiry,
     eviction,
@@ -83,6 +89,7 @@ cases!(
     found_by_sequences,
     generation_and_status,
     generation_rules,
+    impersonation_of_any_characters,
     json_patch,
     kinds_admission_policy,
     kinds_autoscaler,
@@ -147,6 +154,7 @@ cases!(
     quota_counts,
     quota_pods,
     quota_services_and_claims,
+    request_size,
     roles,
     selectors,
     start_up,
@@ -156,11 +164,13 @@ cases!(
     strategic_rules,
     tables,
     tables_of_kinds,
+    tokens_of_the_terminating,
     update_rules,
     version_rules,
     watch,
     watch_lists,
     watch_rules,
+    webhook_changes_are_checked,
     webhook_conditions,
     webhook_conversion,
     webhook_conversion_errors,
@@ -173,6 +183,7 @@ cases!(
     webhook_matching,
     webhook_mutate,
     webhook_namespace,
+    webhook_old_reviews,
     webhook_order,
     webhook_pod,
     webhook_reinvocation,

@@ -19,7 +19,7 @@ pub(crate) use request::create as create_token;
 
 use super::{CREDENTIAL_ID, Identity};
 use crate::server::ApiServer;
-use crate::store::{Key, TableName};
+use crate::store::{Key, Stored, TableName};
 
 /// Who signs tokens, and who they are for when nobody else is named.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -63,6 +63,8 @@ pub(crate) enum TokenError {
     Audience(Vec<String>, Vec<String>),
     #[error("service account token has been invalidated")]
     Invalidated,
+    #[error("service account {0}/{1} has been deleted")]
+    Deleted(String, String),
 }
 
 /// The key, and the tokens that were found to be signed by it.
@@ -134,10 +136,13 @@ pub(super) fn authenticate(
         return Err(TokenError::Audience(claims.aud.clone(), audiences.to_vec()));
     }
     let subject = &claims.kubernetes;
-    let exists = |plural: &str, namespace: &str, of: &Reference| {
+    let find = |plural: &str, namespace: &str, of: &Reference| {
         let table = TableName::new("", plural);
         let found = server.store().get(&table, &Key::new(namespace, &of.name));
-        found.is_some_and(|found| *found.uid == *of.uid)
+        found.filter(|found| *found.uid == *of.uid)
+    };
+    let exists = |plural: &str, namespace: &str, of: &Reference| {
+        find(plural, namespace, of).is_some_and(|found| !is_gone(&found, now))
     };
     let namespace = &subject.namespace;
     let is_there = |plural, namespace, of: Option<&Reference>| {
@@ -145,14 +150,32 @@ pub(super) fn authenticate(
     };
     // The node of a pod's token is only told, not asked for.
     let bound_node = subject.node.as_ref().filter(|_| subject.pod.is_none());
-    if !exists("serviceaccounts", namespace, &subject.serviceaccount)
-        || !is_there("pods", namespace, subject.pod.as_ref())
+    let account = &subject.serviceaccount;
+    match find("serviceaccounts", namespace, account) {
+        None => return Err(TokenError::Invalidated),
+        Some(found) if is_gone(&found, now) => {
+            return Err(TokenError::Deleted(namespace.clone(), account.name.clone()));
+        }
+        Some(_) => {}
+    }
+    if !is_there("pods", namespace, subject.pod.as_ref())
         || !is_there("secrets", namespace, subject.secret.as_ref())
         || !is_there("nodes", "", bound_node)
     {
         return Err(TokenError::Invalidated);
     }
     Ok((verified.identity.clone(), shared))
+}
+
+/// Whether an object is only there because something holds it: its time to go is over, with the
+/// leeway of clocks.
+fn is_gone(object: &Stored, now: i64) -> bool {
+    if !object.terminating {
+        return false;
+    }
+    let end = &object.value()["metadata"]["deletionTimestamp"];
+    let end: Option<jiff::Timestamp> = end.as_str().and_then(|end| end.parse().ok());
+    end.is_some_and(|end| end.as_second() < now.saturating_sub(LEEWAY))
 }
 
 /// Whom a token is of.

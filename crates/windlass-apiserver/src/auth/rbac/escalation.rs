@@ -14,6 +14,10 @@ use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
+use crate::steps::step;
+
+/// How many atoms of one rule are looked at one by one.
+const MOST_ATOMS: usize = 20_000;
 
 /// Refuses a write of a role or binding that grants what `who` lacks. `old` is what is stored.
 pub(crate) fn check(
@@ -82,7 +86,14 @@ fn missing(server: &ApiServer, who: &Identity, namespace: &str, rules: &[Rule]) 
     let own = server.rbac().rules_for(who, namespace);
     let mut apart = Vec::new();
     let mut together: BTreeMap<_, Rule> = BTreeMap::new();
-    for atom in rules.iter().flat_map(Rule::atoms) {
+    // A rule is a product of its lists: of a few thousand texts it has billions of atoms. Such a
+    // rule must be covered by one that the user has, as a whole.
+    let (whole, apart_from_it): (Vec<&Rule>, Vec<&Rule>) = rules
+        .iter()
+        .partition(|rule| rule.atom_count() > MOST_ATOMS);
+    let whole = whole.into_iter().cloned();
+    for atom in whole.chain(apart_from_it.into_iter().flat_map(Rule::atoms)) {
+        step();
         if own.iter().any(|rule| rule.covers(&atom)) {
             continue;
         }

@@ -1,5 +1,6 @@
 //! One rule of a role: which verbs on which resources or paths.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -90,6 +91,17 @@ impl Rule {
         }
     }
 
+    /// How many atoms it has.
+    pub(super) fn atom_count(&self) -> usize {
+        let names = self.names.len().max(1);
+        let resources = [self.groups.len(), self.resources.len(), names]
+            .into_iter()
+            .fold(1, usize::saturating_mul);
+        resources
+            .saturating_add(self.paths.len())
+            .saturating_mul(self.verbs.len())
+    }
+
     /// The same rights as rules of one verb, one resource or path, and at most one name each.
     pub(super) fn atoms(&self) -> Vec<Self> {
         let mut atoms = Vec::new();
@@ -126,7 +138,7 @@ impl Rule {
     /// Whether whoever has this rule has all of an atom.
     pub(super) fn covers(&self, atom: &Self) -> bool {
         let has_all = |own: &[String], wanted: &[String]| {
-            own.iter().any(|text| text == "*") || wanted.iter().all(|text| own.contains(text))
+            own.iter().any(|text| text == "*") || contains_all(own, wanted)
         };
         let resource_covered = |wanted: &String| {
             let (resource, sub) = wanted.split_once('/').unwrap_or((wanted, ""));
@@ -138,7 +150,7 @@ impl Rule {
         let names_covered = if atom.names.is_empty() {
             self.names.is_empty()
         } else {
-            self.names.is_empty() || atom.names.iter().all(|name| self.names.contains(name))
+            self.names.is_empty() || contains_all(&self.names, &atom.names)
         };
         has_all(&self.verbs, &atom.verbs)
             && has_all(&self.groups, &atom.groups)
@@ -162,6 +174,18 @@ impl Rule {
             }
         }
         format!("{{{}}}", parts.join(", "))
+    }
+}
+
+/// Whether `own` has all that is wanted. Lists are as long as a client makes them.
+fn contains_all(own: &[String], wanted: &[String]) -> bool {
+    match wanted {
+        [] => true,
+        [one] => own.contains(one),
+        many => {
+            let own: BTreeSet<&String> = own.iter().collect();
+            many.iter().all(|text| own.contains(text))
+        }
     }
 }
 

@@ -36,12 +36,14 @@ pub(crate) enum JournalError {
     #[error("{name} cannot be read: {source}")]
     Header { name: String, source: HeaderError },
     #[error(
-        "{name} is damaged at byte {offset}, before its end: what it held was stored once; restore the file, or remove the folder to start with nothing"
+        "{name} is damaged at byte {offset}, before its end: it held changes that were acknowledged, and no other file has them; restore it from a backup (to start with nothing, move the folder away and keep it)"
     )]
     Damaged { name: String, offset: usize },
     #[error("{0}")]
     NotWritten(String),
-    #[error("{0} is missing: restore it, or remove the folder to start with nothing")]
+    #[error(
+        "{0} is missing: restore it from a backup (to start with nothing, move the folder away and keep it)"
+    )]
     Missing(String),
     #[error("{name} starts at revision {base}, but what comes before it ends at {revision}")]
     Gap {

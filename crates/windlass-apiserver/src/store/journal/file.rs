@@ -46,14 +46,20 @@ pub(crate) struct Disk(PathBuf);
 impl Disk {
     /// The folder at `path`, made if it is not there; only its owner can look into it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        // A folder that is made is durable when the one it is in is synced, and that when its own
+        // is: all that are made here, and the one that was there.
+        let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.is_dir()).collect();
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(path)?;
-        if let Some(parent) = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
+        for made in missing.into_iter().chain([path]) {
+            let parent = made.parent().unwrap_or(Path::new("/"));
+            let parent = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
             File::open(parent)?.sync_all()?;
         }
         Ok(Self(path.to_owned()))

@@ -6,6 +6,8 @@
 //! *followed* by a whole one was durable once: that is a damaged disk, not a cut-off write, and
 //! nothing may be dropped silently.
 
+use std::io;
+
 /// The version of the format that is written, and the only one that is read.
 pub(super) const VERSION: u32 = 1;
 pub(super) const HEADER_LENGTH: usize = 36;
@@ -88,17 +90,34 @@ impl Header {
 }
 
 /// Adds a frame with `payload` to what will be written at `offset` of a file.
-pub(super) fn push_frame(to: &mut Vec<u8>, offset: u64, payload: &[u8]) {
+pub(super) fn push_frame(to: &mut Vec<u8>, offset: u64, payload: &[u8]) -> io::Result<()> {
+    let length = length_of(payload.len())?;
     let start = to.len();
     to.extend_from_slice(FRAME_MAGIC);
-    // Payloads are cut long before four gigabytes.
-    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    to.extend_from_slice(&length.to_le_bytes());
+    to.extend_from_slice(&length);
     to.extend_from_slice(&offset.to_le_bytes());
     to.extend_from_slice(&crc32fast::hash(payload).to_le_bytes());
     let sum = crc32fast::hash(&to[start..]);
     to.extend_from_slice(&sum.to_le_bytes());
     to.extend_from_slice(payload);
+    Ok(())
+}
+
+/// A length as it is written. What is longer than four bytes can say must not be written at all: it
+/// could not be read again.
+pub(super) fn length_of(length: usize) -> io::Result<[u8; 4]> {
+    let too_long = || {
+        io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!(
+                "cannot store {length} bytes in one piece: the limit is {}",
+                u32::MAX
+            ),
+        )
+    };
+    u32::try_from(length)
+        .map(u32::to_le_bytes)
+        .map_err(|_| too_long())
 }
 
 /// The payload of the frame that starts at `at`, and where the next one starts.
@@ -131,4 +150,17 @@ pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
 pub(super) fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(8)?)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_beyond_four_bytes_is_refused() {
+        assert_eq!(length_of(258).unwrap(), [2, 1, 0, 0]);
+        assert!(length_of(usize::try_from(u32::MAX).unwrap()).is_ok());
+        let error = length_of(usize::try_from(u32::MAX).unwrap() + 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
 }

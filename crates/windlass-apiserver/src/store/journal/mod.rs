@@ -16,6 +16,8 @@
 //!    revision, and what the old one has beyond it counts as never written.
 //! 5. Two snapshots are kept, and reading starts at the older one: so the changes since then are
 //!    known after a restart, and watches go on from where they were. Older files are removed.
+//! 6. Damage to what only the past is read from costs the past: where reading from the older
+//!    snapshot fails, it starts at the newer one, which holds everything that was acknowledged.
 
 mod error;
 mod file;
@@ -140,7 +142,7 @@ impl Journal {
             .as_mut()
             .ok_or_else(|| io::Error::other("the log is closed after an error"))?;
         let mut bytes = Vec::with_capacity(payload.len() + 64);
-        frame::push_frame(&mut bytes, self.length, payload);
+        frame::push_frame(&mut bytes, self.length, payload)?;
         let written = log.append(&bytes).and_then(|()| log.sync());
         match written {
             Ok(()) => self.length += bytes.len() as u64,

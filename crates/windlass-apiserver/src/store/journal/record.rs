@@ -1,8 +1,10 @@
 //! One object in a frame: what happened to it, where it lives, and its encoded JSON.
 
+use std::io;
+
 use bytes::Bytes;
 
-use super::frame::{read_u32, read_u64};
+use super::frame::{self, read_u32, read_u64};
 use crate::store::{ChangeKind, Layout, Stored, TableName};
 
 const ADDED: u8 = 1;
@@ -23,18 +25,23 @@ pub(crate) enum Record {
 }
 
 /// Adds a change to a payload.
-pub(super) fn push_change(to: &mut Vec<u8>, table: &TableName, kind: ChangeKind, object: &Stored) {
+pub(super) fn push_change(
+    to: &mut Vec<u8>,
+    table: &TableName,
+    kind: ChangeKind,
+    object: &Stored,
+) -> io::Result<()> {
     let kind = match kind {
         ChangeKind::Added => ADDED,
         ChangeKind::Modified => MODIFIED,
         ChangeKind::Deleted => DELETED,
     };
-    push(to, kind, table, object);
+    push(to, kind, table, object)
 }
 
 /// Adds an object that is there to a snapshot's payload.
-pub(super) fn push_present(to: &mut Vec<u8>, table: &TableName, object: &Stored) {
-    push(to, PRESENT, table, object);
+pub(super) fn push_present(to: &mut Vec<u8>, table: &TableName, object: &Stored) -> io::Result<()> {
+    push(to, PRESENT, table, object)
 }
 
 /// Ends a snapshot.
@@ -43,29 +50,30 @@ pub(super) fn push_end(to: &mut Vec<u8>, objects: u64) {
     to.extend_from_slice(&objects.to_le_bytes());
 }
 
-fn push(to: &mut Vec<u8>, kind: u8, table: &TableName, object: &Stored) {
+fn push(to: &mut Vec<u8>, kind: u8, table: &TableName, object: &Stored) -> io::Result<()> {
     let layout = object.layout();
     to.push(kind);
     to.extend_from_slice(&object.revision.to_le_bytes());
-    push_bytes(to, table.as_str().as_bytes());
-    push_length(to, layout.untyped);
-    push_length(to, layout.revision_at);
-    push_length(to, object.fields.len());
+    push_bytes(to, table.as_str().as_bytes())?;
+    push_length(to, layout.untyped)?;
+    push_length(to, layout.revision_at)?;
+    push_length(to, object.fields.len())?;
     for (field, value) in &object.fields {
-        push_bytes(to, field.as_bytes());
-        push_bytes(to, value.as_bytes());
+        push_bytes(to, field.as_bytes())?;
+        push_bytes(to, value.as_bytes())?;
     }
-    push_bytes(to, &object.json);
+    push_bytes(to, &object.json)
 }
 
-fn push_length(to: &mut Vec<u8>, length: usize) {
-    // Bodies are limited to a few megabytes, so no part of an object comes near four gigabytes.
-    to.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+fn push_length(to: &mut Vec<u8>, length: usize) -> io::Result<()> {
+    to.extend_from_slice(&frame::length_of(length)?);
+    Ok(())
 }
 
-fn push_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    push_length(to, bytes.len());
+fn push_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
+    push_length(to, bytes.len())?;
     to.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// Reads the records of a payload.

@@ -15,7 +15,8 @@ pub(super) const UNFINISHED: &str = ".unfinished";
 /// What reading back tells, in order.
 #[derive(Debug)]
 pub(crate) enum Recovered {
-    /// Changes are known after this revision, not before.
+    /// Changes are known after this revision, not before. Comes first, and whatever came before it
+    /// is void: reading has begun again from another file.
     HistoryFrom(u64),
     /// An object or a change.
     Record(Record),
@@ -53,71 +54,109 @@ pub(super) fn recover(
         return Err(JournalError::Missing(file_name(FileKind::Log, *number)));
     }
     // The first log follows nothing, so it needs no snapshot.
-    let mut starts = std::iter::once(1).chain(snapshots.iter().copied());
+    let starts = std::iter::once(1).chain(snapshots.iter().copied());
     let whole = |start: &u64| (*start..=last).all(|number| logs.contains(&number));
-    let Some(start) = starts.find(whole) else {
+    let starts: Vec<u64> = starts.filter(whole).collect();
+    let Some((newest, older)) = starts.split_last() else {
         let missing = (1..last).rev().find(|number| !logs.contains(number));
         let name = file_name(FileKind::Log, missing.unwrap_or(1));
         return Err(JournalError::Missing(name));
     };
-    let mut revision = 0;
-    let mut snapshot_length = 0;
-    if snapshots.contains(&start) {
-        (revision, snapshot_length) = read_snapshot(files, start, sink)?;
-    } else {
-        sink(Recovered::HistoryFrom(0));
-    }
-    let latest = snapshots.last().copied().unwrap_or(start);
-    let (mut earlier, mut length, mut torn) = (0, 0, None);
-    let mut last_frame = (0, Vec::new());
-    let mut next = Some(Log::read(files, start)?);
-    for number in start..=last {
-        let Some(log) = next.take() else { break };
-        if log.header.base != revision {
-            return Err(JournalError::Gap {
-                name: log.name,
-                base: log.header.base,
-                revision,
-            });
-        }
-        if number < last {
-            let following = Log::read(files, number + 1)?;
-            // What a log has beyond the start of the next was told to nobody.
-            (revision, _) = log.replay(revision, following.header.base, sink)?;
-            next = Some(following);
-            if number >= latest {
-                earlier += log.bytes.len() as u64;
+    let folder = Folder {
+        files,
+        last,
+        logs: &logs,
+        snapshots: &snapshots,
+    };
+    for start in older {
+        match folder.read(*start, sink) {
+            Ok(found) => return Ok(Some(found)),
+            // Only the past is read from there: a later snapshot holds what was acknowledged.
+            Err(error) => {
+                tracing::warn!(%error, "an older file of the store is damaged; starting from a newer one");
             }
+        }
+    }
+    folder.read(*newest, sink).map(Some)
+}
+
+/// The files of a folder.
+struct Folder<'a> {
+    files: &'a dyn Files,
+    /// The number of the last log.
+    last: u64,
+    logs: &'a BTreeSet<u64>,
+    snapshots: &'a BTreeSet<u64>,
+}
+
+impl Folder<'_> {
+    /// Reads everything from the snapshot or log of this number on.
+    fn read(&self, start: u64, sink: &mut dyn FnMut(Recovered)) -> Result<Found, JournalError> {
+        let Self {
+            files,
+            last,
+            logs,
+            snapshots,
+        } = *self;
+        let mut revision = 0;
+        let mut snapshot_length = 0;
+        if snapshots.contains(&start) {
+            (revision, snapshot_length) = read_snapshot(files, start, sink)?;
         } else {
-            let ends;
-            (_, ends) = log.replay(revision, u64::MAX, sink)?;
-            let good = ends.end;
-            if let Some(offset) = frame::frame_after(&log.bytes, good) {
-                tracing::error!(
-                    file = log.name,
-                    offset,
-                    "a whole frame follows a damaged one"
-                );
-                return Err(JournalError::Damaged {
+            sink(Recovered::HistoryFrom(0));
+        }
+        let latest = snapshots.last().copied().unwrap_or(start);
+        let (mut earlier, mut length, mut torn) = (0, 0, None);
+        let mut last_frame = (0, Vec::new());
+        let mut next = Some(Log::read(files, start)?);
+        for number in start..=last {
+            let Some(log) = next.take() else { break };
+            if log.header.base != revision {
+                return Err(JournalError::Gap {
                     name: log.name,
-                    offset: good,
+                    base: log.header.base,
+                    revision,
                 });
             }
-            length = good as u64;
-            last_frame = (ends.start as u64, log.bytes[ends].to_vec());
-            torn = Some(log.bytes.len() - good).filter(|torn| *torn > 0);
+            if number < last {
+                let following = Log::read(files, number + 1)?;
+                // What a log has beyond the start of the next was told to nobody.
+                (revision, _) = log.replay(revision, following.header.base, sink)?;
+                next = Some(following);
+                if number >= latest {
+                    earlier += log.bytes.len() as u64;
+                }
+            } else {
+                let ends;
+                (_, ends) = log.replay(revision, u64::MAX, sink)?;
+                let good = ends.end;
+                if let Some(offset) = frame::frame_after(&log.bytes, good) {
+                    tracing::error!(
+                        file = log.name,
+                        offset,
+                        "a whole frame follows a damaged one"
+                    );
+                    return Err(JournalError::Damaged {
+                        name: log.name,
+                        offset: good,
+                    });
+                }
+                length = good as u64;
+                last_frame = (ends.start as u64, log.bytes[ends].to_vec());
+                torn = Some(log.bytes.len() - good).filter(|torn| *torn > 0);
+            }
         }
+        Ok(Found {
+            number: last,
+            length,
+            last_frame,
+            torn,
+            logs: logs.clone(),
+            snapshots: snapshots.clone(),
+            earlier,
+            snapshot_length,
+        })
     }
-    Ok(Some(Found {
-        number: last,
-        length,
-        last_frame,
-        torn,
-        logs,
-        snapshots,
-        earlier,
-        snapshot_length,
-    }))
 }
 
 /// The numbers of the logs and snapshots there are. Files that were never finished are removed.

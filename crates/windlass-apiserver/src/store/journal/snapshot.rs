@@ -30,12 +30,12 @@ impl Snapshot {
             let (mut payload, mut objects) = (Vec::with_capacity(CHUNK), 0);
             for (table, present) in &self.tables {
                 for object in present {
-                    record::push_present(&mut payload, table, object);
+                    record::push_present(&mut payload, table, object)?;
                     objects += 1;
                     if payload.len() >= CHUNK {
                         // The header goes with the first frame.
                         let at = length + bytes.len() as u64;
-                        frame::push_frame(&mut bytes, at, &payload);
+                        frame::push_frame(&mut bytes, at, &payload)?;
                         file.append(&bytes)?;
                         length += bytes.len() as u64;
                         bytes.clear();
@@ -45,7 +45,7 @@ impl Snapshot {
             }
             record::push_end(&mut payload, objects);
             let at = length + bytes.len() as u64;
-            frame::push_frame(&mut bytes, at, &payload);
+            frame::push_frame(&mut bytes, at, &payload)?;
             file.append(&bytes)?;
             length += bytes.len() as u64;
             Ok(())

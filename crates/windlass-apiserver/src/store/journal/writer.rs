@@ -81,12 +81,13 @@ impl Writer {
     /// Makes durable what is queued, one frame of it.
     fn write(&mut self) {
         let mut payload = Vec::with_capacity(64 * 1024);
+        let mut encoded = Ok(());
         let batch = self.state.take(|queued| {
             let Queued { table, change } = queued;
-            record::push_change(&mut payload, table, change.kind, &change.object);
-            payload.len() < FRAME_TARGET
+            encoded = record::push_change(&mut payload, table, change.kind, &change.object);
+            encoded.is_ok() && payload.len() < FRAME_TARGET
         });
-        match self.journal.append(&payload) {
+        match encoded.and_then(|()| self.journal.append(&payload)) {
             Ok(()) => self.state.publish(&batch),
             Err(error) => self.fail(&error),
         }

@@ -32,6 +32,7 @@ fn mounts(
     // Some causes are told of the list, not of the mount.
     let list = container.child("volumeMounts");
     let mut taken = BTreeSet::new();
+    let device_places: BTreeSet<&str> = devices.values().copied().collect();
     for mount in container.items("volumeMounts") {
         let (name, place) = (mount.text("name"), mount.text("mountPath"));
         if name.is_empty() {
@@ -50,7 +51,7 @@ fn mounts(
             let why = "must not already exist in volumeDevices";
             causes.push(mount.child("name").invalid(why));
         }
-        if devices.values().any(|path| *path == place) {
+        if device_places.contains(place) {
             let why = "must not already exist as a path in volumeDevices";
             causes.push(mount.child("mountPath").invalid(why));
         }
@@ -121,6 +122,7 @@ fn devices(
     causes: &mut Causes,
 ) {
     let (mut names, mut places) = (BTreeSet::new(), BTreeSet::new());
+    let mounted: BTreeSet<&str> = mounts.values().copied().collect();
     for device in container.items("volumeDevices") {
         let (name, place) = (device.text("name"), device.text("devicePath"));
         let at = device.child("name");
@@ -154,7 +156,7 @@ fn devices(
         if mounts.contains_key(name) {
             causes.push(at.invalid("must not already exist in volumeMounts"));
         }
-        if mounts.values().any(|mounted| *mounted == place) {
+        if mounted.contains(place) {
             causes.push(path.invalid("must not already exist as a path in volumeMounts"));
         }
         if !name.is_empty() {

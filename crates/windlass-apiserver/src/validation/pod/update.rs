@@ -1,5 +1,7 @@
 //! What may change of a pod that is there.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::super::at::{At, Causes};
@@ -81,10 +83,10 @@ fn tolerations(spec: &At<'_, '_>, before: &At<'_, '_>, causes: &mut Causes) {
         toleration.remove("tolerationSeconds");
         toleration
     };
-    let kept = before.list("tolerations").iter().all(|old| {
-        let now = spec.list("tolerations").iter();
-        now.into_iter().any(|new| timeless(new) == timeless(old))
-    });
+    let timeless = |toleration: &Value| Value::Object(timeless(toleration)).to_string();
+    let now: BTreeSet<String> = spec.list("tolerations").iter().map(timeless).collect();
+    let mut before = before.list("tolerations").iter();
+    let kept = before.all(|old| now.contains(&timeless(old)));
     if kept {
         toleration::check(spec, "tolerations", causes);
     } else {
@@ -94,13 +96,11 @@ fn tolerations(spec: &At<'_, '_>, before: &At<'_, '_>, causes: &mut Causes) {
 }
 
 fn gates(spec: &At<'_, '_>, before: &At<'_, '_>, causes: &mut Causes) {
+    let before = before.list("schedulingGates").iter();
+    let before: BTreeSet<&str> = before.filter_map(|old| old["name"].as_str()).collect();
     for gate in spec.items("schedulingGates") {
         let name = gate.text("name");
-        if !before
-            .list("schedulingGates")
-            .iter()
-            .any(|old| old["name"] == name)
-        {
+        if !before.contains(name) {
             let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             causes.push(gate.child("name").forbidden(&why));
         }

@@ -20,7 +20,7 @@ impl Call<'_> {
             .store()
             .list(
                 &self.resource.table,
-                self.request.namespace.as_deref(),
+                Some(self.namespace()).filter(|namespace| !namespace.is_empty()),
                 None,
                 None,
             )

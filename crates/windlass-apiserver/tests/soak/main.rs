@@ -4,8 +4,9 @@
 //! this: every request is answered, nothing panics, and memory does not grow with the number of
 //! requests.
 
-#[path = "generated/mod.rs"]
+#[path = "../generated/mod.rs"]
 mod generated;
+mod hostile;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

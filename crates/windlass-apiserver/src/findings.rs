@@ -1,0 +1,58 @@
+//! What is found in an object, as text for its client: each finding once, and within a bound.
+//!
+//! How many there are and how long each is is up to the client, so neither may cost more than the
+//! object itself did.
+
+use std::collections::HashSet;
+
+use crate::steps::steps;
+
+/// How much text is kept.
+pub(crate) const MOST_TEXT: usize = 1024 * 1024;
+
+/// Texts in the order they were found.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    texts: Vec<String>,
+    seen: HashSet<String>,
+    most: usize,
+    length: usize,
+}
+
+impl Findings {
+    /// At most so many.
+    pub(crate) fn at_most(most: usize) -> Self {
+        Self {
+            texts: Vec::new(),
+            seen: HashSet::new(),
+            most,
+            length: 0,
+        }
+    }
+
+    /// Only the bound of their text counts.
+    pub(crate) fn bounded() -> Self {
+        Self::at_most(usize::MAX)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.texts.len() >= self.most || self.length > MOST_TEXT
+    }
+
+    /// Adds one; its text is not even made where no more are taken.
+    pub(crate) fn add(&mut self, text: impl FnOnce() -> String) {
+        if self.is_full() {
+            return;
+        }
+        let text = text();
+        steps(text.len());
+        self.length += text.len();
+        if self.seen.insert(text.clone()) {
+            self.texts.push(text);
+        }
+    }
+
+    pub(crate) fn into_texts(self) -> Vec<String> {
+        self.texts
+    }
+}
