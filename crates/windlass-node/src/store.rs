@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::folder;
+
 /// What is remembered of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PodNote {
@@ -96,10 +98,7 @@ impl Store {
 
     /// Removes everything about a pod.
     pub(crate) fn forget(&self, uid: &str) -> io::Result<()> {
-        match fs::remove_dir_all(self.pod(uid)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        folder::remove_all(&self.pod(uid))
     }
 
     /// The numbers of the runs that have a log, in order.

@@ -175,8 +175,10 @@ impl<R: Runtime> Worker<R> {
         self.agency.directory.remove(&self.pod);
         self.attendants = Attendants::default();
         self.runtime.tear_down(self.uid()).await;
-        if let Some(volumes) = &self.agency.volumes {
-            volumes.forget(self.uid());
+        if let Some(volumes) = self.agency.volumes.clone() {
+            // There may be a great deal in them.
+            let uid = self.uid().to_owned();
+            let _ = tokio::task::spawn_blocking(move || volumes.forget(&uid)).await;
         }
     }
 

@@ -188,7 +188,9 @@ impl<C: Containment> Runtime for ContainedRuntime<C> {
             None => end_former(&self.pods.store, uid).await,
         };
         self.pods.containment.leave(uid, orderly).await;
-        if let Err(error) = self.pods.store.forget(uid) {
+        let (store, pod) = (self.pods.store.clone(), uid.to_owned());
+        let forgotten = tokio::task::spawn_blocking(move || store.forget(&pod)).await;
+        if let Ok(Err(error)) = forgotten {
             tracing::warn!(%error, uid, "cannot remove the folder of a pod");
         }
     }

@@ -1,11 +1,10 @@
 //! Which folder of a volume a container sees at which path.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{Container, VolumeMount};
 
-use super::{VolumeError, files};
+use super::{Source, VolumeError, files};
 use crate::env::Environment;
 use crate::runtime::Mount;
 
@@ -16,7 +15,7 @@ pub(super) const MESSAGE: &str = "";
 pub(super) fn mounts(
     container: &Container,
     environment: &Environment,
-    ready: &BTreeMap<String, PathBuf>,
+    ready: &BTreeMap<String, Source>,
 ) -> Result<Vec<Mount>, VolumeError> {
     let wanted = container.volume_mounts.iter().flatten();
     wanted
@@ -26,14 +25,14 @@ pub(super) fn mounts(
                 name: wanted.name.clone(),
             })?;
             let source = match sub_path(wanted, environment)? {
-                Some(path) => files::below(volume, &path)?,
-                None => volume.clone(),
+                Some(path) => files::below(&volume.path, &path)?,
+                None => volume.path.clone(),
             };
             Ok(Mount {
                 name: wanted.name.clone(),
                 source,
                 path: wanted.mount_path.clone(),
-                read_only: wanted.read_only == Some(true),
+                read_only: volume.read_only || wanted.read_only == Some(true),
             })
         })
         .collect()
