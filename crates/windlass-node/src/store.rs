@@ -5,6 +5,7 @@
 //! <state>/pods/<uid>/pod.json                      name and address
 //! <state>/pods/<uid>/shim.json, shim.sock          the shim, and the way to it
 //! <state>/pods/<uid>/etc/                          hosts, hostname and resolv.conf of a sandbox
+//! <state>/pods/<uid>/parts/                        where parts of volumes are mounted for a moment
 //! <state>/pods/<uid>/containers/<name>/<run>.log   its output, the present run and the one before
 //! <state>/pods/<uid>/containers/<name>/<run>/      what the run is made from, while it goes on
 //! <state>/pods/<uid>/containers/<name>/work/       where a plain process works
@@ -58,6 +59,12 @@ impl Store {
 
     pub(crate) fn pod(&self, uid: &str) -> PathBuf {
         self.root.join("pods").join(uid)
+    }
+
+    /// Where the shim of a pod mounts parts of volumes. Only the shim sees the mounts; nothing there
+    /// is ever removed but by the node, who does not.
+    pub(crate) fn parts(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("parts")
     }
 
     pub(crate) fn container(&self, uid: &str, container: &str) -> PathBuf {

@@ -215,6 +215,7 @@ impl Volumes {
         mounts.push(Mount {
             name: mount::MESSAGE.to_owned(),
             source: messages.path().join(name),
+            part: None,
             path: container
                 .termination_message_path
                 .clone()

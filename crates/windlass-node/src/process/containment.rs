@@ -136,6 +136,7 @@ impl Containment for Plain {
         Ok(Described {
             image_id: program.image_id,
             lower: None,
+            parts: Vec::new(),
         })
     }
 

@@ -3,7 +3,7 @@
 //! `oomScoreAdj` and resource limits of the process are left out: some machines have no
 //! CAP_SYS_RESOURCE, and the runtime would fail. Namespaces are filled in by the shim, whose they are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{capability, files};
 use crate::program::Program;
 use crate::quantity;
-use crate::runtime::{Launch, Mount};
+use crate::runtime::{Launch, Part};
 
 /// What is known about where a container runs.
 pub(super) struct Place<'a> {
@@ -19,6 +19,8 @@ pub(super) struct Place<'a> {
     pub(super) etc: &'a Path,
     /// What the pod must not see.
     pub(super) hidden: &'a Path,
+    /// The folder in which the pod's shim mounts parts of volumes.
+    pub(super) parts: &'a Path,
     /// The cgroup of the container, below each hierarchy's root.
     pub(super) cgroup: String,
     /// Where an image says its program runs; the root without one.
@@ -146,16 +148,31 @@ fn mounts(launch: &Launch, place: &Place<'_>) -> Vec<Value> {
     for name in files::NAMES {
         mounts.push(bind(&place.etc.join(name), &format!("/etc/{name}"), false));
     }
-    for Mount {
-        source,
-        path,
-        read_only,
-        ..
-    } in &launch.mounts
-    {
-        mounts.push(bind(source, path, *read_only));
+    for (number, mount) in launch.mounts.iter().enumerate() {
+        let part = mount.part.as_ref().map(|_| place.part(launch, number));
+        let source = part.as_ref().unwrap_or(&mount.source);
+        mounts.push(bind(source, &mount.path, mount.read_only));
     }
     mounts
+}
+
+/// The parts of volumes that the description of a container expects at paths of the shim's.
+pub(super) fn parts(launch: &Launch, place: &Place<'_>) -> Vec<(PathBuf, Part)> {
+    let mounts = launch.mounts.iter().enumerate();
+    mounts
+        .filter_map(|(number, mount)| {
+            let part = mount.part.clone()?;
+            Some((place.part(launch, number), part))
+        })
+        .collect()
+}
+
+impl Place<'_> {
+    /// Where the shim mounts the part of a volume that one of the mounts is.
+    fn part(&self, launch: &Launch, number: usize) -> PathBuf {
+        let (name, run) = (&launch.container.name, launch.run);
+        self.parts.join(format!("{name}-{run}-{number}"))
+    }
 }
 
 fn bind(source: &Path, path: &str, read_only: bool) -> Value {

@@ -158,6 +158,7 @@ impl Containment for Sandbox {
         let place = Place {
             etc: &self.store.pod(uid).join("etc"),
             hidden: &self.hidden,
+            parts: &self.store.parts(uid),
             cgroup: format!("/{}/{uid}.{name}.{}", self.bridge.name, launch.run),
             working_dir,
         };
@@ -167,6 +168,7 @@ impl Containment for Sandbox {
         Ok(Described {
             image_id: program.image_id,
             lower: Some(lower),
+            parts: bundle::parts(launch, &place),
         })
     }
 

@@ -14,6 +14,7 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::console::Console;
+use super::part::Parts;
 use super::protocol::{Exit, Sandbox, Start};
 use super::stream::Ends;
 use crate::runtime::{Input, Output};
@@ -47,6 +48,8 @@ pub(super) async fn start(
 ) -> Result<(First, Ends), String> {
     let cgroup = prepare(config, holder, start)
         .map_err(|error| format!("cannot prepare the root of the container: {error}"))?;
+    // The container has mounts of its own by the time the runtime has started it.
+    let _parts = Parts::mount(&start.parts)?;
     let cannot = |error: io::Error| format!("cannot run {}: {error}", config.oci.display());
     let pid_file = start.folder.join("pid");
     let said = start.folder.join("oci.log");

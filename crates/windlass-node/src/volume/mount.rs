@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, VolumeMount};
 
 use super::{Source, VolumeError, files};
 use crate::env::Environment;
-use crate::runtime::Mount;
+use crate::runtime::{Mount, Part};
 
 /// The name of the mount that is the container's last message; no volume can have it.
 pub(super) const MESSAGE: &str = "";
@@ -24,13 +24,18 @@ pub(super) fn mounts(
                 kind: "volume",
                 name: wanted.name.clone(),
             })?;
-            let source = match sub_path(wanted, environment)? {
-                Some(path) => files::below(&volume.path, &path)?,
-                None => volume.path.clone(),
+            let (source, part) = match sub_path(wanted, environment)? {
+                Some(path) => {
+                    let source = files::below(&volume.path, &path)?;
+                    let (volume, path) = (volume.path.clone(), path.into());
+                    (source, Some(Part { volume, path }))
+                }
+                None => (volume.path.clone(), None),
             };
             Ok(Mount {
                 name: wanted.name.clone(),
                 source,
+                part,
                 path: wanted.mount_path.clone(),
                 read_only: volume.read_only || wanted.read_only == Some(true),
             })
