@@ -7,6 +7,7 @@
 //! <state>/pods/<uid>/etc/                          hosts, hostname and resolv.conf of a sandbox
 //! <state>/pods/<uid>/parts/                        where parts of volumes are mounted for a moment
 //! <state>/pods/<uid>/containers/<name>/<run>.log   its output, the present run and the one before
+//! <state>/pods/<uid>/containers/<name>/<run>.log.1 what was before in that, up to <run>.log.4
 //! <state>/pods/<uid>/containers/<name>/<run>/      what the run is made from, while it goes on
 //! <state>/pods/<uid>/containers/<name>/work/       where a plain process works
 //! ```
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::folder;
+use crate::{folder, log};
 
 /// What is remembered of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +131,7 @@ impl Store {
     pub(crate) fn prune_logs(&self, uid: &str, container: &str, run: i32) {
         for old in self.runs(uid, container) {
             if old < run - 1 {
-                let _ = fs::remove_file(self.log(uid, container, old));
+                log::remove(&self.log(uid, container, old));
             }
         }
     }
