@@ -17,8 +17,12 @@ use crate::runtime::{Launch, Part};
 pub(super) struct Place<'a> {
     /// The folder with the pod's `/etc` files.
     pub(super) etc: &'a Path,
-    /// What the pod must not see.
-    pub(super) hidden: &'a Path,
+    /// The mounts that make up its root, where it has no image.
+    pub(super) root: Vec<Value>,
+    /// Files of the machine that are shown although the root does not have them, and where.
+    pub(super) programs: Vec<(PathBuf, PathBuf)>,
+    /// What the pod must not see although its root shows what is around it.
+    pub(super) hidden: Option<&'a Path>,
     /// The folder in which the pod's shim mounts parts of volumes.
     pub(super) parts: &'a Path,
     /// The cgroup of the container, below each hierarchy's root.
@@ -33,7 +37,6 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
     let context = container.security_context.as_ref();
     let privileged = context.and_then(|context| context.privileged) == Some(true);
     let escalation = context.and_then(|context| context.allow_privilege_escalation);
-    let read_only = context.and_then(|context| context.read_only_root_filesystem);
     let capabilities = capability::of(container);
     // Whoever is not root has no capabilities but may gain them; root has them.
     let user = launch.user.uid.or(program.user).unwrap_or_default();
@@ -70,7 +73,7 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
             },
             "noNewPrivileges": escalation == Some(false),
         },
-        "root": {"path": "rootfs", "readonly": read_only == Some(true)},
+        "root": {"path": "rootfs", "readonly": is_read_only(launch)},
         "mounts": mounts(launch, place),
         "linux": {
             "cgroupsPath": place.cgroup,
@@ -100,6 +103,12 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
         ]);
     }
     description
+}
+
+/// Whether a container may not write to its root.
+pub(super) fn is_read_only(launch: &Launch) -> bool {
+    let context = launch.container.security_context.as_ref();
+    context.and_then(|context| context.read_only_root_filesystem) == Some(true)
 }
 
 /// Tells a process what kind of terminal it has, unless it knows better.
@@ -141,8 +150,13 @@ fn mounts(launch: &Launch, place: &Place<'_>) -> Vec<Value> {
         kernel("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
         kernel("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
     ];
-    if place.hidden.is_dir() {
-        let path = place.hidden.to_string_lossy();
+    // Before anything that may lie in it.
+    mounts.splice(..0, place.root.iter().cloned());
+    for (program, path) in &place.programs {
+        mounts.push(bind(program, &path.to_string_lossy(), true));
+    }
+    if let Some(hidden) = place.hidden {
+        let path = hidden.to_string_lossy();
         mounts.push(kernel(&path, "tmpfs", &["ro", "mode=700", "size=4k"]));
     }
     for name in files::NAMES {

@@ -228,7 +228,7 @@ fn prepare(config: &Sandbox, holder: Option<i32>, start: &Start) -> io::Result<S
     };
     let options = format!(
         "lowerdir={},upperdir={},workdir={}",
-        start.lower.as_deref().unwrap_or("/"),
+        start.lower.as_deref().unwrap_or_default(),
         text(&folder("upper"))?,
         text(&folder("work"))?
     );
