@@ -13,6 +13,10 @@ use crate::program::Program;
 use crate::quantity;
 use crate::runtime::{Launch, Part};
 
+/// How many processes and threads a container may have: one that makes them without end must not
+/// take the machine's.
+const MOST_PROCESSES: u32 = 4096;
+
 /// What is known about where a container runs.
 pub(super) struct Place<'a> {
     /// The folder with the pod's `/etc` files.
@@ -199,6 +203,13 @@ fn bind(source: &Path, path: &str, read_only: bool) -> Value {
     })
 }
 
+/// Whether this machine counts the processes of cgroups.
+fn has_process_limits() -> bool {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let all = read("/sys/fs/cgroup/cgroup.controllers");
+    Path::new("/sys/fs/cgroup/pids").is_dir() || all.split_whitespace().any(|name| name == "pids")
+}
+
 /// The limits of a container, as far as it has any.
 fn resources(container: &Container) -> Value {
     let limits = container
@@ -207,6 +218,9 @@ fn resources(container: &Container) -> Value {
         .and_then(|resources| resources.limits.as_ref());
     let limit = |name: &str| limits?.get(name).map(|limit| limit.0.as_str());
     let mut resources = json!({});
+    if has_process_limits() {
+        resources["pids"] = json!({"limit": MOST_PROCESSES});
+    }
     if let Some(bytes) = limit("memory").and_then(quantity::units) {
         resources["memory"] = json!({"limit": i64::try_from(bytes).unwrap_or(i64::MAX)});
     }
