@@ -68,7 +68,7 @@ impl Folder {
     pub(crate) fn make(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Self> {
         match self.make_new(name.as_ref(), mode) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.folder(name),
-            made => made,
+            opened => opened,
         }
     }
 

@@ -202,12 +202,11 @@ impl Containment for Sandbox {
             return Err(Obstacle::Configuration(why));
         }
         let (uid, name) = (launch.uid(), &launch.container.name);
-        let (lower, root, hidden) = match &content.image {
-            Some(image) => (image.as_path(), Vec::new(), None),
-            None => {
-                let mounts = self.root.mounts(folder, bundle::is_read_only(launch))?;
-                (self.root.path(), mounts, self.hidden.as_deref())
-            }
+        let (lower, root, hidden) = if let Some(image) = &content.image {
+            (image.as_path(), Vec::new(), None)
+        } else {
+            let mounts = self.root.mounts(folder, bundle::is_read_only(launch))?;
+            (self.root.path(), mounts, self.hidden.as_deref())
         };
         let place = Place {
             etc: &self.store.pod(uid).join("etc"),

@@ -181,15 +181,15 @@ impl Store {
         let name = format!("{}-{}", digest.algorithm(), digest.value());
         let root = self.unpacked.join("roots").join(name);
         if !root.is_dir() {
-            let mut room = Room::new(self.limits);
+            let mut left = Room::new(self.limits);
             let mut layers = Vec::new();
             for layer in &manifest.layers {
                 let digest = Digest::parse(&layer.digest)?;
                 let path = layout.blob(&digest);
-                layers.push(Layer::check(&layout.folder, path, digest, &mut room)?);
+                layers.push(Layer::check(&layout.folder, path, digest, &mut left)?);
             }
             self.draft(&root, |draft| {
-                check_disk(draft, room.taken())?;
+                check_disk(draft, left.taken())?;
                 let open = || UnpackError::io("open", draft);
                 fs::set_permissions(draft, fs::Permissions::from_mode(0o755)).map_err(open())?;
                 let folder = Folder::open(draft).map_err(open())?;

@@ -212,7 +212,7 @@ fn settings(etc: &Path) -> Vec<String> {
 fn make(path: &Path, mode: u32) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => made?,
+        done => done?,
     }
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }

@@ -218,6 +218,11 @@ fn prepare(config: &Sandbox, holder: Option<i32>, start: &Start) -> io::Result<S
     for name in ["rootfs", "upper", "work"] {
         std::fs::create_dir_all(folder(name))?;
     }
+    // The topmost layer says who may enter the root: as the lowest does, whatever the umask here.
+    if let Some(lower) = &start.lower {
+        let permissions = std::fs::metadata(lower)?.permissions();
+        std::fs::set_permissions(folder("upper"), permissions)?;
+    }
     let text = |path: &Path| -> io::Result<String> {
         let text = path.to_string_lossy().into_owned();
         if text.contains([',', ':', '\\']) {

@@ -34,16 +34,16 @@ pub(super) fn shared_folder(
     name: &str,
     group: Option<u32>,
 ) -> Result<Folder, VolumeError> {
-    let made = match pod.make_new(name, 0o755) {
+    let folder = match pod.make_new(name, 0o755) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return folder_of(pod, name);
         }
-        made => made.map_err(failed("make", pod, name))?,
+        new => new.map_err(failed("make", pod, name))?,
     };
-    give(&made, None, group, made.path());
+    give(&folder, None, group, folder.path());
     let mode = if group.is_some() { 0o2777 } else { 0o777 };
-    made.set_mode(mode).map_err(failed("open", pod, name))?;
-    Ok(made)
+    folder.set_mode(mode).map_err(failed("open", pod, name))?;
+    Ok(folder)
 }
 
 /// Opens a folder of a pod.

@@ -140,7 +140,8 @@ async fn log_without_end_is_rotated_and_keeps_five_files() {
     let folder = Scratch::new("log-flood");
     let path = folder.path().join("0.log");
     let writer = Writer::limited(&path, Clock::real(), 1000).expect("a log");
-    let text: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+    let lines: Vec<String> = (0..1000).map(|n| format!("line {n}\n")).collect();
+    let text = lines.concat();
     let drained = writer.drain(Stream::Stdout, text.as_bytes());
     drained.await.expect("written");
     let files: Vec<_> = std::fs::read_dir(folder.path())

@@ -102,7 +102,7 @@ impl Layer {
             let put = match names.split_last() {
                 Some((name, _)) if name.as_bytes().starts_with(HIDES) => return Ok(()),
                 Some((name, folders)) => folder_for(root, folders)
-                    .and_then(|folder| self.put(root, &folder, name, entry, archive)),
+                    .and_then(|folder| put(root, &folder, name, entry, archive)),
                 None if entry.kind.is_dir() => own(root, entry),
                 None => Ok(()),
             };
@@ -147,85 +147,83 @@ impl Layer {
         archive::names(path).ok_or_else(|| self.refuse(entry, "it leads out of the image"))
     }
 
-    fn refuse(&self, entry: &Entry, why: impl ToString) -> UnpackError {
+    fn refuse(&self, entry: &Entry, why: impl std::fmt::Display) -> UnpackError {
         UnpackError::Entry {
             path: self.path.clone(),
             entry: String::from_utf8_lossy(&entry.path).into_owned(),
             why: why.to_string(),
         }
     }
+}
 
-    /// Makes an entry in its folder; what has its name is replaced, but for a folder by a folder.
-    fn put(
-        &self,
-        root: &Folder,
-        folder: &Folder,
-        name: &OsStr,
-        entry: &Entry,
-        content: &mut Archive<Content>,
-    ) -> io::Result<()> {
-        if entry.kind.is_dir() {
-            let made = match folder.folder(name) {
-                Ok(made) => made,
-                Err(_) => {
-                    folder.remove(name)?;
-                    folder.make_new(name, 0o755)?
-                }
+/// Makes an entry in its folder; what has its name is replaced, but for a folder by a folder.
+fn put(
+    root: &Folder,
+    folder: &Folder,
+    name: &OsStr,
+    entry: &Entry,
+    content: &mut Archive<Content>,
+) -> io::Result<()> {
+    if entry.kind.is_dir() {
+        let made = if let Ok(there) = folder.folder(name) {
+            there
+        } else {
+            folder.remove(name)?;
+            folder.make_new(name, 0o755)?
+        };
+        return own(&made, entry);
+    }
+    // A device would be one of the machine's: an image has no need of any.
+    if entry.kind.is_character_special() || entry.kind.is_block_special() {
+        return Ok(());
+    }
+    folder.remove(name)?;
+    match entry.kind {
+        EntryType::Regular | EntryType::Continuous => {
+            let mut file = folder.create(name, 0o600)?;
+            let copied = io::copy(content, &mut file)?;
+            debug_assert_eq!(copied, entry.size, "all of an entry is read");
+            own(&file, entry)?;
+            let time = Timespec {
+                tv_sec: entry.changed,
+                tv_nsec: 0,
             };
-            return own(&made, entry);
+            let times = Timestamps {
+                last_access: time,
+                last_modification: time,
+            };
+            Ok(rustix::fs::futimens(&file, &times)?)
         }
-        // A device would be one of the machine's: an image has no need of any.
-        if entry.kind.is_character_special() || entry.kind.is_block_special() {
-            return Ok(());
+        EntryType::Symlink => {
+            folder.make_link(Path::new(OsStr::from_bytes(&entry.link)), name)?;
+            if is_root() {
+                let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::chownat(folder, name, Some(owner), Some(group), flags)?;
+            }
+            Ok(())
         }
-        folder.remove(name)?;
-        match entry.kind {
-            EntryType::Regular | EntryType::Continuous => {
-                let mut file = folder.create(name, 0o600)?;
-                let copied = io::copy(content, &mut file)?;
-                debug_assert_eq!(copied, entry.size, "all of an entry is read");
-                own(&file, entry)?;
-                let time = Timespec {
-                    tv_sec: entry.changed,
-                    tv_nsec: 0,
-                };
-                let times = Timestamps {
-                    last_access: time,
-                    last_modification: time,
-                };
-                Ok(rustix::fs::futimens(&file, &times)?)
-            }
-            EntryType::Symlink => {
-                folder.make_link(Path::new(OsStr::from_bytes(&entry.link)), name)?;
-                if is_root() {
-                    let (owner, group) = (Uid::from_raw(entry.owner), Gid::from_raw(entry.group));
-                    let flags = AtFlags::SYMLINK_NOFOLLOW;
-                    rustix::fs::chownat(folder, name, Some(owner), Some(group), flags)?;
-                }
-                Ok(())
-            }
-            EntryType::Link => {
-                let names = archive::names(&entry.link);
-                let names = names.ok_or_else(|| io::Error::other("it leads out of the image"))?;
-                let (target, folders) = names
-                    .split_last()
-                    .ok_or_else(|| io::Error::other("it is a link to a folder"))?;
-                let folders: PathBuf = folders.iter().collect();
-                let other = root.as_root(&folders)?;
-                Ok(rustix::fs::linkat(
-                    &other,
-                    *target,
-                    folder,
-                    name,
-                    AtFlags::empty(),
-                )?)
-            }
-            EntryType::Fifo => {
-                let mode = Mode::from_raw_mode(entry.mode);
-                Ok(rustix::fs::mkfifoat(folder, name, mode)?)
-            }
-            _ => Ok(()),
+        EntryType::Link => {
+            let names = archive::names(&entry.link);
+            let names = names.ok_or_else(|| io::Error::other("it leads out of the image"))?;
+            let (target, folders) = names
+                .split_last()
+                .ok_or_else(|| io::Error::other("it is a link to a folder"))?;
+            let folders: PathBuf = folders.iter().collect();
+            let other = root.as_root(&folders)?;
+            Ok(rustix::fs::linkat(
+                &other,
+                *target,
+                folder,
+                name,
+                AtFlags::empty(),
+            )?)
         }
+        EntryType::Fifo => {
+            let mode = Mode::from_raw_mode(entry.mode);
+            Ok(rustix::fs::mkfifoat(folder, name, mode)?)
+        }
+        _ => Ok(()),
     }
 }
 
