@@ -124,7 +124,7 @@ impl Folder {
             Err(Errno::ISDIR | Errno::PERM) => {}
             Err(error) => return Err(error.into()),
         }
-        self.folder(name)?.clear()?;
+        clear::clear(clear::open(&self.fd, name)?.as_fd())?;
         Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
     }
 

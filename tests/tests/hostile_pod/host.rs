@@ -231,7 +231,7 @@ fn checksum(tree: &Path) -> BTreeMap<PathBuf, String> {
             let path = entry.expect("an entry").path();
             let facts = fs::symlink_metadata(&path).expect("a file of the host");
             let content = if facts.is_symlink() {
-                format!("{:?}", fs::read_link(&path).expect("a link"))
+                fs::read_link(&path).expect("a link").display().to_string()
             } else if facts.is_dir() {
                 folders.push(path.clone());
                 String::new()

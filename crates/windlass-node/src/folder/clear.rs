@@ -6,11 +6,12 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::Folder;
 
@@ -64,7 +65,7 @@ fn flatten(top: BorrowedFd<'_>, folder: &OwnedFd, moved: &mut u64) -> io::Result
             continue;
         }
         // Who is not root must be allowed to write to what is moved.
-        drop(open(folder.as_fd(), name)?);
+        drop(open(folder, name)?);
         loop {
             let to = CString::new(format!(".moved-{moved}"))?;
             *moved += 1;
@@ -79,12 +80,13 @@ fn flatten(top: BorrowedFd<'_>, folder: &OwnedFd, moved: &mut u64) -> io::Result
 }
 
 /// Opens a folder so that what is in it can be removed, whatever its mode.
-fn open(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+pub(super) fn open(parent: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = |how| rustix::fs::openat(&parent, name, flags | how, Mode::empty());
     // Root needs no permission. Its owner does, also to move the folder itself.
-    let _ = rustix::fs::fchmod(&folder, Mode::RWXU);
-    Ok(folder)
+    let found = open(OFlags::PATH)?;
+    let _ = rustix::fs::chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::RWXU);
+    Ok(open(OFlags::RDONLY)?)
 }
 
 /// Removes what is no folder; false when it is one.
