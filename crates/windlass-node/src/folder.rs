@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 
-pub(crate) use clear::remove_all;
+pub(crate) use clear::{is_aside, remove_all, set_aside};
 
 /// How often the kernel may be asked again because somebody renames things meanwhile.
 const ATTEMPTS: u32 = 32;

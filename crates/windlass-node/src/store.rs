@@ -85,6 +85,11 @@ impl Store {
         let mut pods = Vec::new();
         for entry in fs::read_dir(self.root.join("pods"))? {
             let entry = entry?;
+            if folder::is_aside(&entry.file_name()) {
+                // The node was killed before it was removed.
+                let _ = folder::remove_all(&entry.path());
+                continue;
+            }
             let uid = entry.file_name().to_string_lossy().into_owned();
             // A torn note is none: the node was killed before anything was started.
             let note = fs::read(entry.path().join("pod.json")).ok();
@@ -104,9 +109,9 @@ impl Store {
         fs::rename(draft, folder.join("pod.json"))
     }
 
-    /// Removes everything about a pod.
-    pub(crate) fn forget(&self, uid: &str) -> io::Result<()> {
-        folder::remove_all(&self.pod(uid))
+    /// Takes everything about a pod away from where it was; what is left to do is to remove it.
+    pub(crate) fn set_aside(&self, uid: &str) -> io::Result<Option<PathBuf>> {
+        folder::set_aside(&self.pod(uid))
     }
 
     /// The numbers of the runs that have a log, in order.

@@ -251,13 +251,23 @@ impl Volumes {
 
     /// Removes everything of a pod.
     pub(crate) fn forget(&self, uid: &str) {
-        self.claimed().remove(uid);
-        if let Err(error) = folder::remove_all(&self.root.join(uid)) {
+        if let Some(aside) = self.set_aside(uid)
+            && let Err(error) = folder::remove_all(&aside)
+        {
             tracing::warn!(%error, uid, "cannot remove the volumes of a pod");
         }
     }
 
-    /// The uids of pods that have volumes.
+    /// Takes everything of a pod away from where it was; what is left to do is to remove it.
+    pub(crate) fn set_aside(&self, uid: &str) -> Option<PathBuf> {
+        self.claimed().remove(uid);
+        folder::set_aside(&self.root.join(uid)).unwrap_or_else(|error| {
+            tracing::warn!(%error, uid, "cannot set the volumes of a pod aside");
+            None
+        })
+    }
+
+    /// The uids of pods that have volumes, and what was to be removed when the node was killed.
     pub(crate) fn known(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut known: Vec<String> = entries

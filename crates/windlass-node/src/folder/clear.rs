@@ -4,10 +4,11 @@
 //! there is no recursion: what is in a folder of a folder is moved up before that is removed. Two
 //! folders are open at a time.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -24,6 +25,31 @@ pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
     match Folder::named(parent) {
         Ok(parent) => parent.remove(name),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// How names of folders begin that are only there to be removed.
+const ASIDE: &str = ".removed-";
+
+/// Whether a folder is only there to be removed.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+}
+
+/// Takes a folder of the node's away from its path, which is done at once, and says where it is now:
+/// removing it may take long. None when there is none.
+pub(crate) fn set_aside(path: &Path) -> io::Result<Option<PathBuf>> {
+    let name = path.file_name().unwrap_or_default();
+    if is_aside(name) {
+        return Ok(Some(path.to_owned()));
+    }
+    let mut aside = OsString::from(ASIDE);
+    aside.push(name);
+    let aside = path.with_file_name(aside);
+    match fs::rename(path, &aside) {
+        Ok(()) => Ok(Some(aside)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }

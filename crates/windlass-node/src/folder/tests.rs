@@ -89,3 +89,15 @@ fn folders_without_permissions_are_removed() {
     remove_all(&outer).expect("nothing to remove");
     assert!(!outer.exists());
 }
+
+#[test]
+fn what_is_set_aside_is_gone_at_once_and_known_for_what_it_is() {
+    let scratch = Scratch::new("aside");
+    let path = scratch.path().join("one");
+    assert_eq!(set_aside(&path).expect("nothing to do"), None);
+    fs::create_dir(&path).expect("a folder");
+    let aside = set_aside(&path).expect("set aside").expect("a folder");
+    assert!(!path.exists() && aside.is_dir());
+    assert!(is_aside(aside.file_name().expect("a name")) && !is_aside(OsStr::new("one")));
+    assert_eq!(set_aside(&aside).expect("as it is"), Some(aside));
+}
