@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 pub(crate) use clear::{is_aside, remove_all, set_aside};
 
-/// How often the kernel may be asked again because somebody renames things meanwhile.
+/// How often the kernel may be asked again while a container renames things.
 const ATTEMPTS: u32 = 32;
 
 /// An open folder.
@@ -88,7 +88,7 @@ impl Folder {
         Ok(file.into())
     }
 
-    /// Opens a regular file in this folder. A pipe that nobody writes to is no reason to wait.
+    /// Opens a regular file in this folder. A pipe without a writer is no reason to wait.
     pub(crate) fn file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let name = single(name.as_ref())?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -200,7 +200,7 @@ impl AsFd for Folder {
     }
 }
 
-/// Opens a regular file by a path, without waiting for whoever writes to a pipe.
+/// Opens a regular file by a path, without waiting for a writer when it is a pipe.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     regular(rustix::fs::openat(CWD, path, flags, Mode::empty())?)

@@ -125,7 +125,7 @@ pub(crate) struct Mount {
     /// Where it is on the machine; it exists.
     pub(crate) source: PathBuf,
     /// Which part of a volume that is, when it is not all of it. A container may put something else
-    /// there at any moment, so whoever mounts it must look for it again, and not by its path.
+    /// there at any moment, so the runtime must look for it again when it mounts it, and not by its path.
     pub(crate) part: Option<Part>,
     /// Where the container wants it.
     pub(crate) path: String,

@@ -277,8 +277,8 @@ impl Volumes {
         known
     }
 
-    /// The folder of a pod, made where it is missing: not to be listed by others, but its users may
-    /// be anybody.
+    /// The folder of a pod, made where it is missing: not to be listed by others, but entered
+    /// by any user.
     fn make_folder(&self, pod: &Pod) -> Result<Folder, VolumeError> {
         let make = || {
             let mut builder = fs::DirBuilder::new();

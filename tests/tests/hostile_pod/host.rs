@@ -150,7 +150,7 @@ impl Drop for Host {
     }
 }
 
-/// Somebody who asks the API server again and again.
+/// A thread that asks the API server again and again.
 pub(crate) struct Asking {
     over: Arc<AtomicBool>,
     failed: Arc<AtomicU32>,

@@ -92,7 +92,7 @@ fn packets_of_pods_do_not_leave_the_bridge() {
 }
 
 #[test]
-fn silent_connections_to_every_port_keep_nobody_from_being_answered() {
+fn silent_connections_to_every_port_leave_others_answered() {
     let Some(host) = Host::sandbox("silence") else {
         return;
     };

@@ -82,7 +82,7 @@ fn folders_without_permissions_are_removed() {
     let scratch = Scratch::new("closed");
     let inner = scratch.path().join("outer/inner");
     fs::create_dir_all(inner.join("innermost")).expect("folders");
-    fs::set_permissions(&inner, fs::Permissions::from_mode(0)).expect("a mode");
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o0)).expect("a mode");
     let outer = scratch.path().join("outer");
     fs::set_permissions(&outer, fs::Permissions::from_mode(0o500)).expect("a mode");
     remove_all(&outer).expect("removed");

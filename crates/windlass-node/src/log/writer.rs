@@ -60,7 +60,7 @@ impl LogFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // A log holds whatever a program prints, so it is nobody else's to read.
+    // A log holds whatever a program prints: only its owner may read it.
     let mut options = File::options();
     options.create(true).append(true).mode(0o600).open(path)
 }

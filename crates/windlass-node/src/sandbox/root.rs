@@ -217,7 +217,7 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Copies what anybody may read; a link as it is.
+/// Copies what every user may read; a link as it is.
 fn copy(from: &Path, to: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
     let Ok(facts) = fs::symlink_metadata(from) else {
         return Ok(());
@@ -285,7 +285,7 @@ mod tests {
         }
         put("etc/passwd", 0o644);
         put("etc/ssl/certs/ca.crt", 0o644);
-        // Whatever it is called: it is not for everybody.
+        // Whatever it is called: not every user may read it.
         put("etc/profile.d/secret.sh", 0o640);
         put("etc/python3.11/site.py", 0o644);
         let into = scratch.path().join("into");

@@ -1,7 +1,7 @@
 //! How many may be connected: pods reach the node's port, too, and their silence must cost nothing.
 //!
 //! Who has not shown a certificate yet is a stranger. Strangers have a limit in time, and each
-//! address has a limit of them, so that one pod does not take the places of everybody.
+//! address has a limit of them, so that one pod does not take all places.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

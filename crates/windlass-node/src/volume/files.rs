@@ -28,7 +28,7 @@ const DATA: &str = "..data";
 /// What it is before it takes the other's place.
 const NEXT: &str = "..data_tmp";
 
-/// Opens a folder of a pod that anybody may use, and makes it where it is missing.
+/// Opens a folder of a pod that every user may use, and makes it where it is missing.
 pub(super) fn shared_folder(
     pod: &Folder,
     name: &str,

@@ -1,6 +1,6 @@
 //! Layers: what each adds to a root, and what it hides of those before it.
 //!
-//! A layer may be anybody's, and the node unpacks it as root. So nothing of it is named by a path of
+//! A layer may come from anywhere, and the node unpacks it as root. So nothing of it is named by a path of
 //! the machine: the folder of each entry is opened by the kernel as if the image's root were the
 //! root of everything ([`Folder::as_root`]), and the entry itself is made in it by its name alone.
 //!

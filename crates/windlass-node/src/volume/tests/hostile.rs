@@ -230,7 +230,7 @@ fn termination_message_is_read_from_a_file_of_its_own_alone() {
     fs::remove_file(&path).expect("a file");
     symlink(victim.path().join("file"), &path).expect("a link");
     assert_eq!(last_message(&stage), None);
-    // Nobody ever writes to it.
+    // A pipe without a writer.
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     assert!(made.expect("mkfifo runs").success());
     assert_eq!(last_message(&stage), None);
