@@ -17,14 +17,14 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::watch;
 
 use crate::env::Environment;
 use crate::program::Obstacle;
-use crate::runtime::{Connection, Execution, Launch, Reports, Session};
+use crate::runtime::{Connection, Execution, Launch, Part, Reports, Session};
 use crate::shim::{self, Config};
 use crate::store::{PodNote, Store};
 pub(crate) use runtime::ContainedRuntime;
@@ -103,6 +103,8 @@ pub(crate) struct Described {
     pub(crate) image_id: String,
     /// What its root file system is an overlay of, where it has one.
     pub(crate) lower: Option<String>,
+    /// Parts of volumes, by the paths at which the shim must mount them first.
+    pub(crate) parts: Vec<(PathBuf, Part)>,
 }
 
 /// Ends every shim that a killed node left behind.

@@ -25,6 +25,7 @@ pub mod dns;
 mod downward;
 pub mod env;
 pub mod fault;
+mod folder;
 mod handler;
 mod hook;
 pub mod image;

@@ -11,9 +11,11 @@
 mod format;
 mod options;
 mod reader;
+mod rotation;
 mod writer;
 
 pub use format::{Line, Stream, encode};
 pub use options::{LogOptions, OptionError};
 pub use reader::{Progress, Reader};
+pub(crate) use rotation::remove;
 pub use writer::{Heard, Writer};

@@ -23,7 +23,7 @@ use crate::fault::Faults;
 use crate::machine;
 use crate::registration::{self, Facts};
 use crate::runtime::Runtime;
-use crate::server::{self, Server, Tls, TlsError};
+use crate::server::{self, Limits, Server, Tls, TlsError};
 use crate::volume::Volumes;
 
 /// How long pods may take when the node is stopped, whatever their own grace period says.
@@ -103,7 +103,8 @@ pub(crate) fn operator<R: Runtime>(
                             faults: node.config.faults.clone(),
                         };
                         let stopping = task.stopping.clone();
-                        let serving = server::serve(listener, acceptor, server, stopping);
+                        let serving =
+                            server::serve(listener, acceptor, server, Limits::default(), stopping);
                         Some((port, tokio::spawn(serving)))
                     }
                     None => None,

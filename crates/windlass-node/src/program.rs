@@ -32,6 +32,8 @@ pub(crate) struct Found {
     pub(crate) program: Program,
     /// Where it is.
     pub(crate) path: PathBuf,
+    /// Whether that is the program that the table of images names, and no other of its name.
+    pub(crate) is_of_table: bool,
     /// What a person should know about it.
     pub(crate) note: Option<Note>,
 }
@@ -82,15 +84,18 @@ impl From<io::Error> for Obstacle {
 pub(crate) struct Programs {
     images: ImageTable,
     as_root: bool,
+    /// Where the programs of the table are looked for.
+    folders: String,
     /// The versions of programs, each asked for once.
     versions: Mutex<BTreeMap<PathBuf, Version>>,
 }
 
 impl Programs {
-    pub(crate) fn new(images: ImageTable, as_root: bool) -> Self {
+    pub(crate) fn new(images: ImageTable, as_root: bool, folders: String) -> Self {
         Self {
             images,
             as_root,
+            folders,
             versions: Mutex::default(),
         }
     }
@@ -127,7 +132,12 @@ impl Programs {
         };
         let mut image_id = format!("host://{}", path.display());
         let mut note = None;
-        if let Some(program) = invocation.program
+        // The node runs it to ask, as itself and on the machine. The container may have named any
+        // file of that name, or a folder with one in its PATH: only the table's own is run.
+        let named = invocation.program.map(|program| &program.program);
+        let own = named.and_then(|program| image::find(program, &self.folders));
+        let is_of_table = own.as_ref() == Some(&path);
+        if let Some(program) = invocation.program.filter(|_| is_of_table)
             && let Some(version) = self.version(&path, &program.version_args).await
         {
             image_id = format!("{image_id}@{version}");
@@ -160,6 +170,7 @@ impl Programs {
         Ok(Found {
             program,
             path,
+            is_of_table,
             note,
         })
     }
@@ -192,3 +203,6 @@ async fn ask(program: &Path, args: &[String]) -> Option<String> {
         Ok(Err(_)) | Err(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

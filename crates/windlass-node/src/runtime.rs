@@ -124,9 +124,19 @@ pub(crate) struct Mount {
     pub(crate) name: String,
     /// Where it is on the machine; it exists.
     pub(crate) source: PathBuf,
+    /// Which part of a volume that is, when it is not all of it. A container may put something else
+    /// there at any moment, so the runtime must look for it again when it mounts it, and not by its path.
+    pub(crate) part: Option<Part>,
     /// Where the container wants it.
     pub(crate) path: String,
     pub(crate) read_only: bool,
+}
+
+/// A part of a volume: what a path leads to from the volume's folder, without leaving it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) volume: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 /// Whom a container runs as; what is left out is the runtime's (or the image's) choice.

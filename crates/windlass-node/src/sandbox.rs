@@ -1,8 +1,8 @@
 //! A node whose pods are sandboxes: each has namespaces of its own, contained by an OCI runtime.
 //!
-//! A pod has an address on a private bridge, a host name and processes of its own. Its root is an
-//! overlay of the host's, so that every program that is installed runs without an image; what it
-//! writes goes to a layer in the data folder, and is gone with the container. Volumes are mounted
+//! A pod has an address on a private bridge, a host name and processes of its own. Its root shows the
+//! programs of the host and little else (`root`), so that what is installed runs without an image;
+//! what it writes goes to a layer in the data folder, and is gone with the container. Volumes are mounted
 //! where the pod wants them. The namespaces are held by the pod's shim ([`crate::shim`]), a process
 //! that outlives this one: a node that was killed and started again goes on with the pods as they
 //! are.
@@ -17,6 +17,7 @@ mod exec;
 mod files;
 mod image;
 mod leftovers;
+mod root;
 
 use std::ffi::OsString;
 use std::io;
@@ -60,7 +61,7 @@ pub struct SandboxConfig {
     pub tls: Option<Tls>,
     /// Where the node keeps logs and what it must remember.
     pub state_dir: PathBuf,
-    /// A folder that pods must not see: it holds the cluster's keys.
+    /// A folder that pods must not see, wherever it is: it holds the cluster's keys.
     pub hidden: PathBuf,
     /// Which programs stand for which images.
     pub images: ImageTable,

@@ -15,6 +15,7 @@ mod dictionary;
 mod forward;
 mod logs;
 mod query;
+mod room;
 mod session;
 mod spdy;
 mod tls;
@@ -30,16 +31,19 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use windlass::testing::Clock;
 
 use crate::agent::Directory;
 use crate::fault::Faults;
 use crate::runtime::Runtime;
+pub(crate) use room::Limits;
+use room::Room;
 pub(crate) use tls::acceptor;
 pub use tls::{Tls, TlsError};
 
@@ -58,18 +62,35 @@ pub(crate) async fn serve<R: Runtime>(
     listener: TcpListener,
     acceptor: TlsAcceptor,
     server: Server<R>,
+    limits: Limits,
     stopping: CancellationToken,
 ) {
     let server = Arc::new(server);
+    let room = Room::new(&limits);
     let mut connections = JoinSet::new();
+    // Who comes when there is no room waits in the kernel's queue.
+    let accept = async || {
+        let place = room.place().await;
+        (listener.accept().await, place)
+    };
     loop {
         tokio::select! {
             biased;
             () = stopping.cancelled() => return,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(attend(stream, acceptor.clone(), server.clone()));
+            (accepted, place) = accept() => match accepted {
+                Ok((stream, peer)) => {
+                    let Some(stranger) = room.stranger(peer.ip()) else {
+                        continue;
+                    };
+                    let (acceptor, server) = (acceptor.clone(), server.clone());
+                    connections.spawn(async move {
+                        if let Some(stream) = greet(stream, &acceptor, &server, &limits).await {
+                            drop(stranger);
+                            attend(stream, server, &limits).await;
+                        }
+                        drop(place);
+                    });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -81,21 +102,33 @@ pub(crate) async fn serve<R: Runtime>(
     }
 }
 
-async fn attend<R: Runtime>(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server<R>>) {
+/// Finds out who a client is; none when it does not say, or takes too long.
+async fn greet<R: Runtime>(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    server: &Server<R>,
+    limits: &Limits,
+) -> Option<TlsStream<TcpStream>> {
     server.faults.answering().await;
     let _ = stream.set_nodelay(true);
-    let stream = match acceptor.accept(stream).await {
-        Ok(stream) => stream,
-        Err(error) => {
+    match tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => Some(stream),
+        Ok(Err(error)) => {
             tracing::debug!(%error, "a client without a proper certificate was turned away");
-            return;
+            None
         }
-    };
+        Err(_) => None,
+    }
+}
+
+async fn attend<R: Runtime>(stream: TlsStream<TcpStream>, server: Arc<Server<R>>, limits: &Limits) {
     let service = service_fn(move |request| {
         let server = server.clone();
         async move { Ok::<_, Infallible>(answer(request, &server).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.headers)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     if let Err(error) = connection.await {

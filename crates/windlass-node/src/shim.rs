@@ -18,6 +18,7 @@ mod console;
 mod container;
 mod holder;
 mod oci;
+mod part;
 mod plain;
 mod protocol;
 mod serve;

@@ -5,7 +5,9 @@
 //! <state>/pods/<uid>/pod.json                      name and address
 //! <state>/pods/<uid>/shim.json, shim.sock          the shim, and the way to it
 //! <state>/pods/<uid>/etc/                          hosts, hostname and resolv.conf of a sandbox
+//! <state>/pods/<uid>/parts/                        where parts of volumes are mounted for a moment
 //! <state>/pods/<uid>/containers/<name>/<run>.log   its output, the present run and the one before
+//! <state>/pods/<uid>/containers/<name>/<run>.log.1 what was before in that, up to <run>.log.4
 //! <state>/pods/<uid>/containers/<name>/<run>/      what the run is made from, while it goes on
 //! <state>/pods/<uid>/containers/<name>/work/       where a plain process works
 //! ```
@@ -17,6 +19,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::{folder, log};
 
 /// What is remembered of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +62,12 @@ impl Store {
         self.root.join("pods").join(uid)
     }
 
+    /// Where the shim of a pod mounts parts of volumes. Only the shim sees the mounts; nothing there
+    /// is ever removed but by the node, who does not.
+    pub(crate) fn parts(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("parts")
+    }
+
     pub(crate) fn container(&self, uid: &str, container: &str) -> PathBuf {
         self.pod(uid).join("containers").join(container)
     }
@@ -75,6 +85,11 @@ impl Store {
         let mut pods = Vec::new();
         for entry in fs::read_dir(self.root.join("pods"))? {
             let entry = entry?;
+            if folder::is_aside(&entry.file_name()) {
+                // The node was killed before it was removed.
+                let _ = folder::remove_all(&entry.path());
+                continue;
+            }
             let uid = entry.file_name().to_string_lossy().into_owned();
             // A torn note is none: the node was killed before anything was started.
             let note = fs::read(entry.path().join("pod.json")).ok();
@@ -94,12 +109,9 @@ impl Store {
         fs::rename(draft, folder.join("pod.json"))
     }
 
-    /// Removes everything about a pod.
-    pub(crate) fn forget(&self, uid: &str) -> io::Result<()> {
-        match fs::remove_dir_all(self.pod(uid)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+    /// Takes everything about a pod away from where it was; what is left to do is to remove it.
+    pub(crate) fn set_aside(&self, uid: &str) -> io::Result<Option<PathBuf>> {
+        folder::set_aside(&self.pod(uid))
     }
 
     /// The numbers of the runs that have a log, in order.
@@ -124,7 +136,7 @@ impl Store {
     pub(crate) fn prune_logs(&self, uid: &str, container: &str, run: i32) {
         for old in self.runs(uid, container) {
             if old < run - 1 {
-                let _ = fs::remove_file(self.log(uid, container, old));
+                log::remove(&self.log(uid, container, old));
             }
         }
     }

@@ -7,8 +7,12 @@
 //! 1. `content` says what a volume holds, from the pod and the objects it refers to; it is pure.
 //! 2. `files` makes it so. Files from ConfigMaps, Secrets and the pod itself are changed all at
 //!    once: they are links into a folder `..data`, itself a link that is replaced when all is
-//!    written, so that a program never sees a half of the change.
+//!    written, so that a program never sees a half of the change. Such a volume is mounted read-only
+//!    whatever the pod says, as kubelet does.
 //! 3. `mount` resolves `subPath` and `subPathExpr`, which may not lead out of the volume.
+//!
+//! A container may have put anything anywhere in a volume that it can write to, so the node works
+//! there by open folders ([`crate::folder`]), and believes no link.
 //!
 //! The token of a projected volume (`token`) is asked for and refreshed by the pod's worker.
 
@@ -22,7 +26,7 @@ pub(crate) use token::{Token, Wish, wishes};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::{Container, Pod, Volume};
 
 use crate::env::{Environment, claim_of};
+use crate::folder::{self, Folder};
 use crate::runtime::Mount;
 use content::Content;
 
@@ -96,7 +101,15 @@ pub(crate) struct Volumes {
 
 /// The volumes of one pod that are ready, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Ready(BTreeMap<String, PathBuf>);
+pub(crate) struct Ready(BTreeMap<String, Source>);
+
+/// Where a volume is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Source {
+    path: PathBuf,
+    /// Whether no container may write to it.
+    read_only: bool,
+}
 
 impl Volumes {
     /// Volumes below the node's folder.
@@ -121,32 +134,32 @@ impl Volumes {
 
     /// Brings the files of volumes that exist up to date; what cannot be had stays as it is.
     pub(crate) fn refresh(&self, given: &Given<'_>) {
+        let Ok(pod) = self.folder(given.pod()) else {
+            return;
+        };
         for volume in volumes(given.pod()) {
-            let path = self.path(given.pod(), &volume.name);
             if let Ok(Content::Files(wanted)) = content::content(volume, given)
-                && path.is_dir()
-                && let Err(error) = files::update(&path, &wanted)
+                && let Ok(folder) = pod.folder(&volume.name)
+                && let Err(error) = files::update(&folder, &wanted)
             {
                 tracing::warn!(%error, volume = volume.name, "cannot bring a volume up to date");
             }
         }
     }
 
-    fn prepare_one(&self, volume: &Volume, given: &Given<'_>) -> Result<PathBuf, VolumeError> {
-        let path = self.path(given.pod(), &volume.name);
+    fn prepare_one(&self, volume: &Volume, given: &Given<'_>) -> Result<Source, VolumeError> {
+        let source = |path: PathBuf, read_only: bool| Source { path, read_only };
         match content::content(volume, given)? {
             Content::Empty { group } => {
-                if !path.is_dir() {
-                    self.make_folder(given.pod())?;
-                    files::make_shared_folder(&path, group)?;
-                }
-                Ok(path)
+                let pod = self.make_folder(given.pod())?;
+                let folder = files::shared_folder(&pod, &volume.name, group)?;
+                Ok(source(folder.path().to_owned(), false))
             }
             Content::Files(wanted) => {
-                self.make_folder(given.pod())?;
-                files::make_folder(&path)?;
-                files::update(&path, &wanted)?;
-                Ok(path)
+                let pod = self.make_folder(given.pod())?;
+                let folder = files::own_folder(&pod, &volume.name)?;
+                files::update(&folder, &wanted)?;
+                Ok(source(folder.path().to_owned(), true))
             }
             Content::Host { path, kind } => {
                 let path = files::host(path, kind)?;
@@ -155,22 +168,25 @@ impl Volumes {
                     let of_pod = claimed.entry(uid(given.pod()).to_owned()).or_default();
                     of_pod.insert(path.clone());
                 }
-                Ok(path)
+                let claim = volume.persistent_volume_claim.as_ref();
+                let read_only = claim.and_then(|claim| claim.read_only) == Some(true);
+                Ok(source(path, read_only))
             }
         }
     }
 
     /// Removes what the pod's own volumes hold, as a broken disk does: a fault for tests.
     pub(crate) fn lose(&self, pod: &Pod) -> io::Result<()> {
-        for volume in volumes(pod) {
-            let path = self.path(pod, &volume.name);
-            if volume.empty_dir.is_some() && path.is_dir() {
-                files::clear(&path)?;
+        let own = volumes(pod).iter().filter(|v| v.empty_dir.is_some());
+        for volume in own {
+            match self.folder(pod).and_then(|pod| pod.folder(&volume.name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                folder => folder?.clear()?,
             }
         }
         let claimed = self.claimed().get(uid(pod)).cloned();
         for path in claimed.unwrap_or_default() {
-            files::clear(&path)?;
+            Folder::named(&path)?.clear()?;
         }
         Ok(())
     }
@@ -189,16 +205,17 @@ impl Volumes {
         ready: &Ready,
     ) -> Result<Vec<Mount>, VolumeError> {
         let mut mounts = mount::mounts(container, environment, &ready.0)?;
-        let message = self.message(pod, &container.name, run);
-        self.make_folder(pod)?;
-        if let Some(folder) = message.parent() {
-            files::make_folder(folder)?;
-        }
-        fs::write(&message, "").map_err(VolumeError::io("write", &message))?;
-        let _ = fs::set_permissions(&message, fs::Permissions::from_mode(0o666));
+        let messages = files::own_folder(&self.make_folder(pod)?, MESSAGES)?;
+        let name = message(&container.name, run);
+        let made = messages
+            .remove(&name)
+            .and_then(|()| messages.create(&name, 0o600))
+            .and_then(|file| file.set_permissions(fs::Permissions::from_mode(0o666)));
+        made.map_err(files::failed("make", &messages, &name))?;
         mounts.push(Mount {
             name: mount::MESSAGE.to_owned(),
-            source: message,
+            source: messages.path().join(name),
+            part: None,
             path: container
                 .termination_message_path
                 .clone()
@@ -209,34 +226,48 @@ impl Volumes {
         Ok(mounts)
     }
 
-    /// What a container that ended has left as its last message, no more than `limit` bytes.
+    /// What a container that ended has left as its last message: the end of it, no more than `limit`
+    /// bytes, however large the file is.
     pub(crate) fn last_message(
         &self,
         pod: &Pod,
         container: &str,
         run: i32,
-        limit: usize,
+        limit: u64,
     ) -> Option<String> {
-        let file = self.message(pod, container, run);
-        let bytes = fs::read(&file).ok();
-        let _ = fs::remove_file(file);
-        let bytes = bytes.filter(|bytes| !bytes.is_empty())?;
-        let end = bytes.len().saturating_sub(limit);
-        Some(String::from_utf8_lossy(&bytes[end..]).into_owned())
+        let messages = self.folder(pod).ok()?.folder(MESSAGES).ok()?;
+        let name = message(container, run);
+        let bytes = messages.file(&name).and_then(|mut file| {
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
+            let mut bytes = Vec::new();
+            file.take(limit).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        });
+        let _ = messages.remove(&name);
+        let bytes = bytes.ok().filter(|bytes| !bytes.is_empty())?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Removes everything of a pod.
     pub(crate) fn forget(&self, uid: &str) {
-        self.claimed().remove(uid);
-        match fs::remove_dir_all(self.root.join(uid)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%error, uid, "cannot remove the volumes of a pod");
-            }
-            _ => {}
+        if let Some(aside) = self.set_aside(uid)
+            && let Err(error) = folder::remove_all(&aside)
+        {
+            tracing::warn!(%error, uid, "cannot remove the volumes of a pod");
         }
     }
 
-    /// The uids of pods that have volumes.
+    /// Takes everything of a pod away from where it was; what is left to do is to remove it.
+    pub(crate) fn set_aside(&self, uid: &str) -> Option<PathBuf> {
+        self.claimed().remove(uid);
+        folder::set_aside(&self.root.join(uid)).unwrap_or_else(|error| {
+            tracing::warn!(%error, uid, "cannot set the volumes of a pod aside");
+            None
+        })
+    }
+
+    /// The uids of pods that have volumes, and what was to be removed when the node was killed.
     pub(crate) fn known(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut known: Vec<String> = entries
@@ -246,24 +277,25 @@ impl Volumes {
         known
     }
 
-    /// The folder of a pod: not to be listed by others, but its users may be anybody.
-    fn make_folder(&self, pod: &Pod) -> Result<(), VolumeError> {
-        let folder = self.root.join(uid(pod));
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(&folder)
-            .map_err(VolumeError::io("make", &folder))
+    /// The folder of a pod, made where it is missing: not to be listed by others, but entered
+    /// by any user.
+    fn make_folder(&self, pod: &Pod) -> Result<Folder, VolumeError> {
+        let make = || {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o711).create(&self.root)?;
+            Folder::open(&self.root)?.make(uid(pod), 0o711)
+        };
+        make().map_err(VolumeError::io("make", &self.root.join(uid(pod))))
     }
 
-    fn path(&self, pod: &Pod, volume: &str) -> PathBuf {
-        self.root.join(uid(pod)).join(volume)
+    fn folder(&self, pod: &Pod) -> io::Result<Folder> {
+        Folder::open(&self.root)?.folder(uid(pod))
     }
+}
 
-    fn message(&self, pod: &Pod, container: &str, run: i32) -> PathBuf {
-        let folder = self.root.join(uid(pod)).join(MESSAGES);
-        folder.join(format!("{container}-{run}"))
-    }
+/// The name of the file for the message of a run.
+fn message(container: &str, run: i32) -> String {
+    format!("{container}-{run}")
 }
 
 fn uid(pod: &Pod) -> &str {

@@ -20,6 +20,7 @@ use windlass::testing::{BusyGuard, Environment};
 
 use super::{Agency, event::event};
 use crate::env::Sources;
+use crate::folder;
 use crate::pod::{Action, Plan, Record, StopCause, is_reported, plan, status};
 use crate::runtime::{Mail, Note, Report, Reports, Runtime};
 use crate::volume::{Token, Wish};
@@ -175,8 +176,13 @@ impl<R: Runtime> Worker<R> {
         self.agency.directory.remove(&self.pod);
         self.attendants = Attendants::default();
         self.runtime.tear_down(self.uid()).await;
-        if let Some(volumes) = &self.agency.volumes {
-            volumes.forget(self.uid());
+        let volumes = self.agency.volumes.as_ref();
+        if let Some(aside) = volumes.and_then(|volumes| volumes.set_aside(self.uid())) {
+            // There may be a great deal in them.
+            let removed = tokio::task::spawn_blocking(move || folder::remove_all(&aside)).await;
+            if let Ok(Err(error)) = removed {
+                tracing::warn!(%error, pod = self.name(), "cannot remove the volumes of a pod");
+            }
         }
     }
 

@@ -69,6 +69,7 @@ async fn start<C: Containment>(
         image_id: described.image_id,
         folder,
         lower: described.lower,
+        parts: described.parts,
         log: pods.store.log(uid, name, launch.run),
         stdin: launch.container.stdin == Some(true),
         stdin_once: launch.container.stdin_once == Some(true),

@@ -15,6 +15,7 @@ use super::attendance::{self, Attendance, KILL};
 use super::pods::{Entry, Pods};
 use super::{Containment, attach, end_former, follow};
 use crate::env::Environment;
+use crate::folder;
 use crate::runtime::{Adopted, Connection, Execution, Launch, LogFile, Reports, Runtime, Session};
 use crate::shim::{self, Request};
 use crate::store::Store;
@@ -188,7 +189,14 @@ impl<C: Containment> Runtime for ContainedRuntime<C> {
             None => end_former(&self.pods.store, uid).await,
         };
         self.pods.containment.leave(uid, orderly).await;
-        if let Err(error) = self.pods.store.forget(uid) {
+        let forgotten = match self.pods.store.set_aside(uid) {
+            Ok(Some(aside)) => tokio::task::spawn_blocking(move || folder::remove_all(&aside))
+                .await
+                .unwrap_or(Ok(())),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = forgotten {
             tracing::warn!(%error, uid, "cannot remove the folder of a pod");
         }
     }

@@ -3,11 +3,14 @@
 //! Message and answer are a field each, so they are written and read by hand.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::dial;
 
+/// No answer is longer, and no more of one is under way.
+const LONGEST: usize = 64 * 1024;
+const WINDOW: u32 = 64 * 1024;
 /// What a service answers that is well.
 const SERVING: u8 = 1;
 
@@ -15,10 +18,12 @@ const SERVING: u8 = 1;
 pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), String> {
     let text = |error: hyper::Error| error.to_string();
     let stream = dial(host, port).await?;
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .map_err(text)?;
+    let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(text)?;
     let request = http::Request::post(format!("http://{host}:{port}/grpc.health.v1.Health/Check"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
@@ -28,7 +33,8 @@ pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), St
     let asked = async {
         let response = sender.send_request(request).await.map_err(text)?;
         let headers = response.headers().clone();
-        let body = response.into_body().collect().await.map_err(text)?;
+        let body = Limited::new(response.into_body(), LONGEST).collect().await;
+        let body = body.map_err(|error| error.to_string())?;
         let trailers = body.trailers().cloned();
         Ok::<_, String>((headers, trailers.unwrap_or_default(), body.to_bytes()))
     };

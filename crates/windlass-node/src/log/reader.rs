@@ -1,7 +1,8 @@
 //! Reads a log file back, in the way that was asked for.
 
 use std::io::{self, SeekFrom};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ use tokio::sync::watch;
 
 use super::format::Line;
 use super::options::LogOptions;
+use super::rotation;
 
 /// About how much is handed out at once.
 const CHUNK: usize = 32 * 1024;
@@ -29,7 +31,12 @@ pub struct Progress {
 /// A log as it is being read.
 #[derive(Debug)]
 pub struct Reader {
+    path: PathBuf,
     file: BufReader<File>,
+    /// Which file that is: others come after it as the log is rotated.
+    inode: u64,
+    /// Another file is the present one, so nothing more is written to this.
+    is_final: bool,
     /// A record whose end has not been written yet.
     torn: Vec<u8>,
     since: Option<Timestamp>,
@@ -55,6 +62,9 @@ impl Reader {
         };
         file.seek(SeekFrom::Start(start)).await?;
         Ok(Self {
+            path: path.to_owned(),
+            inode: file.metadata().await?.ino(),
+            is_final: false,
             file: BufReader::with_capacity(CHUNK, file),
             torn: Vec::new(),
             since: options.since(now),
@@ -81,6 +91,9 @@ impl Reader {
                 self.left -= out.len() as u64;
                 return Ok(Some(out.into()));
             }
+            if self.follow.is_some() && self.advance().await? {
+                continue;
+            }
             match &mut self.follow {
                 Some(progress) if !ended => {
                     // A writer that went without a word has ended, too.
@@ -90,6 +103,28 @@ impl Reader {
             }
         }
         Ok(None)
+    }
+
+    /// Goes on to the next file at the end of one that was put aside; false when this is the present
+    /// one.
+    async fn advance(&mut self) -> io::Result<bool> {
+        let Ok(present) = tokio::fs::metadata(&self.path).await else {
+            return Ok(false);
+        };
+        if present.ino() == self.inode {
+            return Ok(false);
+        }
+        // What was written between the last look and the rotation comes first.
+        if !std::mem::replace(&mut self.is_final, true) {
+            return Ok(true);
+        }
+        let next = rotation::after(&self.path, self.inode);
+        let file = File::open(next).await?;
+        self.inode = file.metadata().await?.ino();
+        self.file = BufReader::with_capacity(CHUNK, file);
+        self.is_final = false;
+        self.torn.clear();
+        Ok(true)
     }
 
     /// Reads one record and appends what is to be shown of it; false at the end of the file.

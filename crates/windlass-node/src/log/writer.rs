@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use tokio::sync::broadcast;
 use windlass::testing::Clock;
 
 use super::format::{Line, Stream, encode};
+use super::rotation;
 
 /// A longer line is written in parts.
 const LONGEST: usize = 16 * 1024;
@@ -30,17 +31,54 @@ pub struct Heard {
 /// Writes the log of one run of a container; clones write the same file.
 #[derive(Debug, Clone)]
 pub struct Writer {
-    file: Arc<Mutex<File>>,
+    file: Arc<Mutex<LogFile>>,
     voice: broadcast::Sender<Heard>,
     clock: Clock,
+}
+
+/// The present file of a log.
+#[derive(Debug)]
+struct LogFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    /// How large it becomes.
+    largest: u64,
+}
+
+impl LogFile {
+    fn append(&mut self, record: &[u8]) -> io::Result<()> {
+        let length = self.length + record.len() as u64;
+        if self.length > 0 && length > self.largest {
+            rotation::rotate(&self.path)?;
+            self.file = open(&self.path)?;
+            self.length = 0;
+        }
+        self.length += record.len() as u64;
+        self.file.write_all(record)
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    // A log holds whatever a program prints: only its owner may read it.
+    let mut options = File::options();
+    options.create(true).append(true).mode(0o600).open(path)
 }
 
 impl Writer {
     /// Creates the file.
     pub fn create(path: &Path, clock: Clock) -> io::Result<Self> {
-        // A log holds whatever a program prints, so it is nobody else's to read.
-        let mut options = File::options();
-        let file = options.create(true).append(true).mode(0o600).open(path)?;
+        Self::limited(path, clock, rotation::LARGEST)
+    }
+
+    pub(super) fn limited(path: &Path, clock: Clock, largest: u64) -> io::Result<Self> {
+        let file = open(path)?;
+        let file = LogFile {
+            path: path.to_owned(),
+            length: file.metadata()?.len(),
+            file,
+            largest,
+        };
         Ok(Self {
             file: Arc::new(Mutex::new(file)),
             voice: broadcast::Sender::new(UNHEARD),
@@ -107,7 +145,7 @@ impl Writer {
             },
         );
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&record)
+        file.append(&record)
     }
 }
 

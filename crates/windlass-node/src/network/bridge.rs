@@ -99,6 +99,12 @@ impl Bridge {
         for (setting, value) in SETTINGS {
             std::fs::write(format!("/proc/sys/net/ipv4/conf/{name}/{setting}"), value)?;
         }
+        // Nothing of the cluster has an address of the other kind, and no rule is about them: the
+        // machine does not listen to any here. Where the kernel has none, there is nothing to do.
+        let other = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+        if std::path::Path::new(&other).exists() {
+            std::fs::write(other, "1")?;
+        }
         Ok(())
     }
 

@@ -149,6 +149,15 @@ pub fn ruleset(bridge: &Bridge, routes: &[Route], before: &Parts) -> (String, Pa
         "postrouting",
         &format!("ip saddr 127.0.0.0/8 oifname {table} masquerade"),
     );
+    // Pods are on the bridge alone: what the kernel may forward for them goes from one to another.
+    rule(
+        "forward",
+        &format!("iifname {table} oifname != {table} drop"),
+    );
+    rule(
+        "forward",
+        &format!("iifname != {table} oifname {table} drop"),
+    );
     // What is left has no endpoint; saying so is better than silence. A TCP socket on this machine
     // is still busy sending when an ICMP message comes back, and would try again a second later: it
     // believes a reset at once.

@@ -39,7 +39,7 @@ impl Plain {
         let as_root = rustix::process::geteuid().is_root();
         Self {
             root: root.to_owned(),
-            programs: Programs::new(images, as_root),
+            programs: Programs::new(images, as_root, path()),
             as_root,
             api_server,
         }
@@ -72,11 +72,7 @@ impl Containment for Plain {
 
     fn environment(&self, pod: &Pod, address: IpAddr) -> Environment {
         let mut environment = Environment::default();
-        let path = std::env::var("PATH");
-        environment.set(
-            "PATH",
-            path.as_deref().unwrap_or("/usr/local/bin:/usr/bin:/bin"),
-        );
+        environment.set("PATH", path());
         environment.set("HOSTNAME", hostname(pod));
         environment.set("POD_IP", address.to_string());
         environment.set(NODE_MARK, self.root.to_string_lossy());
@@ -106,8 +102,9 @@ impl Containment for Plain {
         }
         let Found {
             mut program,
-            path,
+            path: program_path,
             note,
+            ..
         } = self.programs.find(launch).await?;
         if let Some(note) = note {
             reports.report(Report::Note(note));
@@ -124,7 +121,7 @@ impl Containment for Plain {
         let mut argv = program.argv.into_iter();
         let description = Description {
             name: argv.next().unwrap_or_default(),
-            program: path,
+            program: program_path,
             args: argv.collect(),
             place: Place {
                 folder: folder_of(launch, &work, &user, reports),
@@ -136,6 +133,7 @@ impl Containment for Plain {
         Ok(Described {
             image_id: program.image_id,
             lower: None,
+            parts: Vec::new(),
         })
     }
 
@@ -200,4 +198,9 @@ impl Containment for Plain {
             "pods of the process runtime are on the machine's own network, which cannot be cut",
         ))
     }
+}
+
+/// Where programs are looked for, unless a container says otherwise.
+fn path() -> String {
+    std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned())
 }

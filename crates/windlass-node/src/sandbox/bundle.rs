@@ -3,7 +3,7 @@
 //! `oomScoreAdj` and resource limits of the process are left out: some machines have no
 //! CAP_SYS_RESOURCE, and the runtime would fail. Namespaces are filled in by the shim, whose they are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
@@ -11,14 +11,24 @@ use serde_json::{Value, json};
 use super::{capability, files};
 use crate::program::Program;
 use crate::quantity;
-use crate::runtime::{Launch, Mount};
+use crate::runtime::{Launch, Part};
+
+/// How many processes and threads a container may have: one that makes them without end must not
+/// take the machine's.
+const MOST_PROCESSES: u32 = 4096;
 
 /// What is known about where a container runs.
 pub(super) struct Place<'a> {
     /// The folder with the pod's `/etc` files.
     pub(super) etc: &'a Path,
-    /// What the pod must not see.
-    pub(super) hidden: &'a Path,
+    /// The mounts that make up its root, where it has no image.
+    pub(super) root: Vec<Value>,
+    /// Files of the machine that are shown although the root does not have them, and where.
+    pub(super) programs: Vec<(PathBuf, PathBuf)>,
+    /// What the pod must not see although its root shows what is around it.
+    pub(super) hidden: Option<&'a Path>,
+    /// The folder in which the pod's shim mounts parts of volumes.
+    pub(super) parts: &'a Path,
     /// The cgroup of the container, below each hierarchy's root.
     pub(super) cgroup: String,
     /// Where an image says its program runs; the root without one.
@@ -31,7 +41,6 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
     let context = container.security_context.as_ref();
     let privileged = context.and_then(|context| context.privileged) == Some(true);
     let escalation = context.and_then(|context| context.allow_privilege_escalation);
-    let read_only = context.and_then(|context| context.read_only_root_filesystem);
     let capabilities = capability::of(container);
     // Whoever is not root has no capabilities but may gain them; root has them.
     let user = launch.user.uid.or(program.user).unwrap_or_default();
@@ -68,7 +77,7 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
             },
             "noNewPrivileges": escalation == Some(false),
         },
-        "root": {"path": "rootfs", "readonly": read_only == Some(true)},
+        "root": {"path": "rootfs", "readonly": is_read_only(launch)},
         "mounts": mounts(launch, place),
         "linux": {
             "cgroupsPath": place.cgroup,
@@ -98,6 +107,12 @@ pub(super) fn describe(launch: &Launch, program: &Program, place: &Place<'_>) ->
         ]);
     }
     description
+}
+
+/// Whether a container may not write to its root.
+pub(super) fn is_read_only(launch: &Launch) -> bool {
+    let context = launch.container.security_context.as_ref();
+    context.and_then(|context| context.read_only_root_filesystem) == Some(true)
 }
 
 /// Tells a process what kind of terminal it has, unless it knows better.
@@ -139,23 +154,43 @@ fn mounts(launch: &Launch, place: &Place<'_>) -> Vec<Value> {
         kernel("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
         kernel("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
     ];
-    if place.hidden.is_dir() {
-        let path = place.hidden.to_string_lossy();
+    // Before anything that may lie in it.
+    mounts.splice(..0, place.root.iter().cloned());
+    for (program, path) in &place.programs {
+        mounts.push(bind(program, &path.to_string_lossy(), true));
+    }
+    if let Some(hidden) = place.hidden {
+        let path = hidden.to_string_lossy();
         mounts.push(kernel(&path, "tmpfs", &["ro", "mode=700", "size=4k"]));
     }
     for name in files::NAMES {
         mounts.push(bind(&place.etc.join(name), &format!("/etc/{name}"), false));
     }
-    for Mount {
-        source,
-        path,
-        read_only,
-        ..
-    } in &launch.mounts
-    {
-        mounts.push(bind(source, path, *read_only));
+    for (number, mount) in launch.mounts.iter().enumerate() {
+        let part = mount.part.as_ref().map(|_| place.part(launch, number));
+        let source = part.as_ref().unwrap_or(&mount.source);
+        mounts.push(bind(source, &mount.path, mount.read_only));
     }
     mounts
+}
+
+/// The parts of volumes that the description of a container expects at paths of the shim's.
+pub(super) fn parts(launch: &Launch, place: &Place<'_>) -> Vec<(PathBuf, Part)> {
+    let mounts = launch.mounts.iter().enumerate();
+    mounts
+        .filter_map(|(number, mount)| {
+            let part = mount.part.clone()?;
+            Some((place.part(launch, number), part))
+        })
+        .collect()
+}
+
+impl Place<'_> {
+    /// Where the shim mounts the part of a volume that one of the mounts is.
+    fn part(&self, launch: &Launch, number: usize) -> PathBuf {
+        let (name, run) = (&launch.container.name, launch.run);
+        self.parts.join(format!("{name}-{run}-{number}"))
+    }
 }
 
 fn bind(source: &Path, path: &str, read_only: bool) -> Value {
@@ -168,6 +203,13 @@ fn bind(source: &Path, path: &str, read_only: bool) -> Value {
     })
 }
 
+/// Whether this machine counts the processes of cgroups.
+fn has_process_limits() -> bool {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let all = read("/sys/fs/cgroup/cgroup.controllers");
+    Path::new("/sys/fs/cgroup/pids").is_dir() || all.split_whitespace().any(|name| name == "pids")
+}
+
 /// The limits of a container, as far as it has any.
 fn resources(container: &Container) -> Value {
     let limits = container
@@ -176,6 +218,9 @@ fn resources(container: &Container) -> Value {
         .and_then(|resources| resources.limits.as_ref());
     let limit = |name: &str| limits?.get(name).map(|limit| limit.0.as_str());
     let mut resources = json!({});
+    if has_process_limits() {
+        resources["pids"] = json!({"limit": MOST_PROCESSES});
+    }
     if let Some(bytes) = limit("memory").and_then(quantity::units) {
         resources["memory"] = json!({"limit": i64::try_from(bytes).unwrap_or(i64::MAX)});
     }

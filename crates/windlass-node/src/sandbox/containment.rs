@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::bundle::{self, Place};
 use super::image::Images;
 use super::leftovers::{delete_containers, remove_cgroups};
+use super::root::Root;
 use super::{FOLDERS, SandboxConfig, exec, files, oci_runtime};
 use crate::containment::{Containment, Described};
 use crate::env::Environment;
@@ -26,8 +27,10 @@ use crate::store::{PodNote, Store};
 pub(crate) struct Sandbox {
     store: Store,
     bridge: Bridge,
-    /// What pods must not see.
-    hidden: PathBuf,
+    /// The root of containers without an image.
+    root: Root,
+    /// What pods must not see, where their root shows what is around it.
+    hidden: Option<PathBuf>,
     programs: Programs,
     images: Images,
     oci: PathBuf,
@@ -46,10 +49,13 @@ impl Sandbox {
         let oci_root = store.oci();
         std::fs::create_dir_all(&oci_root)?;
         let scheme = oci.file_name().unwrap_or_default();
+        let root = Root::make(store.root())?;
+        let hidden = config.hidden.canonicalize()?;
         Ok(Self {
             bridge: config.bridge,
-            hidden: config.hidden,
-            programs: Programs::new(config.images.without_addresses(), true),
+            hidden: Some(hidden).filter(|hidden| root.shows(hidden)),
+            root,
+            programs: Programs::new(config.images.without_addresses(), true, FOLDERS.to_owned()),
             images: Images::new(config.image_dir, store.root().join("images")),
             store,
             scheme: scheme.to_string_lossy().into_owned(),
@@ -65,12 +71,8 @@ impl Sandbox {
         format!("{}://windlass-{}", self.scheme, env!("CARGO_PKG_VERSION"))
     }
 
-    /// The program of a container, what a person should know about it, what its root is an overlay
-    /// of, and where it runs.
-    async fn program(
-        &self,
-        launch: &Launch,
-    ) -> Result<(Program, Option<Note>, String, String), Obstacle> {
+    /// What a container runs, and in which root.
+    async fn content(&self, launch: &Launch) -> Result<Content, Obstacle> {
         let name = launch.container.image.as_deref().unwrap_or_default();
         let image = self.images.find(name).await;
         let image = image.map_err(|error| {
@@ -79,13 +81,57 @@ impl Sandbox {
         })?;
         if let Some(image) = image {
             let dir = Some(image.config.working_dir.clone()).filter(|dir| !dir.is_empty());
-            let lower = image.root.to_string_lossy().into_owned();
-            let program = image.program(launch);
-            return Ok((program, None, lower, dir.unwrap_or_else(|| "/".to_owned())));
+            return Ok(Content {
+                program: image.program(launch),
+                note: None,
+                image: Some(image.root),
+                programs: Vec::new(),
+                working_dir: dir.unwrap_or_else(|| "/".to_owned()),
+            });
         }
-        let Found { program, note, .. } = self.programs.find(launch).await?;
-        Ok((program, note, "/".to_owned(), "/".to_owned()))
+        let found = self.programs.find(launch).await?;
+        Ok(Content {
+            programs: self.brought(&found),
+            program: found.program,
+            note: found.note,
+            image: None,
+            working_dir: "/".to_owned(),
+        })
     }
+
+    /// The file of a program that the user's table names, where the root does not have it. What a
+    /// container names by itself is not brought: it could be any file of the machine.
+    fn brought(&self, found: &Found) -> Vec<(PathBuf, PathBuf)> {
+        let Some(real) = found.path.canonicalize().ok().filter(|_| found.is_of_table) else {
+            return Vec::new();
+        };
+        let mut brought = Vec::new();
+        if !self.root.shows(&real) {
+            brought.push((real.clone(), real.clone()));
+            let folder = found
+                .path
+                .parent()
+                .and_then(|path| path.canonicalize().ok());
+            // A link in a folder that is shown leads to the file; any other is shown as the file.
+            if found.path != real && !folder.is_some_and(|folder| self.root.shows(&folder)) {
+                brought.push((real, found.path.clone()));
+            }
+        }
+        brought
+    }
+}
+
+/// What a container is made from.
+struct Content {
+    program: Program,
+    /// What a person should know about it.
+    note: Option<Note>,
+    /// The root of its image, where it has one.
+    image: Option<PathBuf>,
+    /// Files that are shown in its root.
+    programs: Vec<(PathBuf, PathBuf)>,
+    /// Where it runs, unless the container says so itself.
+    working_dir: String,
 }
 
 impl Containment for Sandbox {
@@ -146,8 +192,9 @@ impl Containment for Sandbox {
         folder: &Path,
         reports: &Reports,
     ) -> Result<Described, Obstacle> {
-        let (program, note, lower, working_dir) = self.program(launch).await?;
-        if let Some(note) = note.filter(|_| launch.run == 0) {
+        let content = self.content(launch).await?;
+        let program = content.program;
+        if let Some(note) = content.note.filter(|_| launch.run == 0) {
             reports.report(Report::Note(note));
         }
         if launch.user.uid.or(program.user).unwrap_or_default() == 0 && must_not_be_root(launch) {
@@ -155,18 +202,28 @@ impl Containment for Sandbox {
             return Err(Obstacle::Configuration(why));
         }
         let (uid, name) = (launch.uid(), &launch.container.name);
+        let (lower, root, hidden) = if let Some(image) = &content.image {
+            (image.as_path(), Vec::new(), None)
+        } else {
+            let mounts = self.root.mounts(folder, bundle::is_read_only(launch))?;
+            (self.root.path(), mounts, self.hidden.as_deref())
+        };
         let place = Place {
             etc: &self.store.pod(uid).join("etc"),
-            hidden: &self.hidden,
+            root,
+            programs: content.programs,
+            hidden,
+            parts: &self.store.parts(uid),
             cgroup: format!("/{}/{uid}.{name}.{}", self.bridge.name, launch.run),
-            working_dir,
+            working_dir: content.working_dir,
         };
         let description = bundle::describe(launch, &program, &place);
         let text = serde_json::to_vec(&description).map_err(io::Error::from)?;
         std::fs::write(folder.join("config.json"), text)?;
         Ok(Described {
             image_id: program.image_id,
-            lower: Some(lower),
+            lower: Some(lower.to_string_lossy().into_owned()),
+            parts: bundle::parts(launch, &place),
         })
     }
 

@@ -1,37 +1,66 @@
 //! Real images, where there are any: OCI layouts and archives in the image folder.
 //!
 //! An image is found by the name that its layout gives it
-//! (`org.opencontainers.image.ref.name`, or the full name that containerd's tools write), and
-//! unpacked once into the node's folder, layer by layer, by `tar`. Its file system is then what a
-//! container's root is an overlay of, instead of the machine's own.
+//! (`org.opencontainers.image.ref.name`, or the full name that containerd's tools write), by its
+//! digest, or both, and unpacked once into the node's folder, layer by layer. Its file system is then
+//! what a container's root is an overlay of, instead of the machine's own.
+//!
+//! Images come from anywhere, and are unpacked by root: what `layer` says about links, and `digest`
+//! about content, is what keeps them from being more than files in a folder.
+
+mod archive;
+mod digest;
+mod error;
+mod layer;
+mod layout;
+mod packed;
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use tokio::process::Command;
 
 use super::FOLDERS;
+use crate::folder::{self, Folder};
 use crate::program::Program;
 use crate::runtime::Launch;
+use digest::Digest;
+pub(super) use error::UnpackError;
+use layer::Layer;
+use layout::{Descriptor, ImageFile, Index, Layout, Manifest};
+use packed::{Limits, Room};
 
 const NAMES: [&str; 2] = [
     "io.containerd.image.name",
     "org.opencontainers.image.ref.name",
 ];
 
+/// No image is larger than this, or has more files.
+const LIMITS: Limits = Limits {
+    bytes: 64 * 1024 * 1024 * 1024,
+    entries: 4_000_000,
+};
+/// No list of users is longer.
+const LONGEST_LIST: u64 = 1024 * 1024;
+
 /// The images of a node.
 #[derive(Debug)]
 pub(super) struct Images {
+    store: Arc<Store>,
+}
+
+#[derive(Debug)]
+struct Store {
     /// Where people put them.
     folder: PathBuf,
     /// Where they are unpacked.
     unpacked: PathBuf,
+    limits: Limits,
     /// One at a time: two containers may want the same.
-    turn: tokio::sync::Mutex<()>,
+    turn: Mutex<()>,
 }
 
 /// An unpacked image.
@@ -53,145 +82,163 @@ pub(super) struct Config {
     pub(super) working_dir: String,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-struct Index {
-    manifests: Vec<Descriptor>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Descriptor {
-    digest: String,
-    #[serde(default)]
-    media_type: String,
-    #[serde(default)]
-    annotations: std::collections::BTreeMap<String, String>,
-    platform: Option<Platform>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Platform {
-    architecture: String,
-    os: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Manifest {
-    config: Descriptor,
-    layers: Vec<Descriptor>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ImageFile {
-    #[serde(default)]
-    config: Config,
-}
-
 impl Images {
     pub(super) fn new(folder: PathBuf, unpacked: PathBuf) -> Self {
-        Self {
+        Self::limited(folder, unpacked, LIMITS)
+    }
+
+    fn limited(folder: PathBuf, unpacked: PathBuf, limits: Limits) -> Self {
+        let store = Store {
             folder,
             unpacked,
-            turn: tokio::sync::Mutex::default(),
+            limits,
+            turn: Mutex::default(),
+        };
+        Self {
+            store: Arc::new(store),
         }
     }
 
     /// The image of that name, unpacked; none when the folder does not have it.
-    pub(super) async fn find(&self, name: &str) -> io::Result<Option<Image>> {
+    pub(super) async fn find(&self, name: &str) -> Result<Option<Image>, UnpackError> {
+        let (store, name) = (self.store.clone(), name.to_owned());
+        let found = tokio::task::spawn_blocking(move || store.find(&name)).await;
+        found.unwrap_or_else(|error| {
+            let folder = &self.store.folder;
+            Err(UnpackError::io("unpack", folder)(io::Error::other(error)))
+        })
+    }
+}
+
+impl Store {
+    fn find(&self, name: &str) -> Result<Option<Image>, UnpackError> {
         if !self.folder.is_dir() {
             return Ok(None);
         }
-        let _turn = self.turn.lock().await;
-        let mut entries: Vec<PathBuf> = fs::read_dir(&self.folder)?
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = fs::read_dir(&self.folder).map_err(UnpackError::io("list", &self.folder))?;
+        let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         entries.sort();
         for entry in entries {
-            let layout = if entry.is_dir() {
-                entry
-            } else {
-                self.opened(&entry).await?
+            let layout = Layout {
+                folder: if entry.is_dir() {
+                    entry
+                } else {
+                    self.opened(&entry)?
+                },
             };
-            if let Some(found) = self.in_layout(&layout, name).await? {
+            if let Some(found) = self.in_layout(&layout, name)? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    /// The layout that an archive holds; a changed archive is opened anew.
-    async fn opened(&self, archive: &Path) -> io::Result<PathBuf> {
-        let facts = fs::metadata(archive)?;
-        let changed = facts.modified()?.duration_since(std::time::UNIX_EPOCH);
-        let stamp = changed.map(|since| since.as_nanos()).unwrap_or_default();
+    /// The layout that an archive holds; a changed archive is opened again.
+    fn opened(&self, archive: &Path) -> Result<PathBuf, UnpackError> {
+        let changed = fs::metadata(archive).and_then(|facts| facts.modified());
+        let changed = changed.map_err(UnpackError::io("read", archive))?;
+        let stamp = changed.duration_since(std::time::UNIX_EPOCH);
+        let stamp = stamp.map(|since| since.as_nanos()).unwrap_or_default();
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name
             .chars()
             .filter(|c| !matches!(c, ':' | ',' | '\\'))
             .collect();
-        let target = self
-            .unpacked
-            .join("archives")
-            .join(format!("{name}-{stamp:x}"));
+        let layouts = self.unpacked.join("layouts");
+        let target = layouts.join(format!("{name}-{stamp:x}"));
         if !target.is_dir() {
-            let draft = target.with_extension("draft");
-            let _ = fs::remove_dir_all(&draft);
-            fs::create_dir_all(&draft)?;
-            tar(&["-xf"], archive, Some(&draft)).await?;
-            fs::rename(draft, &target)?;
+            self.draft(&target, |draft| Layout::unpack(archive, draft, self.limits))?;
         }
         Ok(target)
     }
 
-    async fn in_layout(&self, layout: &Path, name: &str) -> io::Result<Option<Image>> {
-        let Ok(index) = read::<Index>(&layout.join("index.json")) else {
+    fn in_layout(&self, layout: &Layout, name: &str) -> Result<Option<Image>, UnpackError> {
+        let Ok(Some(index)) = layout.index() else {
             return Ok(None);
         };
-        let named = |descriptor: &&Descriptor| {
-            NAMES
-                .iter()
-                .filter_map(|key| descriptor.annotations.get(*key))
-                .any(|known| is_it(known, name))
-        };
-        let Some(found) = index.manifests.iter().find(named) else {
+        let Some(found) = index.manifests.iter().find(|one| is_named(one, name)) else {
             return Ok(None);
         };
         let mut found = found.clone();
         // An image for many machines is an index of one for each.
         if found.media_type.contains("index") || found.media_type.contains("manifest.list") {
-            let index: Index = read(&blob(layout, &found.digest)?)?;
+            let index: Index = layout.read(&Digest::parse(&found.digest)?)?;
             let ours = |descriptor: &&Descriptor| {
                 let platform = descriptor.platform.as_ref();
                 platform.is_some_and(|p| p.os == "linux" && p.architecture == architecture())
             };
             let own = index.manifests.iter().find(ours).cloned();
-            found = own.ok_or_else(|| {
-                io::Error::other(format!("image \"{name}\" is not for this kind of machine"))
-            })?;
+            found = own.ok_or_else(|| UnpackError::OtherMachine(name.to_owned()))?;
         }
-        self.unpack(layout, &found.digest).await.map(Some)
+        let digest = Digest::parse(&found.digest)?;
+        self.unpack(layout, &digest).map(Some)
     }
 
-    async fn unpack(&self, layout: &Path, digest: &str) -> io::Result<Image> {
-        let manifest: Manifest = read(&blob(layout, digest)?)?;
-        let file: ImageFile = read(&blob(layout, &manifest.config.digest)?)?;
-        let root = self.unpacked.join(digest.replace(':', "-"));
+    fn unpack(&self, layout: &Layout, digest: &Digest) -> Result<Image, UnpackError> {
+        let manifest: Manifest = layout.read(digest)?;
+        let file: ImageFile = layout.read(&Digest::parse(&manifest.config.digest)?)?;
+        let name = format!("{}-{}", digest.algorithm(), digest.value());
+        let root = self.unpacked.join("roots").join(name);
         if !root.is_dir() {
-            let draft = root.with_extension("draft");
-            let _ = fs::remove_dir_all(&draft);
-            fs::create_dir_all(&draft)?;
+            let mut left = Room::new(self.limits);
+            let mut layers = Vec::new();
             for layer in &manifest.layers {
-                lay(&blob(layout, &layer.digest)?, &draft).await?;
+                let digest = Digest::parse(&layer.digest)?;
+                let path = layout.blob(&digest);
+                layers.push(Layer::check(&layout.folder, path, digest, &mut left)?);
             }
-            fs::rename(draft, &root)?;
+            self.draft(&root, |draft| {
+                check_disk(draft, left.taken())?;
+                let open = || UnpackError::io("open", draft);
+                fs::set_permissions(draft, fs::Permissions::from_mode(0o755)).map_err(open())?;
+                let folder = Folder::open(draft).map_err(open())?;
+                layers.iter().try_for_each(|layer| layer.unpack(&folder))
+            })?;
         }
         Ok(Image {
-            digest: digest.to_owned(),
+            digest: digest.to_string(),
             root,
             config: file.config,
         })
     }
+
+    /// Makes a folder that is there whole or not at all.
+    fn draft(
+        &self,
+        target: &Path,
+        fill: impl FnOnce(&Path) -> Result<(), UnpackError>,
+    ) -> Result<(), UnpackError> {
+        let draft = self.unpacked.join("draft");
+        let made = || UnpackError::io("make", target);
+        // A former try may have been cut off.
+        folder::remove_all(&draft).map_err(made())?;
+        fs::create_dir_all(&draft).map_err(made())?;
+        let filled = fill(&draft);
+        if filled.is_err() {
+            let _ = folder::remove_all(&draft);
+        }
+        filled?;
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).map_err(made())?;
+        }
+        fs::rename(&draft, target).map_err(made())
+    }
+}
+
+/// Whether the disk has room for what an image unpacks to: a full one would stop the cluster.
+fn check_disk(folder: &Path, wanted: u64) -> Result<(), UnpackError> {
+    let disk = rustix::fs::statvfs(folder)
+        .map_err(|error| UnpackError::io("measure", folder)(error.into()))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if wanted < free {
+        return Ok(());
+    }
+    Err(UnpackError::TooLarge {
+        path: folder.to_owned(),
+        limit: free,
+        what: "bytes, which is all that the disk has left",
+    })
 }
 
 impl Image {
@@ -238,12 +285,41 @@ impl Image {
             return None;
         }
         name.parse().ok().or_else(|| {
-            let users = fs::read_to_string(self.root.join("etc/passwd")).ok()?;
+            let root = Folder::open(&self.root).ok()?;
+            let list = root.file_as_root(Path::new("etc/passwd")).ok()?;
+            let mut users = String::new();
+            list.take(LONGEST_LIST).read_to_string(&mut users).ok()?;
             let line = users
                 .lines()
                 .find(|line| line.split(':').next() == Some(name))?;
             line.split(':').nth(2)?.parse().ok()
         })
+    }
+}
+
+/// Whether what a layout describes is the image of a name, which may say its digest.
+fn is_named(descriptor: &Descriptor, name: &str) -> bool {
+    let (name, digest) = match name.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => (name, None),
+    };
+    if digest.is_some_and(|digest| digest != descriptor.digest) {
+        return false;
+    }
+    let names = NAMES
+        .iter()
+        .filter_map(|key| descriptor.annotations.get(*key));
+    // What the digest says, a tag need not.
+    let plain = |name: &str| digest.map_or(name.to_owned(), |_| without_tag(name).to_owned());
+    names
+        .into_iter()
+        .any(|known| is_it(&plain(known), &plain(name)))
+}
+
+fn without_tag(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((short, tag)) if !tag.contains('/') => short,
+        _ => name,
     }
 }
 
@@ -261,89 +337,6 @@ fn is_it(known: &str, name: &str) -> bool {
         short.strip_prefix("library/").unwrap_or(short).to_owned()
     };
     full(known) == full(name)
-}
-
-/// Puts a layer on top of what is there: what it hides goes first.
-async fn lay(layer: &Path, root: &Path) -> io::Result<()> {
-    let listed = Command::new("tar")
-        .arg("-tf")
-        .arg(layer)
-        .stdin(Stdio::null())
-        .output()
-        .await?;
-    for path in String::from_utf8_lossy(&listed.stdout).lines() {
-        let path = Path::new(path);
-        let (Some(name), folder) = (path.file_name().and_then(|n| n.to_str()), path.parent())
-        else {
-            continue;
-        };
-        let folder = folder.unwrap_or(Path::new(""));
-        // A name must not lead out of the image.
-        if folder
-            .components()
-            .any(|part| matches!(part, std::path::Component::ParentDir))
-        {
-            continue;
-        }
-        let folder = root.join(folder.strip_prefix("/").unwrap_or(folder));
-        if name == ".wh..wh..opq" {
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                remove(&entry.path());
-            }
-        } else if let Some(hidden) = name.strip_prefix(".wh.") {
-            remove(&folder.join(hidden));
-        }
-    }
-    tar(
-        &["--exclude=.wh.*", "--numeric-owner", "-xpf"],
-        layer,
-        Some(root),
-    )
-    .await
-}
-
-fn remove(path: &Path) {
-    if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
-        let _ = fs::remove_dir_all(path);
-    } else {
-        let _ = fs::remove_file(path);
-    }
-}
-
-async fn tar(args: &[&str], archive: &Path, into: Option<&Path>) -> io::Result<()> {
-    let mut command = Command::new("tar");
-    command.args(args).arg(archive).stdin(Stdio::null());
-    if let Some(folder) = into {
-        command.arg("-C").arg(folder);
-    }
-    let output = command.output().await?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!(
-        "cannot unpack {}: {}",
-        archive.display(),
-        said.trim()
-    )))
-}
-
-/// Where a layout keeps what has a digest.
-fn blob(layout: &Path, digest: &str) -> io::Result<PathBuf> {
-    let plain = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric());
-    match digest.split_once(':') {
-        Some((kind, value)) if plain(kind) && plain(value) => {
-            Ok(layout.join("blobs").join(kind).join(value))
-        }
-        _ => Err(io::Error::other(format!("{digest} is no digest"))),
-    }
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    let bytes = fs::read(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }
 
 fn architecture() -> &'static str {

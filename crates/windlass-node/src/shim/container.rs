@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use super::protocol::{Config, Exit, Held, Start};
 use super::stream::{Ends, Streams};
 use super::{oci, plain};
+use crate::folder;
 use crate::log::Writer;
 
 /// How long to wait for the last output of a container whose processes are all gone.
@@ -123,7 +124,7 @@ async fn clean_up(config: &Config, start: &Start) {
     if let Config::Sandbox(sandbox) = config {
         oci::clean_up(sandbox, start).await;
     }
-    if let Err(error) = std::fs::remove_dir_all(&start.folder) {
+    if let Err(error) = folder::remove_all(&start.folder) {
         eprintln!("cannot remove the folder of {}: {error}", start.id);
     }
 }

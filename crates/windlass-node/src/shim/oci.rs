@@ -14,6 +14,7 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::console::Console;
+use super::part::Parts;
 use super::protocol::{Exit, Sandbox, Start};
 use super::stream::Ends;
 use crate::runtime::{Input, Output};
@@ -47,6 +48,8 @@ pub(super) async fn start(
 ) -> Result<(First, Ends), String> {
     let cgroup = prepare(config, holder, start)
         .map_err(|error| format!("cannot prepare the root of the container: {error}"))?;
+    // The container has mounts of its own by the time the runtime has started it.
+    let _parts = Parts::mount(&start.parts)?;
     let cannot = |error: io::Error| format!("cannot run {}: {error}", config.oci.display());
     let pid_file = start.folder.join("pid");
     let said = start.folder.join("oci.log");
@@ -215,6 +218,11 @@ fn prepare(config: &Sandbox, holder: Option<i32>, start: &Start) -> io::Result<S
     for name in ["rootfs", "upper", "work"] {
         std::fs::create_dir_all(folder(name))?;
     }
+    // The topmost layer says who may enter the root: as the lowest does, whatever the umask here.
+    if let Some(lower) = &start.lower {
+        let permissions = std::fs::metadata(lower)?.permissions();
+        std::fs::set_permissions(folder("upper"), permissions)?;
+    }
     let text = |path: &Path| -> io::Result<String> {
         let text = path.to_string_lossy().into_owned();
         if text.contains([',', ':', '\\']) {
@@ -225,7 +233,7 @@ fn prepare(config: &Sandbox, holder: Option<i32>, start: &Start) -> io::Result<S
     };
     let options = format!(
         "lowerdir={},upperdir={},workdir={}",
-        start.lower.as_deref().unwrap_or("/"),
+        start.lower.as_deref().unwrap_or_default(),
         text(&folder("upper"))?,
         text(&folder("work"))?
     );

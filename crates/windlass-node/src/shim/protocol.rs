@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::pod::Termination;
+use crate::runtime::Part;
 
 /// What a pod's shim is made from: `shim-config.json` in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,9 @@ pub(crate) struct Start {
     pub(crate) folder: PathBuf,
     /// What the root file system is an overlay of, where it has one.
     pub(crate) lower: Option<String>,
+    /// Parts of volumes, by the paths at which the description expects them.
+    #[serde(default)]
+    pub(crate) parts: Vec<(PathBuf, Part)>,
     pub(crate) log: PathBuf,
     /// Whether its standard input is kept open.
     pub(crate) stdin: bool,

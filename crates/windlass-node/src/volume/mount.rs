@@ -1,13 +1,12 @@
 //! Which folder of a volume a container sees at which path.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{Container, VolumeMount};
 
-use super::{VolumeError, files};
+use super::{Source, VolumeError, files};
 use crate::env::Environment;
-use crate::runtime::Mount;
+use crate::runtime::{Mount, Part};
 
 /// The name of the mount that is the container's last message; no volume can have it.
 pub(super) const MESSAGE: &str = "";
@@ -16,7 +15,7 @@ pub(super) const MESSAGE: &str = "";
 pub(super) fn mounts(
     container: &Container,
     environment: &Environment,
-    ready: &BTreeMap<String, PathBuf>,
+    ready: &BTreeMap<String, Source>,
 ) -> Result<Vec<Mount>, VolumeError> {
     let wanted = container.volume_mounts.iter().flatten();
     wanted
@@ -25,15 +24,20 @@ pub(super) fn mounts(
                 kind: "volume",
                 name: wanted.name.clone(),
             })?;
-            let source = match sub_path(wanted, environment)? {
-                Some(path) => files::below(volume, &path)?,
-                None => volume.clone(),
+            let (source, part) = match sub_path(wanted, environment)? {
+                Some(path) => {
+                    let source = files::below(&volume.path, &path)?;
+                    let (volume, path) = (volume.path.clone(), path.into());
+                    (source, Some(Part { volume, path }))
+                }
+                None => (volume.path.clone(), None),
             };
             Ok(Mount {
                 name: wanted.name.clone(),
                 source,
+                part,
                 path: wanted.mount_path.clone(),
-                read_only: wanted.read_only == Some(true),
+                read_only: volume.read_only || wanted.read_only == Some(true),
             })
         })
         .collect()

@@ -1,3 +1,5 @@
+mod hostile;
+
 use std::os::unix::fs::MetadataExt;
 
 use k8s_openapi::api::core::v1::Service;

@@ -6,7 +6,7 @@ use crate::pod::Termination;
 use crate::runtime::Runtime;
 
 /// No more of the file is shown.
-const FROM_FILE: usize = 4096;
+const FROM_FILE: u64 = 4096;
 /// No more of the log is shown.
 const FROM_LOG: (u64, usize) = (80, 2048);
 

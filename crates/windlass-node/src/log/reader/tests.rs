@@ -134,3 +134,65 @@ proptest! {
         })?;
     }
 }
+
+#[tokio::test]
+async fn log_without_end_is_rotated_and_keeps_five_files() {
+    let folder = Scratch::new("log-flood");
+    let path = folder.path().join("0.log");
+    let writer = Writer::limited(&path, Clock::real(), 1000).expect("a log");
+    let lines: Vec<String> = (0..1000).map(|n| format!("line {n}\n")).collect();
+    let text = lines.concat();
+    let drained = writer.drain(Stream::Stdout, text.as_bytes());
+    drained.await.expect("written");
+    let files: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .flatten()
+        .collect();
+    assert_eq!(files.len(), 5);
+    for file in &files {
+        assert!(file.metadata().expect("a file").len() <= 1000);
+    }
+    let present = read(&path, LogOptions::default()).await;
+    assert!(present.ends_with("line 999\n"), "{present}");
+    super::super::remove(&path);
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("a folder").count(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn following_goes_on_in_the_next_file() {
+    let folder = Scratch::new("log-rotated");
+    let path = folder.path().join("0.log");
+    let writer = Writer::limited(&path, Clock::real(), 1000).expect("a log");
+    let write = |text: String| {
+        let writer = writer.clone();
+        async move {
+            let drained = writer.drain(Stream::Stdout, text.as_bytes());
+            drained.await.expect("written");
+        }
+    };
+    let (progress, looked) = watch::channel(Progress::default());
+    let options = LogOptions {
+        follow: true,
+        ..LogOptions::default()
+    };
+    write("line 0\n".to_owned()).await;
+    let opened = Reader::open(&path, &options, Timestamp::now(), Some(looked)).await;
+    let mut reader = opened.expect("the log");
+    let first = reader.next().await.expect("a piece").expect("a piece");
+    assert_eq!(first, "line 0\n");
+    // As many as fit into three files: none of them is missed.
+    let lines: Vec<String> = (1..50).map(|n| format!("line {n}\n")).collect();
+    write(lines.concat()).await;
+    progress.send_replace(Progress {
+        length: 1,
+        ended: true,
+    });
+    let mut all = Vec::new();
+    while let Some(piece) = reader.next().await.expect("a piece") {
+        all.extend_from_slice(&piece);
+    }
+    assert_eq!(String::from_utf8(all).expect("text"), lines.concat());
+}

@@ -63,3 +63,20 @@ fn a_service_without_endpoints_is_refused() {
     }
     assert!(!script.contains("vmap"), "{script}");
 }
+
+#[test]
+fn nothing_is_forwarded_between_the_bridge_and_other_interfaces() {
+    let (script, _) = ruleset(&bridge(), &[], &Parts::default());
+    let rules: Vec<&str> = script
+        .lines()
+        .filter_map(|line| line.strip_prefix("add rule ip wl0 forward "))
+        .collect();
+    assert_eq!(
+        rules[..2],
+        [
+            "iifname wl0 oifname != wl0 drop",
+            "iifname != wl0 oifname wl0 drop"
+        ],
+        "{script}"
+    );
+}

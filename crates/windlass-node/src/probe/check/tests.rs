@@ -191,3 +191,33 @@ async fn what_cannot_be_asked_is_not_a_failure() {
         );
     }
 }
+
+#[tokio::test]
+async fn grpc_answer_without_end_fails_the_probe() {
+    use http_body_util::StreamBody;
+    use hyper::body::{Bytes, Frame};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let service = hyper::service::service_fn(|_| async {
+                let piece = || {
+                    Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(&[0; 4096])))
+                };
+                let body = StreamBody::new(futures::stream::iter(std::iter::repeat_with(piece)));
+                Ok::<_, std::convert::Infallible>(http::Response::new(body))
+            });
+            tokio::spawn(
+                hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+                    .serve_connection(TokioIo::new(stream), service),
+            );
+        }
+    });
+    let probe = probe(json!({"grpc": {"port": port}}));
+    let outcome = check(&probe, &target(port), SECOND * 30).await;
+    // At its limit, and not when time is up.
+    assert_eq!(outcome, Outcome::Failure("length limit exceeded".into()));
+    server.abort();
+}

@@ -1,6 +1,7 @@
 //! The HTTPS server: who is answered, and what.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::bench::{Bench, script};
 use crate::agent::Directory;
 use crate::fault::Faults;
-use crate::server::{Server, Tls, acceptor, serve};
+use crate::server::{Limits, Server, Tls, acceptor, serve};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -121,6 +122,7 @@ async fn logs_are_for_clients_of_the_authority() {
             clock: windlass::testing::Clock::default(),
             faults: Faults::default(),
         },
+        Limits::default(),
         stopping.clone(),
     ));
 
@@ -163,6 +165,64 @@ async fn logs_are_for_clients_of_the_authority() {
     let answer = get(port, &ours, Some(&stranger), "/healthz").await;
     assert!(answer.is_err(), "answered a stranger");
 
+    stopping.cancel();
+    server.await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn silent_connections_are_closed_and_others_are_answered() {
+    use tokio::io::AsyncReadExt as _;
+
+    let bench = Bench::new("silence").await;
+    let ours = authority();
+    let (certificate, key) = issue(&ours, "127.0.0.1");
+    let tls = Tls {
+        certificate,
+        key,
+        client_ca: ours.pem(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let stopping = CancellationToken::new();
+    let server = tokio::spawn(serve(
+        listener,
+        acceptor(&tls).expect("an acceptor"),
+        Server {
+            runtime: Arc::new(bench.runtime.clone()),
+            directory: Directory::default(),
+            clock: windlass::Clock::default(),
+            faults: Faults::default(),
+        },
+        Limits {
+            handshake: Duration::from_secs(2),
+            headers: Duration::from_secs(2),
+            connections: 40,
+        },
+        stopping.clone(),
+    ));
+    // From an address of its own, as a pod's.
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, 2], 0).into()).expect("an address");
+        silent.push(socket.connect(address).await.expect("a connection"));
+    }
+    let client = issue(&ours, "kube-apiserver");
+    let asked = async {
+        // A busy machine may need longer than a stranger is given.
+        while get(address.port(), &ours, Some(&client), "/healthz")
+            .await
+            .is_err()
+        {}
+        for mut connection in silent {
+            let mut nothing = Vec::new();
+            // Closed, or reset.
+            let _ = connection.read_to_end(&mut nothing).await;
+            assert_eq!(nothing, b"");
+        }
+    };
+    let within = tokio::time::timeout(Duration::from_mins(1), asked).await;
+    within.expect("the server answers, and closes what is silent");
     stopping.cancel();
     server.await.expect("a clean end");
 }
