@@ -3,22 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
 use serde_json::{Value, json};
-use windlass::{
-    Action, Context, Declare, Error, Event, Reconciler, Result, Watched,
-    handle::{Access, Reads, Verb, Writes},
-    watch::Select,
-};
+use windlass::handle::{Access, Reads, Verb, Writes};
+use windlass::{Event, Key, prelude::*, watch::Select};
 
 use crate::injection::selects;
-use crate::kind::{SidecarSet, SidecarSetStatus};
-use crate::record::{ANNOTATION, Record, records_of, text_of};
-use crate::rollout::{Plan, id_of, is_active, plan};
-
-/// The condition that says whether every pod can get what the set says.
-const UPGRADABLE: &str = "Upgradable";
+use crate::kind::SidecarSet;
+use crate::record::{ANNOTATION, Record, records_of};
+use crate::rollout::{id_of, is_active, plan};
 
 pub(crate) struct Rollout {
     pods: Reads<Pod>,
@@ -28,30 +23,24 @@ pub(crate) struct Rollout {
 
 impl Rollout {
     pub(crate) fn declare(declare: &mut Declare<SidecarSet>) -> Self {
+        let selector = |set: &SidecarSet| set.spec.selector.clone();
         Self {
-            pods: declare.reads(Pod::selected_by(|set: &SidecarSet| {
-                set.spec.selector.clone()
-            })),
+            pods: declare.reads(Pod::selected_by(selector)),
             namespaces: declare.reads(Namespace::triggering_all()),
             written: declare.writes(Access::to([Verb::Patch])),
         }
     }
 
     /// The pods of a set that have not ended.
-    async fn matched(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Vec<Arc<Pod>>> {
-        let labels: BTreeMap<String, BTreeMap<String, String>> = self
-            .namespaces
-            .list(ctx, Select::own_namespace())
-            .await?
-            .into_iter()
-            .map(|namespace| (namespace.name_any(), namespace.labels().clone()))
-            .collect();
-        let selected = Select::labels(set.spec.selector.clone()).in_all_namespaces();
-        let mut pods = self.pods.list(ctx, selected).await?;
+    async fn selected(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Vec<Arc<Pod>>> {
+        let namespaces = self.namespaces.list(ctx, Select::all_namespaces()).await?;
+        let labels = namespaces.iter().map(|one| (one.name_any(), one.labels()));
+        let (labels, none): (BTreeMap<_, _>, _) = (labels.collect(), BTreeMap::new());
+        let mut pods = self.pods.list(ctx, set.spec.selector.clone()).await?;
         pods.retain(|pod| {
             let namespace = pod.namespace().unwrap_or_default();
-            let of_namespace = labels.get(&namespace).cloned().unwrap_or_default();
-            is_active(pod) && selects(set, pod.labels(), &namespace, &of_namespace)
+            let of_namespace = labels.get(&namespace).copied().unwrap_or(&none);
+            is_active(pod) && selects(set, pod.labels(), &namespace, of_namespace)
         });
         Ok(pods)
     }
@@ -60,12 +49,8 @@ impl Rollout {
     async fn upgrade(&self, set: &SidecarSet, pod: &Pod, ctx: &Context<SidecarSet>) -> Result<()> {
         let patch = upgrade_of(set, pod)?;
         self.written.patch_entries(ctx, pod, patch).await?;
-        let note = format!(
-            "pod {}/{} gets the images of generation {}",
-            pod.namespace().unwrap_or_default(),
-            pod.name_any(),
-            set.metadata.generation.unwrap_or_default()
-        );
+        let (pod, generation) = (Key::of(pod), set.metadata.generation.unwrap_or_default());
+        let note = format!("pod {pod} gets the images of generation {generation}");
         ctx.event(Event::normal("SidecarUpgraded", note).action("Upgrade"));
         Ok(())
     }
@@ -75,15 +60,18 @@ impl Reconciler for Rollout {
     type Object = SidecarSet;
 
     async fn reconcile(&self, set: &SidecarSet, ctx: &Context<SidecarSet>) -> Result<Action> {
-        let pods = self.matched(set, ctx).await?;
-        let plan = plan(set, &pods);
-        let mut status =
-            serde_json::to_value(SidecarSetStatus::from(plan.counts)).map_err(Error::other)?;
-        status["conditions"] = json!([upgradable(set, &plan)]);
-        if !plan.stuck.is_empty() && !was_told(set) {
-            ctx.event(Event::warning("NotUpgradable", why_stuck(&plan)));
+        let pods = self.selected(set, ctx).await?;
+        let mut plan = plan(set, &pods);
+        let upgradable = upgradable(set, plan.stuck.len(), ctx);
+        let is_same = |one: &Condition| {
+            one.reason == upgradable.reason && one.observed_generation == set.metadata.generation
+        };
+        let mut known = set.status.iter().flat_map(|status| &status.conditions);
+        if !plan.stuck.is_empty() && !known.any(is_same) {
+            ctx.event(Event::warning("NotUpgradable", &upgradable.message));
         }
-        ctx.set_status(status)?;
+        plan.status.conditions.push(upgradable);
+        ctx.set_status(plan.status)?;
         for pod in plan.upgrade {
             match self.upgrade(set, pod, ctx).await {
                 Err(error) if error.is_not_found() => {}
@@ -99,54 +87,40 @@ impl Reconciler for Rollout {
 fn upgrade_of(set: &SidecarSet, pod: &Pod) -> Result<Value> {
     let mut record = Record::of(set);
     let running = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let running: BTreeMap<_, _> = running.map(|one| (&one.name, &one.image)).collect();
     let mut changed = Vec::new();
-    for container in running {
-        let mut sidecars = set.spec.containers.iter();
-        let sidecar = sidecars.find(|sidecar| sidecar.container.name == container.name);
-        let image = sidecar.and_then(|sidecar| sidecar.container.image.as_ref());
-        if let Some(image) = image.filter(|image| container.image.as_ref() != Some(*image)) {
-            changed.push(json!({ "name": container.name, "image": image }));
-            let id = id_of(pod, &container.name).unwrap_or_default();
-            record.replaced.insert(container.name.clone(), id);
+    for Container { name, image, .. } in set.spec.containers.iter().map(|one| &one.container) {
+        if running.get(name).is_some_and(|running| *running != image) {
+            changed.push(json!({ "name": name, "image": image }));
+            let id = id_of(pod, name).unwrap_or_default();
+            record.replaced.insert(name.clone(), id);
         }
     }
     let mut records = records_of(pod);
     records.insert(set.name_any(), record);
-    let mut patch = json!({ "metadata": { "annotations": { ANNOTATION: text_of(&records)? } } });
-    if !changed.is_empty() {
-        patch["spec"]["containers"] = changed.into();
-    }
-    Ok(patch)
+    Ok(json!({
+        "metadata": { "annotations": { ANNOTATION: serde_json::to_string(&records)? } },
+        "spec": { "containers": changed },
+    }))
 }
 
-fn upgradable(set: &SidecarSet, plan: &Plan<'_>) -> Value {
-    let (status, reason, message) = if plan.stuck.is_empty() {
-        ("True", "ImagesOnly", String::new())
-    } else {
-        ("False", "MoreThanImages", why_stuck(plan))
+/// The condition that says whether every pod can get what the set says.
+fn upgradable(set: &SidecarSet, stuck: usize, ctx: &Context<SidecarSet>) -> Condition {
+    let why = "differ in more than images: they get the sidecars when they are recreated";
+    let (status, reason, message) = match stuck {
+        0 => ("True", "ImagesOnly", String::new()),
+        _ => (
+            "False",
+            "MoreThanImages",
+            format!("{stuck} of the pods {why}"),
+        ),
     };
-    json!({
-        "type": UPGRADABLE,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "observedGeneration": set.metadata.generation,
-    })
-}
-
-fn why_stuck(plan: &Plan<'_>) -> String {
-    let count = plan.stuck.len();
-    format!(
-        "{count} of the pods differ in more than images: they get the sidecars when they are made anew"
-    )
-}
-
-/// Whether the condition has said so of this generation already.
-fn was_told(set: &SidecarSet) -> bool {
-    let conditions = set.status.iter().flat_map(|status| &status.conditions);
-    conditions.into_iter().any(|condition| {
-        condition.type_ == UPGRADABLE
-            && condition.status == "False"
-            && condition.observed_generation == set.metadata.generation
-    })
+    Condition {
+        type_: "Upgradable".to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: set.metadata.generation,
+        last_transition_time: Time(ctx.clock().now()),
+    }
 }

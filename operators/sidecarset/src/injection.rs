@@ -3,27 +3,22 @@
 //! It can be done again to its own result: a set that is recorded on the pod is done with it, and a
 //! container, volume or variable that is there already is left alone.
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, EnvVar, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::{
-    ResourceExt,
-    core::{Selector, SelectorExt},
-};
-use windlass::Result;
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+use windlass::{Result, object};
 
 use crate::IGNORED;
-use crate::kind::{AFTER, ENABLED, SidecarContainer, SidecarSet};
-use crate::record::{ANNOTATION, Record, records_of, text_of};
+use crate::kind::{AFTER, SidecarContainer, SidecarSet};
+use crate::record::{ANNOTATION, Record, records_of};
 
-/// The variable by which a sidecar knows what it is.
-const IS_INJECTED: &str = "IS_INJECTED";
 /// Where every container finds the token of its account; each gets its own.
 const TOKENS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Whether a set is about pods with these labels, in a namespace with those.
+/// Whether a set selects pods with these labels, in a namespace with those.
 pub(crate) fn selects(
     set: &SidecarSet,
     labels: &BTreeMap<String, String>,
@@ -31,155 +26,100 @@ pub(crate) fn selects(
     of_namespace: &BTreeMap<String, String>,
 ) -> bool {
     let matches = |selector: &LabelSelector, labels: &BTreeMap<String, String>| {
-        Selector::try_from(LabelSelector::clone(selector))
-            .is_ok_and(|selector| selector.matches(labels))
+        let selector = Selector::try_from(selector.clone());
+        selector.is_ok_and(|selector| selector.matches(labels))
     };
     let spec = &set.spec;
+    let (pods, namespaces) = (&spec.selector, &spec.namespace_selector);
     !IGNORED.contains(&namespace)
-        && spec
-            .namespace
-            .as_deref()
-            .is_none_or(|only| only == namespace)
-        && spec
-            .namespace_selector
-            .as_ref()
-            .is_none_or(|selector| matches(selector, of_namespace))
-        && spec
-            .selector
-            .as_ref()
-            .is_some_and(|selector| matches(selector, labels))
+        && spec.namespace.iter().all(|only| only == namespace)
+        && namespaces.iter().all(|one| matches(one, of_namespace))
+        && pods.iter().any(|one| matches(one, labels))
 }
 
 /// Puts the containers of these sets, in the order of the sets' names, into a pod.
-pub(crate) fn inject(pod: &mut Pod, sets: &[impl Borrow<SidecarSet>]) -> Result<()> {
+pub(crate) fn inject(pod: &mut Pod, mut sets: Vec<&SidecarSet>) -> Result<()> {
     let mut records = records_of(pod);
-    let Some(spec) = pod.spec.as_mut() else {
+    let Some(spec) = &mut pod.spec else {
         return Ok(());
     };
-    // A record that came with a copied pod without its containers tells nothing.
-    records.retain(|_, record| {
-        record
-            .sidecar_list
-            .iter()
-            .all(|name| has(&spec.containers, name))
-    });
-    let mut sets: Vec<&SidecarSet> = sets
-        .iter()
-        .map(Borrow::borrow)
-        .filter(|set: &&SidecarSet| !records.contains_key(&set.name_any()))
-        .collect();
+    // A pod that was copied without its sidecars still has their records.
+    let is_there = |name: &String| has(&spec.containers, name);
+    records.retain(|_, record| record.sidecar_list.iter().all(is_there));
+    sets.retain(|set| !records.contains_key(&set.name_any()));
     if sets.is_empty() {
         return Ok(());
     }
     sets.sort_by_key(|set| set.name_any());
-    let own: Vec<Container> = spec
-        .containers
-        .iter()
-        .filter(|container| {
-            !records
-                .values()
-                .any(|record| record.sidecar_list.contains(&container.name))
-        })
-        .cloned()
-        .collect();
-    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let mut own = spec.containers.clone();
+    for record in records.values() {
+        own.retain(|container| !record.sidecar_list.contains(&container.name));
+    }
+    let mut first = 0;
     for set in sets {
         for sidecar in &set.spec.containers {
-            let there = [&spec.containers, &before, &after];
-            if there.iter().any(|list| has(list, &sidecar.container.name)) {
+            if has(&spec.containers, &sidecar.container.name) {
                 continue;
             }
             let container = completed(sidecar, &own);
             if sidecar.pod_inject_policy.as_deref() == Some(AFTER) {
-                after.push(container);
+                spec.containers.push(container);
             } else {
-                before.push(container);
+                spec.containers.insert(first, container);
+                first += 1;
             }
         }
-        add_rest(spec, set, &own);
+        let init_containers = set.spec.init_containers.iter();
+        let init_containers = init_containers.map(|sidecar| completed(sidecar, &own));
+        add(&mut spec.init_containers, init_containers, |one| &one.name);
+        add(&mut spec.volumes, set.spec.volumes.clone(), |one| &one.name);
+        let secrets = set.spec.image_pull_secrets.clone();
+        add(&mut spec.image_pull_secrets, secrets, |one| &one.name);
         records.insert(set.name_any(), Record::of(set));
     }
-    spec.containers.splice(0..0, before);
-    spec.containers.extend(after);
-    let text = text_of(&records)?;
+    let text = serde_json::to_string(&records)?;
     pod.annotations_mut().insert(ANNOTATION.to_owned(), text);
     Ok(())
 }
 
-/// Init containers, volumes and secrets.
-fn add_rest(spec: &mut PodSpec, set: &SidecarSet, own: &[Container]) {
-    for sidecar in &set.spec.init_containers {
-        let list = spec.init_containers.get_or_insert_default();
-        if !has(list, &sidecar.container.name) {
-            list.push(completed(sidecar, own));
-        }
-    }
-    for volume in &set.spec.volumes {
-        let list = spec.volumes.get_or_insert_default();
-        if !list.iter().any(|known| known.name == volume.name) {
-            list.push(volume.clone());
-        }
-    }
-    for secret in &set.spec.image_pull_secrets {
-        let list = spec.image_pull_secrets.get_or_insert_default();
-        if !list.contains(secret) {
-            list.push(secret.clone());
-        }
-    }
+fn has(containers: &[Container], name: &str) -> bool {
+    containers.iter().any(|container| container.name == name)
 }
 
 /// A sidecar with what it shares with the pod's own containers.
 fn completed(sidecar: &SidecarContainer, own: &[Container]) -> Container {
     let mut container = sidecar.container.clone();
-    let policy = sidecar.share_volume_policy.as_ref();
-    if policy.and_then(|policy| policy.of.as_deref()) == Some(ENABLED) {
-        let mounts = container.volume_mounts.get_or_insert_default();
-        for mount in own
-            .iter()
-            .filter_map(|one| one.volume_mounts.as_ref())
-            .flatten()
-        {
-            let taken = mounts
-                .iter()
-                .any(|known| known.mount_path == mount.mount_path);
-            if !taken && mount.mount_path != TOKENS {
-                mounts.push(mount.clone());
-            }
-        }
+    let share = sidecar.share_volume_policy.as_ref();
+    if share.and_then(|share| share.of.as_deref()) == Some("enabled") {
+        let mounts = own.iter().filter_map(|one| one.volume_mounts.clone());
+        let mounts = mounts.flatten().filter(|one| one.mount_path != TOKENS);
+        add(&mut container.volume_mounts, mounts, |one| &one.mount_path);
     }
-    let mut add = |variable: EnvVar| {
-        let list = container.env.get_or_insert_default();
-        if !list.iter().any(|known| known.name == variable.name) {
-            list.push(variable);
-        }
-    };
     for transfer in &sidecar.transfer_env {
-        let source = own
-            .iter()
-            .find(|one| Some(&one.name) == transfer.source_container_name.as_ref());
-        let variables = source
-            .and_then(|source| source.env.as_ref())
-            .into_iter()
-            .flatten();
-        let names: Vec<&String> = transfer
-            .env_name
-            .iter()
-            .chain(&transfer.env_names)
-            .collect();
-        variables
-            .filter(|variable| names.contains(&&variable.name))
-            .for_each(|variable| add(variable.clone()));
+        let source = transfer.source_container_name.as_ref();
+        let source = own.iter().filter(|one| Some(&one.name) == source);
+        let mut variables: Vec<EnvVar> =
+            source.filter_map(|one| one.env.clone()).flatten().collect();
+        variables.retain(|one| transfer.has(&one.name));
+        add(&mut container.env, variables, |one| &one.name);
     }
-    add(EnvVar {
-        name: IS_INJECTED.to_owned(),
-        value: Some("true".to_owned()),
-        value_from: None,
+    // By this variable a sidecar knows what it is.
+    let injected = object!(EnvVar {
+        name: "IS_INJECTED",
+        value: "true"
     });
+    add(&mut container.env, [injected], |one| &one.name);
     container
 }
 
-fn has(containers: &[Container], name: &str) -> bool {
-    containers.iter().any(|container| container.name == name)
+/// Adds to a list the items whose key is not in it.
+fn add<T>(list: &mut Option<Vec<T>>, items: impl IntoIterator<Item = T>, key: fn(&T) -> &String) {
+    for item in items {
+        let list = list.get_or_insert_default();
+        if !list.iter().any(|known| key(known) == key(&item)) {
+            list.push(item);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -230,7 +170,7 @@ mod tests {
             ] }),
             ),
         ];
-        inject(&mut pod, &sets).unwrap();
+        inject(&mut pod, sets.iter().collect()).unwrap();
         assert_eq!(names(&pod), ["a1", "a2", "b1", "main", "z"]);
         assert_eq!(records_of(&pod)["a"].sidecar_list, ["a1", "z", "a2"]);
     }
@@ -251,7 +191,7 @@ mod tests {
                 "volumes": [{ "name": "log", "emptyDir": {} }, { "name": "data", "emptyDir": {} }],
             }),
         )];
-        inject(&mut pod, &sets).unwrap();
+        inject(&mut pod, sets.iter().collect()).unwrap();
         let spec = serde_json::to_value(pod.spec.unwrap()).unwrap();
         let sidecar = &spec["containers"][0];
         let paths: Vec<&Value> = sidecar["volumeMounts"]
@@ -290,9 +230,9 @@ mod tests {
             ),
         ];
         let mut once = pod();
-        inject(&mut once, &sets).unwrap();
+        inject(&mut once, sets.iter().collect()).unwrap();
         let mut twice = once.clone();
-        inject(&mut twice, &sets).unwrap();
+        inject(&mut twice, sets.iter().collect()).unwrap();
         assert_eq!(once, twice);
         // Another set comes between the calls: it is added, and shares nothing with sidecars.
         let late = [
@@ -304,7 +244,7 @@ mod tests {
         ] }),
             ),
         ];
-        inject(&mut twice, &late).unwrap();
+        inject(&mut twice, late.iter().collect()).unwrap();
         assert_eq!(names(&twice), ["c1", "a1", "main", "b1"]);
     }
 
@@ -317,7 +257,7 @@ mod tests {
         );
         inject(
             &mut copied,
-            &[set("a", json!({ "containers": [{ "name": "a1" }] }))],
+            vec![&set("a", json!({ "containers": [{ "name": "a1" }] }))],
         )
         .unwrap();
         assert_eq!(names(&copied), ["a1", "main"]);

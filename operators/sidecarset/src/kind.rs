@@ -1,20 +1,17 @@
 //! The kind, in the shape of that of `OpenKruise`: what its documentation shows applies as it is.
 //!
 //! Fields that `OpenKruise` has and this operator does not are refused by the API server's own check
-//! of unknown fields; those of a container are kept, and named by the validation where they would
-//! change what happens.
+//! of unknown fields. Whatever can be said of one set alone is a rule or a default of the schema.
 
-use k8s_openapi::{
-    api::core::v1::{Container, LocalObjectReference, Volume},
-    apimachinery::pkg::{
-        apis::meta::v1::{Condition, LabelSelector},
-        util::intstr::IntOrString,
-    },
-};
+use k8s_openapi::api::core::v1::{Container, LocalObjectReference, Volume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::CustomResource;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
+
+use crate::schema;
 
 /// The update strategy that leaves pods alone.
 pub(crate) const NOT_UPDATE: &str = "NotUpdate";
@@ -24,10 +21,8 @@ pub(crate) const ROLLING_UPDATE: &str = "RollingUpdate";
 pub(crate) const BEFORE: &str = "BeforeAppContainer";
 /// After the pod's own containers.
 pub(crate) const AFTER: &str = "AfterAppContainer";
-/// The sidecar mounts what the pod's own containers mount.
-pub(crate) const ENABLED: &str = "enabled";
-/// It does not.
-pub(crate) const DISABLED: &str = "disabled";
+/// From 0% to 100%.
+const PERCENTAGE: &str = "^(100|[1-9]?[0-9])%$";
 
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,33 +31,40 @@ pub(crate) const DISABLED: &str = "disabled";
     group = "apps.kruise.io",
     version = "v1alpha1",
     kind = "SidecarSet",
+    derive = "Default",
     status = "SidecarSetStatus",
     printcolumn = r#"{"name":"MATCHED","type":"integer","jsonPath":".status.matchedPods"}"#,
     printcolumn = r#"{"name":"UPDATED","type":"integer","jsonPath":".status.updatedPods"}"#,
     printcolumn = r#"{"name":"READY","type":"integer","jsonPath":".status.readyPods"}"#,
     printcolumn = r#"{"name":"AGE","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "(has(self.containers) && size(self.containers) > 0) || (has(self.initContainers) && size(self.initContainers) > 0)",
+    "message": "at least one container or init container",
+    "fieldPath": ".containers",
+    "reason": "FieldValueRequired",
+}]))]
 pub struct SidecarSetSpec {
     /// Which pods get the containers. Required, and not empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required, schema_with = "schema::selector")]
     pub selector: Option<LabelSelector>,
     /// Only pods of this namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Only pods of namespaces with these labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::selector")]
     pub namespace_selector: Option<LabelSelector>,
     /// Init containers, put after the pod's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "containers_schema")]
     pub init_containers: Vec<SidecarContainer>,
     /// The sidecar containers, in the order in which they are put into a pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "containers_schema")]
     pub containers: Vec<SidecarContainer>,
     /// Volumes they mount, added to the pod's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "volumes_schema")]
+    #[schemars(schema_with = "schema::volumes")]
     pub volumes: Vec<Volume>,
     /// How pods that have the containers get new images of them.
     #[serde(default)]
@@ -76,71 +78,86 @@ pub struct SidecarSetSpec {
 }
 
 /// A container, and how it is put into a pod.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SidecarContainer {
     /// The container.
     #[serde(flatten, deserialize_with = "lenient")]
+    #[schemars(schema_with = "schema::container")]
     pub container: Container,
     /// Before or after the pod's own containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = [BEFORE, AFTER]))]
     pub pod_inject_policy: Option<String>,
     /// Whether it mounts what the pod's own containers mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = {}))]
     pub share_volume_policy: Option<SharePolicy>,
     /// Variables it gets from the pod's own containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfer_env: Vec<TransferEnv>,
 }
 
-/// Whether something is shared: `enabled` or `disabled`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Whether something is shared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SharePolicy {
     /// `enabled` or `disabled`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["enabled", "disabled"], "default" = "disabled"))]
     pub of: Option<String>,
 }
 
-/// A variable of one of the pod's own containers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Variables of one of the pod's own containers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("anyOf" = [{ "required": ["envName"] }, { "required": ["envNames"] }]))]
 pub struct TransferEnv {
-    /// The container that has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The container that has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required, length(min = 1))]
     pub source_container_name: Option<String>,
-    /// The variable's name.
+    /// A variable's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_name: Option<String>,
     /// More of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
     pub env_names: Vec<String>,
 }
 
 /// How pods get new images.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!has(self.selector) || !has(self.partition) || self.partition == 0",
+    "message": "cannot be used together with a selector",
+    "fieldPath": ".partition",
+    "reason": "FieldValueForbidden",
+}]))]
 pub struct UpdateStrategy {
-    /// `RollingUpdate`, or `NotUpdate`: pods keep what they were made with.
+    /// `RollingUpdate`, or `NotUpdate`: pods keep what they were created with.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["NotUpdate", "RollingUpdate"]))]
+    #[schemars(extend("enum" = [NOT_UPDATE, ROLLING_UPDATE], "default" = ROLLING_UPDATE))]
     pub of: Option<String>,
-    /// Whether it stands still.
+    /// No pod gets new images while this is true.
     #[serde(default)]
     pub paused: bool,
     /// Only pods with these labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::selector")]
     pub selector: Option<LabelSelector>,
-    /// How many pods keep what they have, as a number or a share.
+    /// How many pods keep what they have, as a number or a percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = 0, "pattern" = PERCENTAGE, "default" = 0))]
     pub partition: Option<IntOrString>,
-    /// How many pods may be unready because of it, as a number or a share; 1 unless told.
+    /// How many pods may be unready because of it, as a number or a percentage; 1 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = 0, "pattern" = PERCENTAGE, "default" = 1))]
     pub max_unavailable: Option<IntOrString>,
 }
 
 /// Whether new pods get the containers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct InjectionStrategy {
     /// New pods are left alone while this is true.
     #[serde(default)]
@@ -151,7 +168,7 @@ pub struct InjectionStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SidecarSetStatus {
-    /// The generation this tells of, kept by the framework.
+    /// The generation that this status is about, kept by the framework.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Pods that match and have not ended.
@@ -167,68 +184,33 @@ pub struct SidecarSetStatus {
 }
 
 impl SidecarSetSpec {
-    /// Whether pods that have the containers get new images.
-    pub(crate) fn rolls(&self) -> bool {
-        self.update_strategy.of.as_deref() != Some(NOT_UPDATE)
+    /// All containers, each with the path of its field.
+    pub(crate) fn all_containers(&self) -> impl Iterator<Item = (String, &Container)> {
+        let sidecars = self.containers.iter().enumerate();
+        let sidecars = sidecars.map(|(at, one)| (format!("spec.containers[{at}]"), &one.container));
+        let init = self.init_containers.iter().enumerate();
+        let init = init.map(|(at, one)| (format!("spec.initContainers[{at}]"), &one.container));
+        sidecars.chain(init)
+    }
+}
+
+impl TransferEnv {
+    /// Whether this is one of the variables.
+    pub(crate) fn has(&self, variable: &String) -> bool {
+        self.env_name.as_ref() == Some(variable) || self.env_names.contains(variable)
     }
 }
 
 /// A quantity may be written as a number; Kubernetes takes it for the same text.
 fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Container, D::Error> {
     let mut value = Value::deserialize(deserializer)?;
-    for what in ["limits", "requests"] {
-        let amounts = value.pointer_mut(&format!("/resources/{what}"));
-        let amounts = amounts.and_then(Value::as_object_mut);
+    for path in ["/resources/limits", "/resources/requests"] {
+        let amounts = value.pointer_mut(path).and_then(Value::as_object_mut);
         for amount in amounts.into_iter().flat_map(|amounts| amounts.values_mut()) {
             if amount.is_number() {
-                *amount = Value::String(amount.to_string());
+                *amount = amount.to_string().into();
             }
         }
     }
     serde_json::from_value(value).map_err(D::Error::custom)
-}
-
-/// A container's fields are Kubernetes' own, of whatever version: they are kept, and judged by the
-/// webhook and by the API server when they are put into a pod.
-fn containers_schema(_: &mut SchemaGenerator) -> Schema {
-    let share = json_schema!({
-        "type": "object",
-        "properties": { "type": { "type": "string", "enum": [ENABLED, DISABLED] } },
-    });
-    json_schema!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["name"],
-            "x-kubernetes-preserve-unknown-fields": true,
-            "properties": {
-                "name": { "type": "string" },
-                "podInjectPolicy": { "type": "string", "enum": [BEFORE, AFTER] },
-                "shareVolumePolicy": share,
-                "transferEnv": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "sourceContainerName": { "type": "string" },
-                            "envName": { "type": "string" },
-                            "envNames": { "type": "array", "items": { "type": "string" } },
-                        },
-                    },
-                },
-            },
-        },
-    })
-}
-
-fn volumes_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["name"],
-            "x-kubernetes-preserve-unknown-fields": true,
-            "properties": { "name": { "type": "string" } },
-        },
-    })
 }

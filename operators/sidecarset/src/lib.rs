@@ -3,8 +3,9 @@
 //! | step | where |
 //! | --- | --- |
 //! | the kind, in the shape of that of `OpenKruise` | [`kind`] |
-//! | what a set leaves out is filled in | [`defaults`] |
-//! | what is wrong with a set is said, with the field | [`validation`], [`overlap`] |
+//! | rules and defaults of selectors, containers and volumes | [`schema`] |
+//! | defaults that depend on other fields | [`defaults`] |
+//! | what is wrong between fields and between sets | [`validation`], [`overlap`] |
 //! | a new pod that matches gets the containers | [`injection`] |
 //! | what was put into a pod is recorded on it | [`record`] |
 //! | which pods get a new image next | [`rollout`] |
@@ -16,20 +17,18 @@
 mod controller;
 mod defaults;
 mod injection;
-mod kind;
+pub mod kind;
 mod overlap;
 mod record;
 mod rollout;
 mod sample;
+mod schema;
 mod validation;
 mod webhooks;
 
 use windlass::{Controller, Operator};
 
-pub use self::kind::{
-    InjectionStrategy, SharePolicy, SidecarContainer, SidecarSet, SidecarSetSpec, SidecarSetStatus,
-    TransferEnv, UpdateStrategy,
-};
+pub use self::kind::{SidecarSet, SidecarSetSpec, SidecarSetStatus};
 pub use self::record::{ANNOTATION, Record, records_of};
 
 /// A `SidecarSet` to try it with, and a Deployment whose pods it is about.

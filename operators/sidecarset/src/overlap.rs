@@ -1,81 +1,63 @@
 //! Whether two selectors can match the same labels.
 //!
-//! Requirements about different labels never contradict each other. So each label is looked at by
-//! itself: which values it may have by both selectors, and whether it may be absent.
+//! Requirements on different labels never contradict each other. So each label is looked at by
+//! itself: whether there is a value, or none, that satisfies every requirement on it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use windlass::object;
 
 use crate::kind::SidecarSetSpec;
 
-/// What is asked of one label.
-#[derive(Default)]
-struct Wanted {
-    /// One of these, if told.
-    within: Option<BTreeSet<String>>,
-    without: BTreeSet<String>,
-    present: bool,
-    absent: bool,
+/// Not a valid label value: for any value that no requirement names.
+const OTHER: &str = "*";
+
+/// What a selector requires; a label is a requirement with one value.
+fn requirements(selector: &LabelSelector) -> impl Iterator<Item = LabelSelectorRequirement> {
+    let labels = selector.match_labels.iter().flatten().map(|(key, value)| {
+        object!(LabelSelectorRequirement {
+            key: key,
+            operator: "In",
+            values: [value]
+        })
+    });
+    labels.chain(selector.match_expressions.iter().flatten().cloned())
 }
 
-impl Wanted {
-    fn within(&mut self, values: BTreeSet<String>) {
-        self.present = true;
-        self.within = Some(match self.within.take() {
-            Some(known) => known.intersection(&values).cloned().collect(),
-            None => values,
-        });
-    }
-
-    fn is_possible(&self) -> bool {
-        let value = self
-            .within
-            .as_ref()
-            .is_none_or(|within| within.difference(&self.without).next().is_some());
-        value && !(self.present && self.absent)
+/// Whether a label may have this value, or be absent.
+fn allows(requirement: &LabelSelectorRequirement, value: Option<&str>) -> bool {
+    let named = |value: &str| requirement.values.iter().flatten().any(|one| one == value);
+    match requirement.operator.as_str() {
+        "In" => value.is_some_and(named),
+        "NotIn" => !value.is_some_and(named),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        _ => true,
     }
 }
 
-/// Whether there are labels that both match.
-fn can_both_match(one: &LabelSelector, other: &LabelSelector) -> bool {
-    let mut labels: BTreeMap<String, Wanted> = BTreeMap::new();
-    for selector in [one, other] {
-        for (key, value) in selector.match_labels.iter().flatten() {
-            let wanted = labels.entry(key.clone()).or_default();
-            wanted.within([value.clone()].into());
-        }
-        for requirement in selector.match_expressions.iter().flatten() {
-            let wanted = labels.entry(requirement.key.clone()).or_default();
-            let values = requirement.values.iter().flatten().cloned().collect();
-            match requirement.operator.as_str() {
-                "In" => wanted.within(values),
-                "NotIn" => wanted.without.extend(values),
-                "Exists" => wanted.present = true,
-                "DoesNotExist" => wanted.absent = true,
-                _ => {}
-            }
-        }
-    }
-    labels.values().all(Wanted::is_possible)
+/// Whether there are labels that all selectors match.
+fn can_all_match<'a>(selectors: impl Iterator<Item = &'a LabelSelector>) -> bool {
+    let all: Vec<LabelSelectorRequirement> = selectors.flat_map(requirements).collect();
+    all.iter().all(|one| {
+        let same_label = || all.iter().filter(|other| other.key == one.key);
+        let named = same_label().flat_map(|other| other.values.iter().flatten());
+        let mut values = named
+            .map(|value| Some(value.as_str()))
+            .chain([Some(OTHER), None]);
+        values.any(|value| same_label().all(|other| allows(other, value)))
+    })
 }
 
 /// Whether a pod can be selected by both sets.
 pub(crate) fn overlap(one: &SidecarSetSpec, other: &SidecarSetSpec) -> bool {
-    let namespaces = match (&one.namespace, &other.namespace) {
-        (Some(one), Some(other)) => one == other,
-        _ => true,
-    };
-    let both = |one: Option<&LabelSelector>, other: Option<&LabelSelector>| match (one, other) {
-        (Some(one), Some(other)) => can_both_match(one, other),
-        _ => true,
-    };
-    namespaces
-        && both(
-            one.namespace_selector.as_ref(),
-            other.namespace_selector.as_ref(),
+    let namespaces = one.namespace.as_ref().zip(other.namespace.as_ref());
+    namespaces.is_none_or(|(one, other)| one == other)
+        && can_all_match(
+            one.namespace_selector
+                .iter()
+                .chain(&other.namespace_selector),
         )
-        && both(one.selector.as_ref(), other.selector.as_ref())
+        && can_all_match(one.selector.iter().chain(&other.selector))
 }
 
 #[cfg(test)]
@@ -107,8 +89,16 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             let (a, b) = (selector(one.clone()), selector(other.clone()));
-            assert_eq!(can_both_match(&a, &b), expected, "{one} {other}");
-            assert_eq!(can_both_match(&b, &a), expected, "{other} {one}");
+            assert_eq!(
+                can_all_match([&a, &b].into_iter()),
+                expected,
+                "{one} {other}"
+            );
+            assert_eq!(
+                can_all_match([&b, &a].into_iter()),
+                expected,
+                "{other} {one}"
+            );
         }
     }
 }

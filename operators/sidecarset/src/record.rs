@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
-use windlass::{Error, Result, hash_of};
+use windlass::hash_of;
 
-use crate::kind::{SidecarContainer, SidecarSet};
+use crate::kind::{SidecarSet, SidecarSetSpec};
 
 /// The annotation of a pod that holds its records, as JSON: an object by the names of the sets.
 pub const ANNOTATION: &str = "kruise.io/sidecarset-hash";
@@ -37,43 +37,34 @@ pub struct Record {
 impl Record {
     /// What a set puts into a pod now.
     pub(crate) fn of(set: &SidecarSet) -> Self {
-        let spec = &set.spec;
-        let hash = |containers: &[SidecarContainer]| {
-            hash_of(&(
-                containers,
-                &spec.init_containers,
-                &spec.volumes,
-                &spec.image_pull_secrets,
-            ))
-        };
-        let mut imageless = spec.containers.clone();
-        for sidecar in &mut imageless {
+        let mut spec = set.spec.clone();
+        let hash = hash_of_pod_parts(&spec);
+        for sidecar in &mut spec.containers {
             sidecar.container.image = None;
         }
-        let names = spec
-            .containers
-            .iter()
-            .map(|sidecar| sidecar.container.name.clone());
+        let names = spec.containers.iter().map(|one| &one.container.name);
         Self {
             generation: set.metadata.generation.unwrap_or_default(),
-            hash: hash(&spec.containers),
-            hash_without_image: hash(&imageless),
-            sidecar_list: names.collect(),
+            hash,
+            hash_without_image: hash_of_pod_parts(&spec),
+            sidecar_list: names.cloned().collect(),
             replaced: BTreeMap::new(),
         }
     }
 }
 
-/// The records of a pod by the names of the sets; none if there are none, or no one can read them.
+/// The hash of what is put into pods.
+fn hash_of_pod_parts(spec: &SidecarSetSpec) -> String {
+    let (containers, init_containers) = (&spec.containers, &spec.init_containers);
+    let (volumes, secrets) = (&spec.volumes, &spec.image_pull_secrets);
+    hash_of(&(containers, init_containers, volumes, secrets))
+}
+
+/// The records of a pod by the names of the sets; empty if the annotation is missing or invalid.
 pub fn records_of(pod: &Pod) -> BTreeMap<String, Record> {
     let text = pod.annotations().get(ANNOTATION);
     let records = text.and_then(|text| serde_json::from_str(text).ok());
     records.unwrap_or_default()
-}
-
-/// The annotation's value.
-pub(crate) fn text_of(records: &BTreeMap<String, Record>) -> Result<String> {
-    serde_json::to_string(records).map_err(Error::other)
 }
 
 #[cfg(test)]

@@ -2,97 +2,68 @@
 //!
 //! A pod is **updated** when what is recorded on it is what the set says now. It can be **upgraded**
 //! when the two differ in images alone: nothing else of a running pod can be changed. It is **ready**
-//! when it says so and no container of it is still the one that was replaced.
+//! when its condition says so and no container of it is still the one that was replaced.
 //!
 //! Pods that are not ready come first: they lose nothing by an upgrade. A pod that is ready is only
 //! upgraded while fewer than `maxUnavailable` are not. And no more than `maxUnavailable` that were
-//! upgraded may be on their way, so a bad image stops the roll-out where it began.
+//! upgraded may be unready, so a bad image stops the roll-out where it began.
 
 use std::borrow::Borrow;
+use std::cmp::Reverse;
 
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::util::intstr::IntOrString};
-use kube::{
-    ResourceExt,
-    core::{Selector, SelectorExt},
-};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
 
-use crate::kind::{SidecarSet, SidecarSetStatus};
+use crate::kind::{NOT_UPDATE, SidecarSet, SidecarSetStatus};
 use crate::record::{Record, records_of};
-use crate::validation::share_of;
 
 /// What is to be done, and how things are.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Plan<'a> {
     /// Pods that get their new images now.
     pub(crate) upgrade: Vec<&'a Pod>,
-    /// Pods that cannot get what the set says without being made anew.
+    /// Pods that cannot get what the set says until they are recreated.
     pub(crate) stuck: Vec<&'a Pod>,
     /// How many pods there are.
-    pub(crate) counts: Counts,
-}
-
-/// How many pods there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    matched: i32,
-    updated: i32,
-    ready: i32,
-    updated_ready: i32,
-}
-
-impl From<Counts> for SidecarSetStatus {
-    fn from(counts: Counts) -> Self {
-        Self {
-            matched_pods: counts.matched,
-            updated_pods: counts.updated,
-            ready_pods: counts.ready,
-            updated_ready_pods: counts.updated_ready,
-            ..Self::default()
-        }
-    }
+    pub(crate) status: SidecarSetStatus,
 }
 
 /// Whether a pod has not ended and is not about to.
 pub(crate) fn is_active(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Decides about the active pods that a set matches.
+/// Decides about the active pods that a set selects, given in the order of their names.
 pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [impl Borrow<Pod>]) -> Plan<'a> {
     let wanted = Record::of(set);
-    let name = set.name_any();
     let mut plan = Plan::default();
     let (mut waiting, mut unavailable, mut upgrading) = (Vec::new(), 0, 0);
     for pod in pods.iter().map(Borrow::borrow) {
-        let record = records_of(pod).remove(&name);
-        let ready = is_ready(pod, record.as_ref());
-        let updated = record
-            .as_ref()
-            .is_some_and(|record| record.hash == wanted.hash);
-        plan.counts.matched += 1;
-        plan.counts.ready += i32::from(ready);
-        plan.counts.updated += i32::from(updated);
-        plan.counts.updated_ready += i32::from(updated && ready);
+        let record = records_of(pod).remove(&set.name_any()).unwrap_or_default();
+        let ready = is_ready(pod, &record);
+        let updated = record.hash == wanted.hash;
+        plan.status.matched_pods += 1;
+        plan.status.ready_pods += i32::from(ready);
+        plan.status.updated_pods += i32::from(updated);
+        plan.status.updated_ready_pods += i32::from(updated && ready);
         unavailable += usize::from(!ready);
         upgrading += usize::from(updated && !ready);
-        match record {
-            Some(record) if !updated && record.hash_without_image == wanted.hash_without_image => {
-                waiting.push((ready, pod));
-            }
-            _ if !updated => plan.stuck.push(pod),
-            _ => {}
+        if !updated && record.hash_without_image == wanted.hash_without_image {
+            waiting.push((ready, pod));
+        } else if !updated {
+            plan.stuck.push(pod);
         }
     }
     let strategy = &set.spec.update_strategy;
-    if !set.spec.rolls() {
+    let updates = strategy.of.as_deref() != Some(NOT_UPDATE);
+    if !updates {
         plan.stuck.clear();
-        return plan;
     }
-    if strategy.paused {
+    if !updates || strategy.paused {
         return plan;
     }
     if let Some(selector) = strategy.selector.clone() {
@@ -100,15 +71,7 @@ pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [impl Borrow<Pod>]) -> Plan<'
         waiting.retain(|(_, pod)| selector.matches(pod.labels()));
     }
     // The youngest first: they have done the least.
-    waiting.sort_by_key(|(ready, pod)| {
-        let born = pod.metadata.creation_timestamp.clone();
-        (
-            *ready,
-            std::cmp::Reverse(born),
-            pod.namespace(),
-            pod.name_any(),
-        )
-    });
+    waiting.sort_by_key(|(ready, pod)| (*ready, Reverse(pod.creation_timestamp())));
     let keep = amount(strategy.partition.as_ref(), 0, pods.len());
     waiting.truncate(waiting.len().saturating_sub(keep));
     let limit = amount(strategy.max_unavailable.as_ref(), 1, pods.len());
@@ -123,31 +86,24 @@ pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [impl Borrow<Pod>]) -> Plan<'
     plan
 }
 
-/// The number that an amount is of so many, a share rounded up.
-fn amount(of: Option<&IntOrString>, otherwise: usize, all: usize) -> usize {
+/// How many of `all` a number or a percentage, rounded up, is.
+fn amount(of: Option<&IntOrString>, default: usize, all: usize) -> usize {
     match of {
-        None => otherwise,
+        None => default,
         Some(IntOrString::Int(number)) => usize::try_from(*number).unwrap_or(0),
-        Some(IntOrString::String(text)) => {
-            let share = share_of(text).and_then(|share| usize::try_from(share).ok());
-            share.map_or(otherwise, |share| (all * share).div_ceil(100))
-        }
+        Some(IntOrString::String(text)) => match text.strip_suffix('%').map(str::parse::<usize>) {
+            Some(Ok(percent)) => all.saturating_mul(percent).div_ceil(100),
+            _ => default,
+        },
     }
 }
 
-fn is_ready(pod: &Pod, record: Option<&Record>) -> bool {
-    let Some(status) = &pod.status else {
-        return false;
-    };
-    let says = status
-        .conditions
-        .iter()
-        .flatten()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
-    let replaced = record.into_iter().flat_map(|record| &record.replaced);
-    says && replaced
-        .into_iter()
-        .all(|(container, old)| id_of(pod, container).is_some_and(|id| id != *old))
+fn is_ready(pod: &Pod, record: &Record) -> bool {
+    let status = pod.status.iter();
+    let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
+    let is_new = |(name, old): (&String, &String)| id_of(pod, name).is_some_and(|id| id != *old);
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        && record.replaced.iter().all(is_new)
 }
 
 /// The id of a container that runs, or ran last.
@@ -164,7 +120,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::record::{ANNOTATION, text_of};
+    use crate::record::ANNOTATION;
 
     /// A set whose sidecar has this image.
     fn set(image: &str, strategy: Value) -> SidecarSet {
@@ -178,7 +134,7 @@ mod tests {
         let records = BTreeMap::from([(of.name_any(), Record::of(of))]);
         serde_json::from_value(json!({
             "metadata": { "name": name, "namespace": "n", "labels": { "name": name },
-                "annotations": { ANNOTATION: text_of(&records).unwrap() } },
+                "annotations": { ANNOTATION: serde_json::to_string(&records).unwrap() } },
             "status": { "conditions": [{ "type": "Ready", "status": if ready { "True" } else { "False" } }] },
         }))
         .unwrap()
@@ -201,7 +157,7 @@ mod tests {
         assert_eq!(
             upgraded(&set("a:2", json!({})), &pods),
             ["p1"],
-            "one unless told"
+            "one by default"
         );
         assert_eq!(
             upgraded(&set("a:2", json!({ "maxUnavailable": 2 })), &pods),
@@ -241,9 +197,9 @@ mod tests {
             pod("p3", &old, false),
         ];
         assert_eq!(upgraded(&new, &pods), [""; 0]);
-        let mended = set("a:3", json!({}));
+        let good = set("a:3", json!({}));
         assert_eq!(
-            upgraded(&mended, &pods),
+            upgraded(&good, &pods),
             ["p1"],
             "a better image goes to the broken one first"
         );
@@ -278,13 +234,14 @@ mod tests {
         let plan = plan(&new, &pods);
         assert_eq!(plan.stuck, [&pods[0]]);
         assert!(plan.upgrade.is_empty());
-        let counts = Counts {
-            matched: 2,
-            updated: 1,
-            ready: 2,
-            updated_ready: 1,
+        let status = SidecarSetStatus {
+            matched_pods: 2,
+            updated_pods: 1,
+            ready_pods: 2,
+            updated_ready_pods: 1,
+            ..SidecarSetStatus::default()
         };
-        assert_eq!(plan.counts, counts);
+        assert_eq!(plan.status, status);
     }
 
     #[test]
@@ -297,14 +254,16 @@ mod tests {
             .unwrap()
             .replaced
             .insert("cache".to_owned(), "id-1".to_owned());
-        pod.annotations_mut()
-            .insert(ANNOTATION.to_owned(), text_of(&records).unwrap());
+        pod.annotations_mut().insert(
+            ANNOTATION.to_owned(),
+            serde_json::to_string(&records).unwrap(),
+        );
         let running = |id: &str| {
             serde_json::from_value(json!([{ "name": "cache", "containerID": id, "image": "", "imageID": "", "ready": true, "restartCount": 0 }])).unwrap()
         };
         let mut ready = |id: &str| {
             pod.status.as_mut().unwrap().container_statuses = running(id);
-            plan(&set, std::slice::from_ref(&pod)).counts.ready
+            plan(&set, std::slice::from_ref(&pod)).status.ready_pods
         };
         assert_eq!((ready("id-1"), ready(""), ready("id-2")), (0, 0, 1));
     }

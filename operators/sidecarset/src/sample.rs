@@ -1,86 +1,38 @@
 //! What to try the operator with: a set that puts a memcached beside whatever a pod with its label
 //! runs, and a Deployment of such pods.
 
-use std::collections::BTreeMap;
+use k8s_openapi::api::apps::v1::Deployment;
+use windlass::object;
 
-use k8s_openapi::{
-    api::{
-        apps::v1::{Deployment, DeploymentSpec},
-        core::v1::{Container, PodSpec, PodTemplateSpec},
-    },
-    apimachinery::pkg::{
-        apis::meta::v1::{LabelSelector, ObjectMeta},
-        util::intstr::IntOrString,
-    },
-};
-
-use crate::kind::{ROLLING_UPDATE, SidecarContainer, SidecarSet, SidecarSetSpec, UpdateStrategy};
+use crate::kind::{ROLLING_UPDATE, SidecarSet};
 
 const NAME: &str = "sidecarset-sample";
+const IMAGE: &str = "memcached:1.6.6";
 
 /// The set.
 pub(crate) fn set() -> SidecarSet {
-    let spec = SidecarSetSpec {
-        selector: Some(selector()),
-        containers: vec![SidecarContainer {
+    object!(SidecarSet {
+        metadata: { name: NAME },
+        spec: {
+            selector: { match_labels: { "app": NAME } },
             // The pod has one address: its own memcached has the usual port.
-            container: Container {
-                args: Some(vec!["-p".to_owned(), "11212".to_owned()]),
-                ..container("cache")
-            },
-            ..SidecarContainer::default()
-        }],
-        update_strategy: UpdateStrategy {
-            of: Some(ROLLING_UPDATE.to_owned()),
-            max_unavailable: Some(IntOrString::Int(1)),
-            ..UpdateStrategy::default()
+            containers: [{ container: { name: "cache", image: IMAGE, args: ["-p", "11212"] } }],
+            update_strategy: { of: ROLLING_UPDATE, max_unavailable: 1 },
         },
-        ..SidecarSetSpec::default()
-    };
-    SidecarSet::new(NAME, spec)
+    })
 }
 
 /// The Deployment.
 pub(crate) fn deployment() -> Deployment {
-    Deployment {
-        metadata: ObjectMeta {
-            name: Some(NAME.to_owned()),
-            ..ObjectMeta::default()
-        },
-        spec: Some(DeploymentSpec {
-            replicas: Some(2),
-            selector: selector(),
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels: Some(labels()),
-                    ..ObjectMeta::default()
-                }),
-                spec: Some(PodSpec {
-                    containers: vec![container("main")],
-                    ..PodSpec::default()
-                }),
+    object!(Deployment {
+        metadata: { name: NAME },
+        spec: {
+            replicas: 2,
+            selector: { match_labels: { "app": NAME } },
+            template: {
+                metadata: { labels: { "app": NAME } },
+                spec: { containers: [{ name: "main", image: IMAGE }] },
             },
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
-}
-
-fn container(name: &str) -> Container {
-    Container {
-        name: name.to_owned(),
-        image: Some("memcached:1.6.6".to_owned()),
-        ..Container::default()
-    }
-}
-
-fn labels() -> BTreeMap<String, String> {
-    [("app".to_owned(), NAME.to_owned())].into()
-}
-
-fn selector() -> LabelSelector {
-    LabelSelector {
-        match_labels: Some(labels()),
-        ..LabelSelector::default()
-    }
+        },
+    })
 }

@@ -1,75 +1,56 @@
-//! The webhooks: defaults and judgement of sets, and injection into new pods.
+//! The webhooks: defaults and validation of sets, and injection into new pods.
 //!
 //! A pod that should have its sidecars and could not get them is worse than one that has to wait, so
 //! the pods' webhook refuses when this operator cannot be asked: but not pods of the operator itself,
 //! which could never be started again, nor those of the cluster's own namespaces.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::{
-    api::core::v1::{Namespace, Pod},
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
-};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
-use windlass::{
-    Declare, Result, Webhook,
-    handle::Reads,
-    watch::{Scope, Select},
-    webhook::{Defaulter, Operation, Review, Validator, Verdict},
-};
+use windlass::watch::{Scope, Select};
+use windlass::webhook::{Defaulter, Operation, Review, Validator, Verdict};
+use windlass::{Result, Webhook, handle::Reads, object};
 
 use crate::injection::{inject, selects};
 use crate::kind::SidecarSet;
-use crate::{IGNORED, NAME, defaults, validation};
+use crate::validation::validate;
+use crate::{IGNORED, NAME, defaults};
 
-/// Defaults and judgement of sets.
+/// Defaults and validation of sets.
 pub(crate) fn of_sets() -> Webhook<SidecarSet> {
     Webhook::of::<SidecarSet>()
-        .defaulting(defaults::fill_in)
-        .validator([Operation::Create, Operation::Update], Judge::declare)
+        .defaulting(defaults::default)
+        .validator([Operation::Create, Operation::Update], |declare| {
+            SetValidator(declare.reads(&Scope::all()))
+        })
 }
 
 /// Injection into new pods.
 pub(crate) fn of_pods() -> Webhook<Pod> {
     Webhook::of::<Pod>()
-        .defaulter(Injector::declare)
+        .defaulter(|declare| Injector {
+            sets: declare.reads(&Scope::all()),
+            namespaces: declare.reads(&Scope::all()),
+        })
         .defaulting_on([Operation::Create])
         .in_namespaces(without("kubernetes.io/metadata.name", &IGNORED))
         .for_objects(without("app.kubernetes.io/name", &[NAME]))
 }
 
 fn without(label: &str, values: &[&str]) -> LabelSelector {
-    LabelSelector {
-        match_expressions: Some(vec![LabelSelectorRequirement {
-            key: label.to_owned(),
-            operator: "NotIn".to_owned(),
-            values: Some(values.iter().map(ToString::to_string).collect()),
-        }]),
-        ..LabelSelector::default()
-    }
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    object!(LabelSelector { match_expressions: [{ key: label, operator: "NotIn", values: values }] })
 }
 
-struct Judge {
-    sets: Reads<SidecarSet>,
-}
+struct SetValidator(Reads<SidecarSet>);
 
-impl Judge {
-    fn declare(declare: &mut Declare<Webhook<SidecarSet>>) -> Self {
-        Self {
-            sets: declare.reads(&Scope::all()),
-        }
-    }
-}
-
-impl Validator for Judge {
+impl Validator for SetValidator {
     type Object = SidecarSet;
 
     async fn validate(&self, review: &Review<SidecarSet>) -> Result<Verdict> {
-        let Some(set) = &review.object else {
-            return Ok(Verdict::allow());
-        };
-        let others = self.sets.list(review, Select::own_namespace()).await?;
-        Ok(validation::judge(set, &others))
+        let others = self.0.list(review, Select::all_namespaces()).await?;
+        let verdict = review.object.as_ref().map(|set| validate(set, &others));
+        Ok(verdict.unwrap_or_default())
     }
 }
 
@@ -78,26 +59,15 @@ struct Injector {
     namespaces: Reads<Namespace>,
 }
 
-impl Injector {
-    fn declare(declare: &mut Declare<Webhook<Pod>>) -> Self {
-        Self {
-            sets: declare.reads(&Scope::all()),
-            namespaces: declare.reads(&Scope::all()),
-        }
-    }
-}
-
 impl Defaulter for Injector {
     type Object = Pod;
 
     async fn default(&self, pod: &mut Pod, review: &Review<Pod>) -> Result<()> {
         let name = review.namespace.as_deref().unwrap_or_default();
-        let namespace = self.namespaces.get(review, name).await?;
-        let labels = namespace.map_or_else(BTreeMap::new, |namespace| namespace.labels().clone());
-        let mut sets = self.sets.list(review, Select::own_namespace()).await?;
-        sets.retain(|set| {
-            !set.spec.injection_strategy.paused && selects(set, pod.labels(), name, &labels)
-        });
-        inject(pod, &sets)
+        let namespace = self.namespaces.get(review, name).await?.unwrap_or_default();
+        let mut sets = self.sets.list(review, Select::all_namespaces()).await?;
+        sets.retain(|set| !set.spec.injection_strategy.paused);
+        sets.retain(|set| selects(set, pod.labels(), name, namespace.labels()));
+        inject(pod, sets.iter().map(AsRef::as_ref).collect())
     }
 }

@@ -25,7 +25,7 @@ windlass_cluster::scenarios! {
         a_set_that_is_deleted_leaves_its_pods_alone,
         injection_that_is_paused_leaves_new_pods_alone,
         what_the_documentation_of_openkruise_shows_applies_as_it_is,
-        what_is_left_out_is_filled_in,
+        missing_fields_get_their_defaults,
         overlapping_sets_may_not_add_the_same_container,
     ],
     with_pods: [
@@ -282,9 +282,9 @@ async fn more_than_the_image_changed_updates_none_and_says_so(stage: Stage) {
         now.spec.unwrap().containers[0].image.as_deref(),
         Some("log:1")
     );
-    let anew = stage.create(&pod("anew", "web")).await;
+    let recreated = stage.create(&pod("recreated", "web")).await;
     assert_eq!(
-        anew.spec.unwrap().containers[0].image.as_deref(),
+        recreated.spec.unwrap().containers[0].image.as_deref(),
         Some("log:2")
     );
     counted(&stage, &name, 2, 1).await;
@@ -352,16 +352,51 @@ async fn what_the_documentation_of_openkruise_shows_applies_as_it_is(stage: Stag
     }
 }
 
-async fn what_is_left_out_is_filled_in(stage: Stage) {
-    let made = apply(&stage, &set(&stage, "set", sidecar("log:1"))).await;
+async fn missing_fields_get_their_defaults(stage: Stage) {
+    let mount = |name: &str| json!({ "name": name, "mountPath": format!("/{name}") });
+    let spec = json!({
+        "containers": [{
+            "name": "log",
+            "image": "registry:5000/log",
+            "ports": [{ "containerPort": 80 }],
+            "readinessProbe": { "httpGet": { "port": 80 } },
+            "env": [{ "name": "N", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } }],
+            "volumeMounts": [mount("config"), mount("host")],
+        }],
+        "initContainers": [{ "name": "first", "image": "first:1" }],
+        "volumes": [
+            { "name": "config", "configMap": { "name": "c" } },
+            { "name": "host", "hostPath": { "path": "/tmp" } },
+        ],
+    });
+    let made = apply(&stage, &set(&stage, "set", spec)).await;
     let spec = serde_json::to_value(&made.spec).unwrap();
-    assert_eq!(spec["updateStrategy"]["type"], "RollingUpdate");
-    assert_eq!(spec["updateStrategy"]["maxUnavailable"], 1);
-    assert_eq!(
-        spec["containers"][0]["terminationMessagePath"],
-        "/dev/termination-log"
-    );
-    assert_eq!(spec["containers"][0]["imagePullPolicy"], "IfNotPresent");
+    let strategy = &spec["updateStrategy"];
+    assert_eq!(strategy["type"], "RollingUpdate");
+    assert_eq!(strategy["maxUnavailable"], 1);
+    assert_eq!(strategy["partition"], 0);
+    let container = &spec["containers"][0];
+    assert_eq!(container["podInjectPolicy"], "BeforeAppContainer");
+    assert_eq!(container["shareVolumePolicy"]["type"], "disabled");
+    assert_eq!(container["imagePullPolicy"], "Always");
+    assert_eq!(container["terminationMessagePath"], "/dev/termination-log");
+    assert_eq!(container["terminationMessagePolicy"], "File");
+    assert_eq!(container["ports"][0]["protocol"], "TCP");
+    let field = &container["env"][0]["valueFrom"]["fieldRef"];
+    assert_eq!(field["apiVersion"], "v1");
+    let probe = json!({
+        "httpGet": { "port": 80, "path": "/", "scheme": "HTTP" },
+        "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3,
+    });
+    assert_eq!(container["readinessProbe"], probe);
+    let init = &spec["initContainers"][0];
+    assert_eq!(init["podInjectPolicy"], Value::Null);
+    assert_eq!(init["shareVolumePolicy"]["type"], "disabled");
+    assert_eq!(init["imagePullPolicy"], "IfNotPresent");
+    assert_eq!(spec["volumes"][0]["configMap"]["defaultMode"], 0o644);
+    assert_eq!(spec["volumes"][1]["hostPath"]["type"], "");
+    let again = apply(&stage, &set(&stage, "set", spec)).await;
+    assert_eq!(again.spec, made.spec);
     stage.rest().await;
 }
 
