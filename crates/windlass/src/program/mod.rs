@@ -7,6 +7,7 @@ mod install;
 mod manifests;
 mod output;
 mod run;
+#[cfg(feature = "webhooks")]
 mod webhooks;
 mod workers;
 
