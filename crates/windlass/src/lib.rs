@@ -164,7 +164,7 @@
 //! shows one.
 //!
 //! # Features
-//! All of the first four are on unless a `Cargo.toml` says `default-features = false`; what is off
+//! The first four are on unless a `Cargo.toml` says `default-features = false`; what is off
 //! is not compiled, and neither are its dependencies.
 //!
 //! | feature | what it adds |
@@ -174,6 +174,7 @@
 //! | `metrics` | metrics as text, under the names of controller-runtime |
 //! | `allocator` | `run::Allocator` |
 //! | `serve` | `run::Endpoint`: probes, metrics and the debug page over HTTP |
+//! | `otel` | traces of OpenTelemetry: a span for each reconcile, linked to those that caused it, and for each request; `run` exports them when `OTEL_EXPORTER_OTLP_ENDPOINT` is set |
 //!
 //! # Where to read on
 //! | to learn about | read |
@@ -213,6 +214,8 @@ mod queue;
 pub mod run;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg_attr(not(feature = "otel"), path = "telemetry/off.rs")]
+mod telemetry;
 pub mod testing;
 pub mod watch;
 #[cfg(feature = "webhooks")]

@@ -19,6 +19,7 @@ use crate::{
     event::Recorder,
     leader::Elector,
     run::LeaderElection,
+    telemetry,
     testing::Environment,
 };
 
@@ -113,6 +114,7 @@ impl Running {
             environment: environment.clone(),
             recorder,
             metrics: metrics.clone(),
+            writes: telemetry::Writes::default(),
             repetitions: Repetitions::default(),
             history: Arc::clone(&history),
         });
