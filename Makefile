@@ -146,3 +146,7 @@ protobuf: ## write the protobuf bodies that tests read anew, with Kubernetes' ow
 	@scripts/protobuf-bodies 36.3 $(APISERVER_TESTS)/protobuf/bodies.jsonl
 	@scripts/protobuf-case 36.3 $(APISERVER_TESTS)/recorded/cases/protobuf.yaml \
 		$(APISERVER_TESTS)/recorded/cases/defaults.yaml $(APISERVER_TESTS)/protobuf/requests.yaml
+
+.PHONY: features
+features: ## check crate windlass with every combination of its features that matters
+	@scripts/features

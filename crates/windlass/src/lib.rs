@@ -88,6 +88,8 @@
 //! # A program
 //! ```no_run
 //! # fn operator() -> windlass::Operator { windlass::Operator::new("pages") }
+//! # #[cfg(not(feature = "cli"))] fn main() {}
+//! # #[cfg(feature = "cli")]
 //! fn main() -> std::process::ExitCode {
 //!     windlass::main(operator)
 //! }
@@ -161,6 +163,19 @@
 //! `windlass-cluster` gives each test a cluster in the same process, with virtual time; its page
 //! shows one.
 //!
+//! # Features
+//! The first four are on unless a `Cargo.toml` says `default-features = false`; what is off
+//! is not compiled, and neither are its dependencies.
+//!
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `webhooks` | `webhook`, `Operator::webhook` and `Operator::versions` |
+//! | `cli` | `main`, the program of an operator, with its log; and `serve` |
+//! | `metrics` | metrics as text, under the names of controller-runtime |
+//! | `allocator` | `run::Allocator` |
+//! | `serve` | `run::Endpoint`: probes, metrics and the debug page over HTTP |
+//! | `otel` | traces of OpenTelemetry: a span for each reconcile, linked to those that caused it, and for each request; `run` exports them when `OTEL_EXPORTER_OTLP_ENDPOINT` is set |
+//!
 //! # Where to read on
 //! | to learn about | read |
 //! | --- | --- |
@@ -189,17 +204,23 @@ mod install;
 mod key;
 pub mod kind;
 mod leader;
+#[cfg(any(feature = "serve", feature = "webhooks"))]
 mod listen;
 mod metrics;
 mod object;
 mod operator;
 pub mod prelude;
+#[cfg(feature = "cli")]
 mod program;
 mod queue;
 pub mod run;
+#[cfg(feature = "serve")]
 mod serve;
+#[cfg_attr(not(feature = "otel"), path = "telemetry/off.rs")]
+mod telemetry;
 pub mod testing;
 pub mod watch;
+#[cfg(feature = "webhooks")]
 pub mod webhook;
 
 /// What the code of [`object!`] calls.
@@ -210,6 +231,10 @@ pub mod __object {
 
 pub use windlass_manifests as manifests;
 
+#[cfg(feature = "cli")]
+pub use self::program::main;
+#[cfg(feature = "webhooks")]
+pub use self::webhook::Webhook;
 pub use self::{
     controller::{Action, Context, Controller, FinalizingReconciler, Observed, Reconciler},
     declare::{Declare, Watched},
@@ -220,6 +245,4 @@ pub use self::{
     kind::Kind,
     object::labels,
     operator::Operator,
-    program::main,
-    webhook::Webhook,
 };

@@ -1,6 +1,6 @@
 //! A running operator: how it is started, what it serves, who leads.
 //!
-//! [`main`](fn@crate::main) does all of this for a program. [`Operator::start`](crate::Operator::start)
+//! `windlass::main` does all of this for a program. [`Operator::start`](crate::Operator::start)
 //! and [`Operator::launch`](crate::Operator::launch) are for programs that embed an operator.
 
 /// An allocator for the program: operators allocate much and in small pieces, for which the
@@ -10,12 +10,15 @@
 /// #[global_allocator]
 /// static ALLOCATOR: windlass::run::Allocator = windlass::run::Allocator;
 /// ```
+#[cfg(feature = "allocator")]
 pub use mimalloc::MiMalloc as Allocator;
+
+#[cfg(feature = "serve")]
+pub use crate::serve::{Endpoint, Readers};
 
 pub use crate::{
     install::install,
     leader::LeaderElection,
     metrics::Metrics,
     operator::{DebugInfo, Launch, Running, TaskContext},
-    serve::{Endpoint, Readers},
 };

@@ -4,7 +4,8 @@
 //! An [`Environment`] is given to [`Operator::start`](crate::Operator::start): its default is the
 //! machine's clock and randomness.
 
-pub use crate::{
-    environment::{Activity, BusyGuard, Clock, DueGuard, Environment, PlanGuard, Random},
-    webhook::serving::{Certificates, HostWebhooks, WebhookServer, WebhookServing},
+pub use crate::environment::{
+    Activity, BusyGuard, Clock, DueGuard, Environment, PlanGuard, Random,
 };
+#[cfg(feature = "webhooks")]
+pub use crate::webhook::serving::{Certificates, HostWebhooks, WebhookServer, WebhookServing};

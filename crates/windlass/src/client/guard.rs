@@ -20,9 +20,13 @@ use kube::{Client, client::Body};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 use tower::{BoxError, Service};
+use tracing::Instrument;
 
 use super::rehearsal::rehearsed;
-use crate::metrics::{Answered, RequestMetrics};
+use crate::{
+    metrics::{Answered, RequestMetrics},
+    telemetry,
+};
 
 /// Whether requests may go out. Clones are the same.
 #[derive(Clone, Debug)]
@@ -169,8 +173,10 @@ impl Service<Request<Body>> for Guard {
             let sent = request.body().size_hint().exact();
             metrics.sends(&method, &path);
             let begun = Instant::now();
-            let answer = client.send(request).await;
+            let traced = telemetry::Request::new(&request);
+            let answer = client.send(request).instrument(traced.span()).await;
             let known = answer.as_ref().ok();
+            traced.answered(known.map(|answer| answer.status().as_u16()));
             metrics.answered(&Answered {
                 method: &method,
                 path: &path,

@@ -10,7 +10,7 @@ use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tracing::{Instrument, debug, error, info, info_span, warn};
+use tracing::{Instrument, Span, debug, error, info, info_span, warn};
 
 use super::{
     Source,
@@ -28,6 +28,7 @@ use crate::{
     metrics::ControllerMetrics,
     operator::Signals,
     queue::{Cause, Causes, Outcome, Priority, Queue},
+    telemetry,
 };
 
 /// How long a controller waits for its caches before it says what is missing.
@@ -167,12 +168,14 @@ impl<K: Kind> Engine<K> {
             reconcileID = id,
             %cause
         );
+        self.shared.writes.link(&span, &causes);
         let (told, mut failed) = (cause.clone(), None);
         let outcome = async {
             match self.reconcile(&key, cause).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     let outcome = after(&error);
+                    telemetry::failed(&Span::current(), &error);
                     failed = Some(error);
                     outcome
                 }

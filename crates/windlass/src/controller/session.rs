@@ -28,6 +28,7 @@ use crate::{
     key::Named,
     kind::KindInfo,
     run::Metrics,
+    telemetry,
     testing::Environment,
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) environment: Environment,
     pub(crate) recorder: Recorder,
     pub(crate) metrics: Metrics,
+    /// Who wrote what, for traces.
+    pub(crate) writes: telemetry::Writes,
     /// What was written how often.
     pub(crate) repetitions: Repetitions,
     /// What went wrong last, for the debug endpoint.
@@ -173,6 +176,7 @@ impl Session {
             return key;
         }
         self.shared.caches.wrote(kind, &key, answer, &self.writer);
+        self.shared.writes.wrote(kind, &key, answer);
         let repetitions = &self.shared.repetitions;
         if let Some(times) = repetitions.note(&self.writer, kind, &key, answer) {
             self.report_loop(kind, &key, times);

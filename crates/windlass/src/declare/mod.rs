@@ -23,7 +23,7 @@ pub use self::{
     watch::{Changed, Watch, Watched},
 };
 use crate::{
-    Kind, Observed, Result, Webhook,
+    Kind, Observed, Result,
     cache::{Caches, Delivered, Store},
     controller::Session,
     handle::{Controlled, Index, Owned, Raw, Reads, Watches, Writes},
@@ -255,30 +255,6 @@ impl<K: Kind> Declare<K> {
         let finalizers = format!("{}/finalizers", owner.plural);
         let why = "owns objects on their behalf";
         self.grant(Grant::new(owner.group, finalizers, [Verb::Update]), why);
-    }
-}
-
-/// What a webhook of objects of kind `K` needs: it reads, and does nothing else.
-impl<K: Kind> Declare<Webhook<K>> {
-    /// The webhook reads objects of kind `T` within this scope, from the cache that the
-    /// operator's controllers use too. A cache is behind the API server, by milliseconds as a
-    /// rule: two requests at once may both be admitted that together should not be.
-    ///
-    /// ```
-    /// # use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-    /// # use windlass::{Declare, Webhook, handle::{Reads}, watch::{Scope}};
-    /// struct Quota { namespaces: Reads<Namespace> }
-    ///
-    /// impl Quota {
-    ///     fn declare(declare: &mut Declare<Webhook<ConfigMap>>) -> Self {
-    ///         Self { namespaces: declare.reads(&Scope::all()) }
-    ///     }
-    /// }
-    /// ```
-    pub fn reads<T: Kind>(&mut self, scope: &Scope) -> Reads<T> {
-        let kind = KindInfo::of::<T>();
-        self.grant(Grant::of::<T>(Verb::READ), "looks them up");
-        Reads::cached(self.watch(&kind, scope, "looked up by a webhook"))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     cache::{CachedObject, Change, Delivered, Labels, Store},
     kind::{KindInfo, Object},
     queue::{Cause, Priority, Queue},
+    telemetry::Origin,
 };
 
 /// Connects a store to a controller's queue, once the queue exists.
@@ -213,11 +214,13 @@ pub(crate) fn wake(queue: &Queue, change: &Change<'_>, keys: impl IntoIterator<I
         return;
     }
     let kind: Arc<str> = change.kind.to_string().into();
+    let version = change.new.map_or(0, |object| object.version);
     for woken in keys {
         let cause = Cause::Changed {
             kind: Arc::clone(&kind),
             key: key.clone(),
             change: what,
+            origin: Origin::of(version),
         };
         queue.add(woken, priority, cause);
     }

@@ -16,6 +16,7 @@ pub use self::{
     random::Random,
 };
 
+#[cfg(feature = "webhooks")]
 use crate::webhook::serving::WebhookServing;
 
 /// Clock, randomness and activity of one running operator; clones share all three.
@@ -28,5 +29,6 @@ pub struct Environment {
     /// What is left to do.
     pub activity: Activity,
     /// How webhooks are served.
+    #[cfg(feature = "webhooks")]
     pub webhooks: WebhookServing,
 }

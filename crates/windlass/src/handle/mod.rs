@@ -24,6 +24,8 @@ mod watches;
 mod writes;
 
 pub(crate) use self::apply::prune;
+#[cfg(feature = "webhooks")]
+pub(crate) use self::reads::sealed;
 pub use self::{
     controlled::Controlled,
     delete::Delete,

@@ -11,7 +11,6 @@ use crate::{
     declare::Select,
     key::Named,
     kind::{KindInfo, Object},
-    webhook::Review,
 };
 
 /// How many objects are asked for at once.
@@ -22,9 +21,8 @@ const PAGE: u32 = 500;
 /// would cost more.
 ///
 /// Declared by [`Declare::reads`](crate::Declare::reads),
-/// [`Declare::reads_live`](crate::Declare::reads_live) or, in a webhook, by
-/// [`Declare::lookup`](crate::Declare::lookup). Objects are shared: a list of a thousand hands out
-/// a thousand pointers. Take one of your own by [`Arc::unwrap_or_clone`].
+/// [`Declare::reads_live`](crate::Declare::reads_live) or, in a webhook, by its own
+/// `Declare::reads`. Objects are shared: a list of a thousand hands out a thousand pointers. Take one of your own by [`Arc::unwrap_or_clone`].
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -47,13 +45,13 @@ enum From {
     Server(KindInfo),
 }
 
-/// Where a read happens: in a reconcile, by its [`Context`], or in a webhook, by its [`Review`].
+/// Where a read happens: in a reconcile, by its [`Context`], or in a webhook, by its review.
 pub trait Reader: sealed::Sealed {}
 
 impl<R: sealed::Sealed> Reader for R {}
 
 pub(crate) mod sealed {
-    use super::{Context, Kind, Review, Session};
+    use super::{Context, Kind, Session};
 
     /// What a read needs to know of its place.
     pub trait Sealed: Sync {
@@ -73,17 +71,6 @@ pub(crate) mod sealed {
         #[allow(private_interfaces, reason = "the trait is sealed")]
         fn session(&self) -> Option<&Session> {
             Some(&self.session)
-        }
-    }
-
-    impl<K: Kind> Sealed for Review<K> {
-        fn namespace(&self) -> Option<&str> {
-            self.namespace.as_deref()
-        }
-
-        #[allow(private_interfaces, reason = "the trait is sealed")]
-        fn session(&self) -> Option<&Session> {
-            None
         }
     }
 }

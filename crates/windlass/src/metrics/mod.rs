@@ -4,8 +4,13 @@
 //! controller; what is (how many keys wait, how much a cache holds) is read when somebody asks.
 //! Series that controller-runtime does not have begin with `windlass_`.
 
+#[cfg(feature = "metrics")]
+mod collector;
+#[cfg_attr(not(feature = "metrics"), path = "uncounted.rs")]
+mod instrument;
 mod live;
 mod request;
+#[cfg(feature = "webhooks")]
 mod webhook;
 
 use std::{
@@ -14,22 +19,15 @@ use std::{
     time::Duration,
 };
 
-use prometheus_client::{
-    encoding::text,
-    metrics::{
-        counter::Counter,
-        family::Family,
-        gauge::Gauge,
-        histogram::{Histogram, exponential_buckets},
-    },
-    registry::Registry,
+#[cfg(feature = "webhooks")]
+pub(crate) use self::webhook::WebhookMetrics;
+use self::{
+    instrument::{Counter, Family, Gauge, Histogram, Registry, exponential_buckets},
+    request::RequestSeries,
 };
-
-use self::request::RequestSeries;
 pub(crate) use self::{
     live::Live,
     request::{Answered, RequestMetrics},
-    webhook::WebhookMetrics,
 };
 use crate::Error;
 
@@ -58,6 +56,7 @@ struct Inner {
     latency: Histograms,
     work: Histograms,
     requests: RequestSeries,
+    #[cfg(feature = "webhooks")]
     webhooks: WebhookMetrics,
     waits: Histograms,
     master: Gauges,
@@ -132,6 +131,7 @@ impl Default for Metrics {
                 || Histogram::new(exponential_buckets(10e-9, 10.0, 12)),
             ),
             requests: RequestSeries::new(reg),
+            #[cfg(feature = "webhooks")]
             webhooks: WebhookMetrics::new(reg),
             waits: histograms(
                 reg,
@@ -157,6 +157,7 @@ impl Default for Metrics {
             live: Arc::clone(&live),
             registry: Mutex::default(),
         };
+        #[cfg(feature = "metrics")]
         registry.register_collector(Box::new(live));
         *inner
             .registry
@@ -175,6 +176,8 @@ const WAIT: [f64; 13] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0,
 ];
 
+/// With the feature `metrics`.
+#[cfg(feature = "metrics")]
 impl Metrics {
     /// All metrics as text, in the `OpenMetrics` format that Prometheus reads.
     pub fn text(&self) -> String {
@@ -182,7 +185,7 @@ impl Metrics {
         let registry = self.0.registry.lock();
         let registry = registry.unwrap_or_else(PoisonError::into_inner);
         // Writing to a string does not fail.
-        let _ = text::encode(&mut text, &registry);
+        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
         text
     }
 
@@ -191,7 +194,9 @@ impl Metrics {
         let registry = self.0.registry.lock();
         add(&mut registry.unwrap_or_else(PoisonError::into_inner));
     }
+}
 
+impl Metrics {
     pub(crate) fn live(&self) -> &Live {
         &self.0.live
     }
@@ -237,6 +242,7 @@ impl Metrics {
     }
 
     /// What counts the calls of webhooks.
+    #[cfg(feature = "webhooks")]
     pub(crate) fn webhooks(&self) -> &WebhookMetrics {
         &self.0.webhooks
     }

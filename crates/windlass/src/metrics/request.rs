@@ -6,13 +6,12 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
-use prometheus_client::{
-    metrics::{counter::Counter, histogram::Histogram},
-    registry::Registry,
+use super::{
+    Counters, Histograms, counters, histograms,
+    instrument::{Counter, Histogram, Registry},
+    owned,
 };
-
-use super::{Counters, Histograms, counters, histograms, owned};
+use http::Method;
 
 /// How many failed requests are remembered, to know when one is sent again.
 const REMEMBERED: usize = 1000;
@@ -97,6 +96,7 @@ struct Inner {
 
 /// Series are looked up once: there are few, and many requests.
 #[derive(Default)]
+#[cfg_attr(not(feature = "metrics"), allow(clippy::zero_sized_map_values))]
 struct Known {
     by_verb: BTreeMap<String, ByVerb>,
     by_code: BTreeMap<(u16, String), Counter>,

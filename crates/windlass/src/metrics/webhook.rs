@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use prometheus_client::{
-    metrics::{
-        counter::Counter,
-        gauge::Gauge,
-        histogram::{Histogram, exponential_buckets},
-    },
-    registry::Registry,
+use super::{
+    Counters, Gauges, Histograms, counters, gauges, histograms,
+    instrument::{Counter, Gauge, Histogram, Registry, exponential_buckets},
+    owned,
 };
-
-use super::{Counters, Gauges, Histograms, counters, gauges, histograms, owned};
 
 /// The series of an operator's webhooks. Clones are the same.
 #[derive(Clone)]

@@ -62,6 +62,7 @@ impl DebugInfo {
     }
 
     /// What is being reconciled, and for how long: `controller of object (3 s)`.
+    #[cfg(feature = "cli")]
     pub(crate) fn running(&self) -> Vec<String> {
         let queues = self.metrics.live().queues();
         let running = queues.iter().flat_map(|(controller, queue)| {

@@ -22,10 +22,6 @@ impl Operator {
     /// Why definitions of kinds could not be made.
     pub(super) fn flaws(&self) -> Vec<String> {
         let flaws = self.controllers.iter().flat_map(AnyController::flaws);
-        let of_versions = self
-            .conversions()
-            .iter()
-            .flat_map(|one| one.flaws().map(String::as_str));
         let unnamed = self.tasks.iter().filter(|task| !task.names_resources());
         let unnamed = unnamed.map(|task| {
             format!(
@@ -33,8 +29,8 @@ impl Operator {
                 task.name
             )
         });
-        let known = flaws.chain(of_versions).map(ToOwned::to_owned);
-        known.chain(unnamed).collect()
+        let known = flaws.map(ToOwned::to_owned);
+        known.chain(self.webhooks.flaws()).chain(unnamed).collect()
     }
 
     /// Fails when the API server would refuse the operator's kinds; the error names every field

@@ -8,12 +8,13 @@ mod kinds;
 mod rights;
 mod running;
 mod task;
+#[cfg_attr(not(feature = "webhooks"), path = "without_webhooks.rs")]
+mod webhooks;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
     sync::Arc,
-    time::Duration,
 };
 
 use futures::FutureExt;
@@ -23,21 +24,15 @@ use tracing::warn;
 use windlass_manifests::{Description, Part};
 
 pub(crate) use self::running::{Apart, Signals};
-use self::task::Task;
 pub use self::{
     debug::DebugInfo,
     running::{Launch, Running},
     task::TaskContext,
 };
+use self::{task::Task, webhooks::Webhooks};
 use crate::{
-    Kind, Result,
-    cache::Transform,
-    controller::AnyController,
-    handle::Access,
-    kind::KindInfo,
-    run::Metrics,
-    testing::Environment,
-    webhook::{AnyVersions, AnyWebhook, Versions, certificate::Lives, keeper},
+    Kind, Result, cache::Transform, controller::AnyController, handle::Access, kind::KindInfo,
+    run::Metrics, testing::Environment,
 };
 
 /// The version of an operator that has none.
@@ -71,9 +66,7 @@ pub struct Operator {
     samples: Vec<serde_json::Value>,
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
-    webhooks: Vec<AnyWebhook>,
-    versions: Vec<AnyVersions>,
-    lives: Lives,
+    webhooks: Webhooks,
 }
 
 impl Operator {
@@ -87,9 +80,7 @@ impl Operator {
             samples: Vec::new(),
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
-            webhooks: Vec::new(),
-            versions: Vec::new(),
-            lives: Lives::default(),
+            webhooks: Webhooks::default(),
         }
     }
 
@@ -105,30 +96,6 @@ impl Operator {
     #[must_use]
     pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
         self.controllers.push(controller.into());
-        self
-    }
-
-    /// Adds a webhook: defaults and judgement for objects of a kind, before they are stored.
-    #[must_use]
-    pub fn webhook(mut self, webhook: impl Into<AnyWebhook>) -> Self {
-        self.webhooks.push(webhook.into());
-        self
-    }
-
-    /// The versions of a kind this operator defines, and how one becomes another. The definition
-    /// then has them all, and this operator converts between them.
-    #[must_use]
-    pub fn versions<H>(mut self, versions: Versions<H>) -> Self {
-        self.versions.push(versions.into());
-        self
-    }
-
-    /// How long the certificates are valid that the operator issues for its webhooks: the one it
-    /// shows (90 days unless told), and its CA (two years). Each is renewed when two thirds of
-    /// its time are over.
-    #[must_use]
-    pub fn certificates_valid_for(mut self, serving: Duration, authority: Duration) -> Self {
-        self.lives = Lives { serving, authority };
         self
     }
 
@@ -198,12 +165,7 @@ impl Operator {
         let crds = self.controllers.iter().filter_map(AnyController::crd);
         let mut by_name: BTreeMap<String, CustomResourceDefinition> =
             crds.map(|crd| (crd.name_any(), crd.clone())).collect();
-        let namespace = windlass_manifests::Installation::namespace_of(&self.name);
-        for versions in &self.versions {
-            if let Some(crd) = versions.crd(&self.name, &namespace) {
-                by_name.insert(versions.name(), crd);
-            }
-        }
+        by_name.extend(self.webhooks.crds(&self.name));
         by_name.into_values().collect()
     }
 
@@ -230,36 +192,14 @@ impl Operator {
                 .map(|controller| controller.describe().clone())
                 .collect(),
             tasks: tasks.collect(),
-            webhooks: self.webhooks.iter().flat_map(AnyWebhook::facts).collect(),
-            conversions: self
-                .versions
-                .iter()
-                .filter_map(AnyVersions::converted)
-                .collect(),
+            webhooks: Vec::new(),
+            conversions: Vec::new(),
             serving: None,
             samples: self.samples.clone(),
             flaws: self.flaws(),
         };
-        if description.has_webhooks() {
-            let mut serving = keeper::part(&description);
-            for webhook in &self.webhooks {
-                let part = webhook.describe();
-                serving.watches.extend(part.watches);
-                serving.rules.extend(part.rules);
-            }
-            description.serving = Some(serving);
-        }
+        self.webhooks.describe(&mut description);
         description
-    }
-
-    fn has_webhooks(&self) -> bool {
-        let mut facts = self.webhooks.iter().flat_map(AnyWebhook::facts);
-        let mut converted = self.versions.iter().filter_map(AnyVersions::converted);
-        facts.next().is_some() || converted.next().is_some()
-    }
-
-    pub(crate) fn conversions(&self) -> &[AnyVersions] {
-        &self.versions
     }
 
     /// What it counts, over all its starts in this process.

@@ -19,8 +19,8 @@ use crate::{
     event::Recorder,
     leader::Elector,
     run::LeaderElection,
+    telemetry,
     testing::Environment,
-    webhook::{Router, serving::Serving},
 };
 
 /// How long a stop waits for the reconciles under way.
@@ -114,6 +114,7 @@ impl Running {
             environment: environment.clone(),
             recorder,
             metrics: metrics.clone(),
+            writes: telemetry::Writes::default(),
             repetitions: Repetitions::default(),
             history: Arc::clone(&history),
         });
@@ -122,20 +123,7 @@ impl Running {
             stopping: CancellationToken::new(),
         };
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
-        let serving = (operator.has_webhooks() && !dry_run).then(|| {
-            let (webhooks, versions) = (&operator.webhooks, &operator.versions);
-            Arc::new(Serving {
-                router: Arc::new(Router::new(webhooks, versions, &caches, &metrics)),
-                description: Arc::new(operator.description()),
-                lives: operator.lives,
-                caches: Arc::clone(&caches),
-                requests: shared.requests.clone(),
-                environment: environment.clone(),
-                signals: signals.clone(),
-                metrics: metrics.webhooks().clone(),
-            })
-        });
-        let keeper = serving.as_ref().and_then(Serving::keeper);
+        let serving = (!dry_run).then(|| operator.webhooks.serve(operator, &shared, &signals));
         let (mut work, mut events, mut election) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         // Every controller has subscribed before the first watch starts.
         let runs: Vec<_> = operator
@@ -151,8 +139,8 @@ impl Running {
         }
         // Webhooks are served before anybody writes: what this operator writes may pass them. They
         // are asked of every replica, whichever leads.
-        if let Some(serving) = serving {
-            work.spawn(serving.run(keeper));
+        if let Some(serving) = serving.flatten() {
+            work.spawn(serving);
         }
         match election_wanted {
             None => signals.leading.cancel(),

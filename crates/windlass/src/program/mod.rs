@@ -4,21 +4,22 @@
 //! derived from the operator value.
 
 mod install;
+mod log;
 mod manifests;
 mod output;
 mod run;
+#[cfg(feature = "webhooks")]
 mod webhooks;
 mod workers;
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     process::ExitCode,
 };
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 use windlass_manifests::{Manifest, explain, facts, role, to_yaml};
 
 use self::output::Output;
@@ -91,7 +92,8 @@ fn obey(operator: &Operator, command: Command) -> Result<()> {
     let description = operator.description();
     match command {
         Command::Run(options) => {
-            log(options.log_json);
+            // Dropped after the runtime: it sends what is left.
+            let _log = log::start(operator, options.log_json)?;
             block_on(run::run(operator, &options))
         }
         Command::Install(options) => block_on(install::install(operator, &options)),
@@ -128,17 +130,4 @@ fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
         .enable_all()
         .build();
     runtime.map_err(crate::Error::other)?.block_on(work)
-}
-
-fn log(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr);
-    // A second subscriber is refused when the program has set up its own: that one stays.
-    let _ = if json {
-        logs.json().try_init()
-    } else {
-        logs.with_ansi(io::stderr().is_terminal()).try_init()
-    };
 }

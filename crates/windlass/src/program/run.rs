@@ -14,7 +14,9 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-use super::{webhooks::Webhooks, workers::Workers};
+#[cfg(feature = "webhooks")]
+use super::webhooks::Webhooks;
+use super::workers::Workers;
 use crate::{
     Error, Operator, Result,
     operator::Apart,
@@ -46,6 +48,7 @@ pub(super) struct Run {
     /// what would change. Webhooks are not served, and the lease is not asked for.
     #[arg(long = "dry-run")]
     rehearse: bool,
+    #[cfg(feature = "webhooks")]
     #[command(flatten)]
     webhooks: Webhooks,
 }
@@ -65,6 +68,7 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
     config.default_retry = false;
     let host = config.cluster_url.host().unwrap_or_default().to_owned();
     let environment = Environment {
+        #[cfg(feature = "webhooks")]
         webhooks: options.webhooks.serving(&config, in_cluster),
         ..Environment::default()
     };

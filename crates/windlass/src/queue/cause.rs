@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::Key;
+use crate::{Key, telemetry::Origin};
 
 /// How many causes of one run are kept word for word; the rest is counted.
 const KEPT: usize = 4;
@@ -15,6 +15,8 @@ pub(crate) enum Cause {
         kind: Arc<str>,
         key: Key,
         change: &'static str,
+        /// Which versions, for traces.
+        origin: Origin,
     },
     /// The time its reconciler asked for.
     Timer,
@@ -29,11 +31,22 @@ pub(crate) enum Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed { kind, key, change } => write!(f, "{kind} {key} {change}"),
+            Self::Changed {
+                kind, key, change, ..
+            } => write!(f, "{kind} {key} {change}"),
             Self::Timer => f.write_str("timer"),
             Self::Source(name) => write!(f, "source {name}"),
             Self::Resync => f.write_str("resync"),
             Self::Retry { failures } => write!(f, "retry {failures}"),
+        }
+    }
+}
+
+impl Cause {
+    /// Takes over what is known of an equal cause.
+    fn merge(&mut self, equal: Self) {
+        if let (Self::Changed { origin, .. }, Self::Changed { origin: other, .. }) = (self, equal) {
+            origin.merge(other);
         }
     }
 }
@@ -46,8 +59,20 @@ pub(crate) struct Causes {
 }
 
 impl Causes {
+    /// The objects whose changes are among them.
+    #[cfg(feature = "otel")]
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&str, &Key, &Origin)> {
+        self.kept.iter().filter_map(|cause| match cause {
+            Cause::Changed {
+                kind, key, origin, ..
+            } => Some((&**kind, key, origin)),
+            _ => None,
+        })
+    }
+
     pub(crate) fn push(&mut self, cause: Cause) {
-        if self.kept.contains(&cause) {
+        if let Some(kept) = self.kept.iter_mut().find(|kept| **kept == cause) {
+            kept.merge(cause);
             return;
         }
         if self.kept.len() < KEPT {

@@ -120,6 +120,7 @@ fn probe(debug: &DebugInfo, path: &str) -> Answer {
 
 fn page(debug: &DebugInfo, path: &str) -> Answer {
     match path {
+        #[cfg(feature = "metrics")]
         "/metrics" => typed(
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
             debug.metrics().text(),

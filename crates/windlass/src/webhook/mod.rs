@@ -39,6 +39,7 @@
 mod any;
 pub(crate) mod certificate;
 mod change;
+mod declare;
 mod hook;
 pub(crate) mod keeper;
 mod local;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Error, Kind, Result, kind::KindInfo};
+use crate::{Error, Kind, Result, controller::Session, handle::sealed::Sealed, kind::KindInfo};
 
 /// What the request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,5 +84,17 @@ impl<K: Kind> Review<K> {
             groups: groups.into_iter().flatten().map(text).collect(),
             dry_run: request["dryRun"] == true,
         })
+    }
+}
+
+/// A webhook reads in the namespace of what is reviewed, and has written nothing to wait for.
+impl<K: Kind> Sealed for Review<K> {
+    fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    #[allow(private_interfaces, reason = "the trait is sealed")]
+    fn session(&self) -> Option<&Session> {
+        None
     }
 }
