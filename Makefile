@@ -25,7 +25,7 @@ down: ## stop that cluster
 	@target/release/windlass down
 
 .PHONY: test
-test: ## set up, build, and run all tests
+test: ## set up, check, build, and run all tests
 	@scripts/test
 
 .PHONY: sandboxed-pods
@@ -85,8 +85,16 @@ scaffold: ## build a scaffolded project after every step, play the walk-throughs
 	KUBECTL=$$(scripts/kubectl) cargo test --locked -p windlass-tests $(SCAFFOLD:%=--test %) -- --ignored --nocapture --test-threads 1
 
 .PHONY: check
-check: ## formatting, lints, licences
+check: ## format, licences, lints, rustdoc, the book: what CI checks besides the tests
 	@scripts/check
+
+.PHONY: advisories
+advisories: ## look for known vulnerabilities in the dependencies; needs the network
+	@scripts/advisories
+
+.PHONY: book
+book: ## build the book to target/book, and check its links
+	@scripts/book
 
 .PHONY: real-control-plane
 real-control-plane: ## build and start the real Kubernetes control plane; print its kubeconfig
