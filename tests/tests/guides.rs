@@ -151,10 +151,12 @@ impl Names {
     /// What is wrong with a path such as `Owned::apply`; none if it is of others, which only
     /// `strict` places forbid.
     fn path(&self, owner: &str, member: &str, strict: bool) -> Option<String> {
-        if self.has(owner, member) || self.has("Watched", member) {
+        let ours = self.windlass.exports(owner) || self.cluster.exports(owner);
+        // Every kind is watched in these ways: `Pod::selected_by`.
+        let of_kinds = !ours && self.has("Watched", member);
+        if of_kinds || self.has(owner, member) {
             return None;
         }
-        let ours = self.windlass.exports(owner) || self.cluster.exports(owner);
         (ours || strict).then(|| format!("there is no {owner}::{member}"))
     }
 
@@ -256,6 +258,7 @@ fn name_that_does_not_exist_is_a_fault() {
     for (text, column) in [
         ("Predicate::generation()", table),
         ("Predicate::generation()", None),
+        ("Owned::selected_by", None),
         ("Live", table),
         ("Arc::clone", table),
         ("cluster.nothing()", None),

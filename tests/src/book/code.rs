@@ -76,7 +76,8 @@ fn documented(text: &str) -> Source {
 impl Source {
     /// Whether the piece occurs.
     pub fn contains(&self, piece: &str) -> bool {
-        let piece = dedented(&piece.lines().map(str::to_owned).collect::<Vec<_>>());
+        let lines: Vec<String> = piece.lines().map(str::to_owned).collect();
+        let piece = dedented(&lines);
         let first = piece.first().map(|line| line.trim_start());
         let windows = self.0.windows(piece.len().max(1));
         windows

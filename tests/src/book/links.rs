@@ -93,9 +93,9 @@ pub fn anchors(page: &Page) -> Vec<String> {
             .filter(|one| one.is_alphanumeric() || " -_".contains(*one));
         let anchor: String = kept.map(|one| if one == ' ' { '-' } else { one }).collect();
         let times = seen.entry(anchor.clone()).or_default();
-        found.push(match times {
+        found.push(match *times {
             0 => anchor,
-            times => format!("{anchor}-{times}"),
+            nth => format!("{anchor}-{nth}"),
         });
         *times += 1;
     }
