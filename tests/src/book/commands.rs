@@ -71,10 +71,10 @@ impl Commands {
 
     fn unknown(&self, words: &[&str]) -> Option<String> {
         match words {
-            [] => None,
             ["windlass", rest @ ..] => self.of_windlass(rest),
             ["cargo", "run", "--", rest @ ..] => self.of_operator(rest),
-            [
+            []
+            | [
                 "cargo",
                 "add" | "build" | "doc" | "fmt" | "install" | "test",
                 ..,

@@ -21,9 +21,8 @@ const PAGE: u32 = 500;
 /// this operator wrote before; or by requests, for what is looked at so rarely that a watch of it
 /// would cost more.
 ///
-/// Declared by [`Declare::reads`](crate::Declare::reads),
-/// [`Declare::reads_live`](crate::Declare::reads_live) or, in a webhook, by
-/// [`Declare::lookup`](crate::Declare::lookup). Objects are shared: a list of a thousand hands out
+/// Declared by [`Declare::reads`](crate::Declare::reads), or by
+/// [`Declare::reads_live`](crate::Declare::reads_live). Objects are shared: a list of a thousand hands out
 /// a thousand pointers. Take one of your own by [`Arc::unwrap_or_clone`].
 ///
 /// ```
