@@ -121,7 +121,7 @@ async fn not_ready_names_what_is_missing() {
     let probes = Endpoint::probes(LOOPBACK.into(), running.debug())
         .await
         .unwrap();
-    let expected = "no first list of widgets.example.com (not served)\n".to_owned();
+    let expected = "waiting for cache to sync: widgets.example.com (not served)\n".to_owned();
     let expected = (500, expected);
     let patience = std::time::Duration::from_mins(1);
     let said = tokio::time::timeout(patience, async {

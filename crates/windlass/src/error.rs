@@ -26,7 +26,21 @@ pub enum Class {
     Waiting,
 }
 
-/// Everything that can go wrong in a reconcile.
+/// Everything that can go wrong in a reconcile. An error of any library becomes one by `?`.
+///
+/// ```
+/// use windlass::{Error, error::Class};
+///
+/// fn port(text: &str) -> windlass::Result<u16> {
+///     if text.is_empty() {
+///         return Err(Error::terminal("the port is empty"));   // not retried until something changes
+///     }
+///     Ok(text.parse()?)                                       // retried with backoff
+/// }
+///
+/// assert_eq!(port("").unwrap_err().class(), Class::Terminal);
+/// assert_eq!(port("http").unwrap_err().class(), Class::Retry);
+/// ```
 #[derive(Debug)]
 pub enum Error {
     /// The API server refused, or could not be reached.
@@ -53,6 +67,11 @@ pub enum Error {
         verb: &'static str,
         /// The resource, with its subresource.
         resource: String,
+    },
+    /// The reconciled object is being deleted, or gone, though the cache does not show it yet.
+    Deleted {
+        /// The object.
+        object: String,
     },
     /// The cache did not show a write of our own in time.
     Stale {
@@ -121,6 +140,7 @@ impl fmt::Display for Error {
                 f,
                 "{controller} did not declare that it may {verb} {resource}"
             ),
+            Self::Deleted { object } => write!(f, "{object} is being deleted"),
             Self::Stale { object, seconds } => write!(
                 f,
                 "the cache did not show the write to {object} within {seconds} s"
@@ -187,7 +207,7 @@ impl Error {
             Self::Terminal(_) | Self::NotDeclared { .. } | Self::NotOurs { .. } => Class::Terminal,
             Self::Waiting { .. } => Class::Waiting,
             // Nothing is wrong: the next attempt starts when the watch has caught up.
-            Self::Stale { .. } => Class::Conflict,
+            Self::Stale { .. } | Self::Deleted { .. } => Class::Conflict,
             _ if self.is_conflict() || self.is_not_leading() => Class::Conflict,
             // An invalid object stays invalid until the intent changes; retrying is only noise.
             _ if self.status().is_some_and(Status::is_invalid) => Class::Terminal,

@@ -10,6 +10,14 @@ use kube::Resource;
 use crate::kind::KindInfo;
 
 /// Namespace and name of an object of some kind; cluster-scoped objects have no namespace.
+///
+/// ```
+/// use windlass::Key;
+///
+/// let key = Key::namespaced("default", "cache");
+/// assert_eq!((key.namespace(), key.name()), (Some("default"), "cache"));
+/// assert_eq!(Key::cluster("node-1").to_string(), "node-1");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     namespace: Option<Box<str>>,

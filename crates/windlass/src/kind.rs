@@ -42,6 +42,17 @@ impl<T> Object for T where
 }
 
 /// A Kubernetes kind known at compile time.
+///
+/// ```
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Node};
+/// use windlass::{Kind, kind::KindScope};
+///
+/// fn is_namespaced<K: Kind>() -> bool {
+///     <K::Scope as KindScope>::NAMESPACED
+/// }
+///
+/// assert!(is_namespaced::<Deployment>() && !is_namespaced::<Node>());
+/// ```
 pub trait Kind: Object + Resource<DynamicType = (), Scope: KindScope> {}
 
 impl<T> Kind for T where T: Object + Resource<DynamicType = (), Scope: KindScope> {}

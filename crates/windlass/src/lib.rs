@@ -189,6 +189,7 @@ mod install;
 mod key;
 pub mod kind;
 mod leader;
+mod listen;
 mod metrics;
 mod object;
 mod operator;

@@ -196,6 +196,25 @@ async fn a_lost_connection_loses_and_repeats_nothing(cluster: TestCluster) {
     assert_eq!(log.take(), [""; 0], "nothing is told twice");
 }
 
+/// Audit finding 15: one 404, from a load balancer or an API server that is just being upgraded,
+/// used to empty the cache and report every object as deleted.
+#[windlass_cluster::test]
+async fn not_found_from_a_proxy_deletes_nothing(cluster: TestCluster) {
+    let log = Log::default();
+    before(&cluster, &log).await;
+    for times in [1, 2, 20] {
+        let hiccup = Failure::with(404).by("witness").on("configmaps");
+        cluster.fail(hiccup.times(times));
+        cluster.break_watches();
+        cluster.advance(minutes(3)).await;
+        assert_eq!(log.take(), [""; 0], "after {times} answers of 404");
+    }
+    happenings(&cluster).await;
+    cluster.advance(seconds(20)).await;
+    let lines = sorted(&log);
+    assert_eq!(lines, EXPECTED, "and the watch goes on");
+}
+
 #[windlass_cluster::test]
 async fn a_watch_that_is_too_old_starts_over_without_losing_or_repeating(cluster: TestCluster) {
     let log = Log::default();
@@ -310,7 +329,7 @@ async fn a_cache_that_does_not_fill_is_named(cluster: TestCluster) {
     let error = running.synced_within(seconds(3)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no first list of gadgets.example.com (not served) within 3 s"
+        "timed out after 3 s waiting for caches to sync: gadgets.example.com (not served)"
     );
 }
 
@@ -460,6 +479,26 @@ async fn a_transform_reduces_what_is_kept(cluster: TestCluster) {
         log.take().last().unwrap(),
         "ConfigMap kube-root-ca.crt! sees kube-root-ca.crt!"
     );
+}
+
+/// Audit finding 16: a panic in a transform used to end the watch of its kind, without a word.
+#[windlass_cluster::test]
+async fn panic_in_a_transform_keeps_the_object_and_the_watch(cluster: TestCluster) {
+    let log = Log::default();
+    let operator = Operator::new("panics")
+        .controller(reader::<ConfigMap>(&log, Scope::all()))
+        .transform::<ConfigMap>(|map| {
+            assert!(map["metadata"]["name"] != "odd", "as asked");
+            map["data"] = json!({});
+        });
+    cluster.start(operator).await;
+    cluster.create(map("odd", &[])).await;
+    cluster.settle().await;
+    log.take();
+    cluster.create(map("even", &[])).await;
+    cluster.settle().await;
+    let sees = "ConfigMap even sees even kube-root-ca.crt odd".to_owned();
+    assert!(log.take().contains(&sees));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the framework promises, shown on a cluster.
 
+mod adoption;
+mod applying;
 mod cache;
 mod controller;
 mod dry_run;

@@ -126,7 +126,6 @@ async fn what_an_operator_may_not_do_is_named_at_once(cluster: TestCluster) {
             "create configmaps",
             "delete configmaps",
             "patch configmaps",
-            "update configmaps",
             "list secrets",
             "watch secrets",
             "update secrets/finalizers",

@@ -63,12 +63,12 @@ type Ctx = Context<DaemonSet>;
 impl DaemonSets {
     fn declare(declare: &mut Declare<DaemonSet>) -> Self {
         Self {
-            pods: declare.controls(),
+            pods: declare.adopts(),
             _matching: declare.reads(Pod::selected_by(|set: &DaemonSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
             nodes: declare.reads(Node::triggering_all()),
-            revisions: declare.controls(),
+            revisions: declare.adopts(),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),
             raw: declare.raw([Access::of::<ControllerRevision>([Verb::Get])]),
             failures: Mutex::default(),

@@ -51,7 +51,7 @@ struct Deployments {
 impl Deployments {
     fn declare(declare: &mut Declare<Deployment>) -> Self {
         Self {
-            sets: declare.controls(),
+            sets: declare.adopts(),
             _matching: declare.reads(ReplicaSet::selected_by(|deployment: &Deployment| {
                 deployment.spec.as_ref().map(|spec| spec.selector.clone())
             })),

@@ -77,7 +77,7 @@ type Ctx = Context<Job>;
 impl Jobs {
     fn declare(declare: &mut Declare<Job>) -> Self {
         Self {
-            pods: declare.controls(),
+            pods: declare.adopts(),
             _matching: declare.reads(Pod::selected_by(|job: &Job| {
                 job.spec.as_ref().and_then(|spec| spec.selector.clone())
             })),

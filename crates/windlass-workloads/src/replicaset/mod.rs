@@ -46,7 +46,7 @@ struct ReplicaSets {
 impl ReplicaSets {
     fn declare(declare: &mut Declare<ReplicaSet>) -> Self {
         Self {
-            pods: declare.controls(),
+            pods: declare.adopts(),
             matching: declare.reads(Pod::selected_by(|set: &ReplicaSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),

@@ -66,12 +66,12 @@ struct Revisions {
 impl StatefulSets {
     fn declare(declare: &mut Declare<StatefulSet>) -> Self {
         Self {
-            pods: declare.controls(),
+            pods: declare.adopts(),
             pods_written: declare.writes(Access::to([Verb::Update])),
             _matching: declare.reads(Pod::selected_by(|set: &StatefulSet| {
                 set.spec.as_ref().map(|spec| spec.selector.clone())
             })),
-            revisions: declare.controls(),
+            revisions: declare.adopts(),
             claims: declare.reads(PersistentVolumeClaim::triggering_none()),
             claims_written: declare.writes(Access::to([Verb::Create, Verb::Update])),
             status: declare.writes(Access::none().on("status", [Verb::Patch])),

@@ -1,11 +1,15 @@
 //! What arrives: how a watch tells a [`Store`] what it sees.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, atomic::Ordering},
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
+use tracing::error;
 
-use super::{CachedObject, Delivered, Store, source::Listing};
+use super::{CachedObject, Delivered, Store, Transform, source::Listing};
 use crate::Key;
 
 impl Store {
@@ -146,10 +150,25 @@ impl Store {
         self.lock().sources.get(source).map_or(0, |one| one.seen)
     }
 
-    fn take_in(&self, mut value: Value) -> CachedObject {
-        if let Some(transform) = &self.transform {
-            transform(&mut value);
-        }
+    fn take_in(&self, value: Value) -> CachedObject {
+        let value = match &self.transform {
+            Some(transform) => self.transformed(transform, value),
+            None => value,
+        };
         CachedObject::new(value, &self.kind, &self.manager, &self.examples)
+    }
+
+    /// The object after the author's transform; as it is if that panics, because the watch must go
+    /// on.
+    fn transformed(&self, transform: &Transform, value: Value) -> Value {
+        let mut changed = value.clone();
+        match catch_unwind(AssertUnwindSafe(|| transform(&mut changed))) {
+            Ok(()) => changed,
+            Err(_) => {
+                let kind = &self.kind;
+                error!(%kind, "the transform panicked, keeping the object as it is");
+                value
+            }
+        }
     }
 }

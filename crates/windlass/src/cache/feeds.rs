@@ -2,14 +2,37 @@
 
 use std::{
     collections::BTreeMap,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use futures::FutureExt;
 use kube::Client;
 use tokio::task::{AbortHandle, JoinSet};
+use tracing::error;
 
 use super::{Store, informer::Informer};
 use crate::{kind::KindInfo, testing::Environment, watch::Scope};
+
+/// How soon a watch that panicked is started again.
+const RESTART: Duration = Duration::from_secs(1);
+
+/// Runs a watch for ever: a panic in it must not leave a cache that stands still.
+async fn supervised(informer: Informer) {
+    loop {
+        if AssertUnwindSafe(informer.run())
+            .catch_unwind()
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        let kind = &informer.store.kind;
+        error!(%kind, "the watch panicked, starting it again");
+        tokio::time::sleep(RESTART).await;
+    }
+}
 
 /// Starts and stops watches. Dropped, it ends them all.
 pub(crate) struct Feeds {
@@ -53,7 +76,7 @@ impl Feeds {
                     client: self.client.clone(),
                     environment: self.environment.clone(),
                 };
-                tasks.spawn(informer.run())
+                tasks.spawn(supervised(informer))
             });
             Running {
                 users: 0,

@@ -14,7 +14,7 @@ use kube::{
     api::{ListParams, WatchEvent, WatchParams},
 };
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Store, Watched};
@@ -30,6 +30,10 @@ const WATCH_SECONDS: u64 = 240;
 const WATCH_SPREAD: u64 = 50;
 /// A connection that says nothing for longer than its watch should last is dead.
 const SILENCE: Duration = Duration::from_secs(5);
+/// A connection whose bookmarks stop is dead.
+const BOOKMARKS: Duration = Duration::from_secs(90);
+/// How long the server may take to answer a request, or to begin a watch.
+const RESPONSE: Duration = Duration::from_secs(30);
 const PAGE: u32 = 500;
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -58,7 +62,7 @@ enum End {
 
 impl Informer {
     /// Lists and watches for ever, telling the store what it sees.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(&self) {
         let kind = self.store.kind.clone();
         let activity = &self.environment.activity;
         let syncing = || activity.busy(format!("first list of {kind}"));
@@ -67,6 +71,8 @@ impl Informer {
         let mut streaming = true;
         let mut delay = FIRST_DELAY;
         let mut served = true;
+        // How often discovery has said in a row that there is no such kind.
+        let mut absences = 0;
         loop {
             let (mut progress, begun) = (false, Instant::now());
             let end = self
@@ -76,7 +82,8 @@ impl Informer {
                 })
                 .await;
             if progress {
-                delay = FIRST_DELAY;
+                (delay, absences) = (FIRST_DELAY, 0);
+                self.store.works();
                 if !std::mem::replace(&mut served, true) {
                     info!(%kind, "is served now, watching it");
                 }
@@ -96,6 +103,17 @@ impl Informer {
                         continue;
                     }
                 }
+                // One 404 may be a load balancer's, or that of an API server that does not serve a
+                // new definition yet: objects that are known are only let go when discovery says
+                // twice that there is no such kind.
+                End::NotServed
+                    if self.store.size().objects > 0 && self.doubts(&mut absences).await =>
+                {
+                    let at = Instant::now() + self.jittered(ABSENCE);
+                    let _due = activity.due(at, format!("watch of {kind}: not served"));
+                    tokio::time::sleep_until(at).await;
+                    continue;
+                }
                 End::NotServed => {
                     position = None;
                     if std::mem::replace(&mut served, false) {
@@ -109,6 +127,7 @@ impl Informer {
                 }
                 End::Over | End::NoStreaming => {}
                 End::Failed(error) => {
+                    self.store.fails(&error);
                     warn!(%kind, error, "watch failed, trying again in {delay:?}");
                     // A first list that has not worked is work to do; a broken watch of a synced
                     // cache is too, for what it would have shown.
@@ -169,8 +188,8 @@ impl Informer {
         if initial {
             self.store.list_begins(self.source);
         }
-        let limit = Duration::from_secs(seconds) + SILENCE;
-        while let Ok(Some(event)) = tokio::time::timeout(limit, events.next()).await {
+        let mut limit = Duration::from_secs(seconds) + SILENCE;
+        while let Ok(Some(event)) = timeout(limit, events.next()).await {
             let object = match event {
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     let version = object.version();
@@ -189,6 +208,8 @@ impl Informer {
                         self.store.list_ends(self.source, reached);
                         *position = Some(version.clone());
                     } else {
+                        // A server that sends bookmarks sends one a minute.
+                        limit = limit.min(BOOKMARKS);
                         self.store.reached(self.source, reached);
                     }
                     Some(version)
@@ -213,6 +234,30 @@ impl Informer {
         End::Over
     }
 
+    /// Whether the kind may still be served, though a request for it was answered with 404.
+    async fn doubts(&self, absences: &mut u32) -> bool {
+        let kind = &self.store.kind;
+        let version = kind.api_version();
+        let listed = timeout(RESPONSE, async {
+            if kind.group.is_empty() {
+                self.client.list_core_api_resources(&version).await
+            } else {
+                self.client.list_api_group_resources(&version).await
+            }
+        });
+        let absent = match listed.await {
+            Ok(Ok(list)) => !list.resources.iter().any(|one| one.name == kind.plural),
+            // The last kind of a group has gone with the group.
+            Ok(Err(kube::Error::Api(status))) => status.code == 404,
+            Ok(Err(_)) | Err(_) => false,
+        };
+        *absences = if absent { *absences + 1 } else { 0 };
+        if !absent {
+            warn!(%kind, "the watch was answered with 404, but the kind is served: keeping what is cached");
+        }
+        *absences < 2
+    }
+
     /// The first list in pages; answers the version it shows.
     async fn list(&self) -> kube::Result<String> {
         let mut params = ListParams {
@@ -224,14 +269,14 @@ impl Informer {
         self.store.list_begins(self.source);
         loop {
             let (items, metadata) = if self.store.scope.metadata_only {
-                let page = self.api().list_metadata(&params).await?;
+                let page = within(self.api().list_metadata(&params)).await?;
                 let items = page
                     .items
                     .into_iter()
                     .map(|one| Watched::of_metadata(&one.metadata));
                 (items.collect::<Vec<_>>(), page.metadata)
             } else {
-                let page = self.api().list(&params).await?;
+                let page = within(self.api().list(&params)).await?;
                 (page.items, page.metadata)
             };
             for item in items {
@@ -254,7 +299,7 @@ impl Informer {
     ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<Watched>>> + Send> {
         let whole = |event| event;
         if self.store.scope.metadata_only {
-            let events = self.api().watch_metadata(params, from).await?;
+            let events = within(self.api().watch_metadata(params, from)).await?;
             let events = events.map(|event| {
                 event.map(|event| match event {
                     WatchEvent::Added(one) => {
@@ -272,7 +317,7 @@ impl Informer {
             });
             Ok(events.left_stream())
         } else {
-            let events = self.api().watch(params, from).await?;
+            let events = within(self.api().watch(params, from)).await?;
             Ok(events.map(whole).right_stream())
         }
     }
@@ -297,6 +342,15 @@ impl Watched {
         let version = self.value.pointer("/metadata/resourceVersion");
         version.and_then(Value::as_str).map(ToOwned::to_owned)
     }
+}
+
+/// A request that the server answers in time: a connection may be dead without a word.
+async fn within<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    timeout(RESPONSE, request).await.unwrap_or_else(|_| {
+        let seconds = RESPONSE.as_secs();
+        let message = format!("the API server did not answer within {seconds} s");
+        Err(kube::Error::Service(message.into()))
+    })
 }
 
 fn refuses_streaming(error: &kube::Error) -> bool {

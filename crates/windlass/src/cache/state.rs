@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use tokio::time::Instant;
+
 use super::{
     CachedObject, Delivered, Memo,
     expectation::{Expectation, Want},
@@ -28,6 +30,8 @@ pub(super) struct State {
     pub(super) sources: Vec<Source>,
     /// The server does not know the kind.
     pub(super) missing: bool,
+    /// Since when a watch of it fails, and why.
+    pub(super) failing: Option<(Instant, String)>,
 }
 
 impl State {

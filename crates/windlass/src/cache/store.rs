@@ -12,7 +12,7 @@ use std::{
 
 use kube::core::Expression;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
     CachedObject, Delivered, Examples,
@@ -193,6 +193,28 @@ impl Store {
     /// The server does not know the kind.
     pub(crate) fn is_missing(&self) -> bool {
         self.lock().missing
+    }
+
+    /// A watch of it fails: it stands still until [`works`](Self::works).
+    pub(crate) fn fails(&self, why: &str) {
+        let mut state = self.lock();
+        let since = state
+            .failing
+            .as_ref()
+            .map_or_else(Instant::now, |(since, _)| *since);
+        state.failing = Some((since, why.to_owned()));
+    }
+
+    /// Its watches work.
+    pub(crate) fn works(&self) {
+        self.lock().failing = None;
+    }
+
+    /// For how long a watch of it has failed, and why.
+    pub(crate) fn failing(&self) -> Option<(Duration, String)> {
+        let state = self.lock();
+        let (since, why) = state.failing.as_ref()?;
+        Some((since.elapsed(), why.clone()))
     }
 
     pub(crate) fn size(&self) -> Size {

@@ -10,12 +10,14 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use kube::{Client, client::Body};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
@@ -37,10 +39,41 @@ struct Inner {
 pub(crate) enum Leads {
     /// It is the only one: there is no election.
     Always,
-    /// Its lease runs out then, on the clock that no one can turn back.
-    Until(Instant),
+    /// Its lease runs out then.
+    Until(Deadline),
     /// Somebody else leads, or may.
     No,
+}
+
+/// A moment by two clocks that nothing can turn back: tokio's, which stands still while the machine
+/// is suspended, and the machine's own, which goes on. It has passed when one of them says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deadline {
+    at: Instant,
+    /// The time since the machine was started, suspended or not.
+    since_boot: Duration,
+}
+
+impl Deadline {
+    fn has_passed(&self) -> bool {
+        Instant::now() >= self.at || since_boot() >= self.since_boot
+    }
+}
+
+impl Leads {
+    /// It leads until then.
+    pub(crate) fn until(at: Instant) -> Self {
+        let left = at.saturating_duration_since(Instant::now());
+        Self::Until(Deadline {
+            at,
+            since_boot: since_boot() + left,
+        })
+    }
+}
+
+fn since_boot() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::try_from(now).unwrap_or_default()
 }
 
 /// A write was not sent because the operator does not hold the lease (any more).
@@ -69,7 +102,7 @@ impl Gate {
     pub(crate) fn leads(&self) -> bool {
         match *self.0.leads.lock().unwrap_or_else(PoisonError::into_inner) {
             Leads::Always => true,
-            Leads::Until(deadline) => Instant::now() < deadline,
+            Leads::Until(deadline) => !deadline.has_passed(),
             Leads::No => false,
         }
     }

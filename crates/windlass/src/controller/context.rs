@@ -11,7 +11,19 @@ use crate::{
     testing::{Clock, Environment},
 };
 
-/// The reconcile under way: which object, why, and the way to report about it.
+/// The reconcile in progress: which object, why, and how to report about it.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass::{Event, prelude::*};
+/// # async fn example(ctx: &Context<ConfigMap>) -> Result<()> {
+/// let key = ctx.key();                                       // namespace and name
+/// let owned_by_it = ctx.owner_reference();
+/// ctx.event(Event::normal("Resized", "resized to 3"));
+/// ctx.set_status(serde_json::json!({ "size": 3 }))?;          // written when the reconcile ends
+/// # Ok(())
+/// # }
+/// ```
 pub struct Context<K> {
     pub(crate) session: Session,
     kind: PhantomData<fn() -> K>,

@@ -18,7 +18,7 @@ use crate::{Key, cache::Writer, client::managed, kind::KindInfo};
 /// So many equal writes in a row, within this time, are a loop.
 const ENOUGH: u32 = 5;
 const WITHIN: Duration = Duration::from_mins(10);
-/// How many objects are watched over; beyond that the longest unchanged are let go.
+/// How many objects are remembered at the most; beyond that those written longest ago are let go.
 const REMEMBERED: usize = 10_000;
 /// What the server changes with every write.
 const PASSING: [&str; 5] = [
@@ -31,7 +31,25 @@ const PASSING: [&str; 5] = [
 
 /// Who wrote what how often.
 #[derive(Default)]
-pub(crate) struct Repetitions(Mutex<BTreeMap<Target, Run>>);
+pub(crate) struct Repetitions(Mutex<Runs>);
+
+/// Two generations: when the young one is full it becomes the old one, whose entries are let go
+/// together. So a write costs the same however many objects are written.
+#[derive(Default)]
+struct Runs {
+    young: BTreeMap<Target, Run>,
+    old: BTreeMap<Target, Run>,
+}
+
+impl Runs {
+    fn run(&mut self, target: Target, new: Run) -> &mut Run {
+        if self.young.len() >= REMEMBERED / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let before = self.old.remove(&target);
+        self.young.entry(target).or_insert(before.unwrap_or(new))
+    }
+}
 
 type Target = (Arc<str>, Key, KindInfo, Key);
 
@@ -53,20 +71,18 @@ impl Repetitions {
         let result = result_of(answer);
         let now = Instant::now();
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if runs.len() >= REMEMBERED {
-            runs.retain(|_, run| now.duration_since(run.first) < WITHIN);
-        }
         let target = (
             Arc::clone(&writer.controller),
             writer.key.clone(),
             kind.clone(),
             key.clone(),
         );
-        let run = runs.entry(target).or_insert(Run {
+        let new = Run {
             result,
             times: 0,
             first: now,
-        });
+        };
+        let run = runs.run(target, new);
         if run.result != result || now.duration_since(run.first) >= WITHIN {
             *run = Run {
                 result,
@@ -108,6 +124,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn remembered_writes_are_bounded_and_recent_ones_stay() {
+        let mut runs = Runs::default();
+        let target = |nth: usize| -> Target {
+            let key = Key::namespaced("n", format!("object-{nth}"));
+            ("c".into(), key.clone(), KindInfo::of::<ConfigMap>(), key)
+        };
+        let new = || Run {
+            result: 1,
+            times: 0,
+            first: Instant::now(),
+        };
+        for nth in 0..10 * REMEMBERED {
+            runs.run(target(nth), new()).times += 1;
+            runs.run(target(0), new()).times += 1;
+            assert!(runs.young.len() + runs.old.len() <= REMEMBERED);
+        }
+        assert_eq!(
+            runs.run(target(0), new()).times as usize,
+            10 * REMEMBERED + 1
+        );
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_is_told_of_and_progress_is_not() {

@@ -31,6 +31,27 @@ use crate::{
 };
 
 /// Collects what the controller of kind `K` does, and hands out the handles to do it.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+/// use windlass::{Declare, Watched, handle::{Access, Owned, Reads, Verb, Writes}};
+///
+/// struct Handles {
+///     services: Owned<Service>,
+///     secrets: Reads<Secret>,
+///     namespaces: Writes<Namespace>,
+/// }
+///
+/// fn declare(declare: &mut Declare<ConfigMap>) -> Handles {
+///     Handles {
+///         services: declare.owns(),
+///         secrets: declare.reads(Secret::referenced_by(|map: &ConfigMap| map.metadata.name.clone())),
+///         namespaces: declare.writes(Access::to([Verb::Patch])),
+///     }
+/// }
+/// ```
+///
+/// In a webhook, `Declare<Webhook<K>>` hands out [`Reads`] and nothing else.
 pub struct Declare<K> {
     caches: Arc<Caches>,
     controller: Arc<str>,
@@ -75,6 +96,14 @@ impl<K: Kind> Declare<K> {
         let owned = self.wired(&kind);
         self.controlled.insert(kind);
         Controlled::new(owned)
+    }
+
+    /// As [`controls`](Self::controls), of objects that may also be
+    /// [adopted](Controlled::adopt): before that, the reconciled object is read from the API
+    /// server, which takes the right to get it.
+    pub fn adopts<T: Kind>(&mut self) -> Controlled<T> {
+        self.grant(Grant::of::<K>([Verb::Get]), "adopts objects for them");
+        self.controls().adopting()
     }
 
     fn owned<T: Object>(&mut self, kind: &KindInfo) -> Owned<T> {

@@ -128,7 +128,18 @@ impl<K, T> Wakes<K, T> {
     }
 }
 
-/// The ways to watch a kind, as in `Pod::selected_by(|m: &Memcached| labels_of(m))`.
+/// The ways to watch a kind.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
+/// use windlass::{Watched, watch::Watch};
+///
+/// let by_name: Watch<ConfigMap, Secret> =
+///     Secret::referenced_by(|map: &ConfigMap| map.metadata.name.clone());
+/// let by_labels: Watch<ConfigMap, Pod> =
+///     Pod::selected_by(|map: &ConfigMap| map.metadata.labels.clone());
+/// let every_change: Watch<ConfigMap, Node> = Node::triggering_all();
+/// ```
 ///
 /// A large kind of which only names and labels matter is watched as
 /// `PartialObjectMeta::<Pod>::selected_by(…).metadata_only()`; a kind known at run time as

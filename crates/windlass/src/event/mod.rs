@@ -1,4 +1,4 @@
-//! [`Event`]: something worth telling a person about an object.
+//! [`Event`]: something a person should see about an object.
 //!
 //! Events are written to `events.k8s.io` beside the reconcile, best effort: a lost event never
 //! fails anything, and the same event about the same object becomes a series: counted in one object
@@ -9,6 +9,15 @@ mod recorder;
 pub(crate) use self::recorder::{Recorder, grant};
 
 /// An event about the object being reconciled.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass::{Context, Event};
+/// # fn example(ctx: &Context<ConfigMap>) {
+/// ctx.event(Event::normal("ScaledUp", "scaled from 1 to 3 replicas").action("Scale"));
+/// ctx.event(Event::warning("QuotaExceeded", "cannot create pod web-2: quota exceeded"));
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub(crate) warning: bool,

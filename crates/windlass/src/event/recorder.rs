@@ -7,12 +7,15 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use tracing::debug;
 
 use super::Event;
 use crate::{
-    Error, Key, client::Requests, declare::Grant, environment::BusyGuard, handle::Verb,
+    Error, Key, Result, client::Requests, declare::Grant, environment::BusyGuard, handle::Verb,
     kind::KindInfo, testing::Environment,
 };
 
@@ -27,7 +30,10 @@ const TRIES: usize = 12;
 /// How long is waited after the first failure; twice as long after each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LAST_WAIT: Duration = Duration::from_secs(10);
-/// How many events wait while one is sent again; what comes then is lost.
+/// How long the server may take to answer.
+const RESPONSE: Duration = Duration::from_secs(30);
+/// How many events wait while one is sent, and again while one is sent again; what comes then is
+/// lost.
 const WAITING: usize = 1000;
 /// The longest that the server takes, in bytes: names, reasons and actions, notes.
 const LONGEST_NAME: usize = 253;
@@ -41,7 +47,7 @@ pub(crate) fn grant() -> Grant {
 
 /// The sending end: takes events without waiting.
 pub(crate) struct Recorder {
-    queue: mpsc::UnboundedSender<Entry>,
+    queue: mpsc::Sender<Entry>,
     environment: Environment,
 }
 
@@ -78,20 +84,27 @@ impl Recorder {
         requests: Requests,
         environment: Environment,
     ) -> (Self, impl Future<Output = ()> + Send) {
-        let (queue, entries) = mpsc::unbounded_channel();
+        let (queue, entries) = mpsc::channel(WAITING);
         let run = write_all(requests, environment.clone(), entries);
         (Self { queue, environment }, run)
     }
 
     pub(crate) fn record(&self, event: Event, regarding: Value, reporter: Arc<str>) {
         let queued = self.environment.activity.busy(what(&event));
-        // Nobody listens any more when the operator ends: best effort.
-        let _ = self.queue.send(Entry {
+        let entry = Entry {
             event,
             regarding,
             reporter,
             queued: Some(queued),
-        });
+        };
+        // Best effort: the queue is closed when the operator ends, and full when the API server
+        // does not take events.
+        if let Err(mpsc::error::TrySendError::Full(entry)) = self.queue.try_send(entry) {
+            debug!(
+                reason = entry.event.reason,
+                "an event was lost: too many wait"
+            );
+        }
     }
 }
 
@@ -107,7 +120,7 @@ struct Series {
 async fn write_all(
     requests: Requests,
     environment: Environment,
-    mut entries: mpsc::UnboundedReceiver<Entry>,
+    mut entries: mpsc::Receiver<Entry>,
 ) {
     let mut writer = Writer {
         requests,
@@ -142,7 +155,7 @@ impl Writer {
     async fn write(
         &mut self,
         mut entry: Entry,
-        entries: &mut mpsc::UnboundedReceiver<Entry>,
+        entries: &mut mpsc::Receiver<Entry>,
         waiting: &mut VecDeque<Entry>,
     ) {
         let activity = self.environment.activity.clone();
@@ -162,7 +175,7 @@ impl Writer {
         );
         let mut wait = FIRST_WAIT;
         for attempt in 1..=TRIES {
-            match self.requests.create(&self.kind, &key, body.clone()).await {
+            match answered(self.requests.create(&self.kind, &key, body.clone())).await {
                 Ok(_) => return self.remember(identity, key),
                 // An earlier attempt arrived, and its answer was lost.
                 Err(error) if attempt > 1 && error.is_already_exists() => {
@@ -204,11 +217,7 @@ impl Writer {
             "count": series.count,
             "lastObservedTime": self.environment.clock.micro_time(),
         }});
-        match self
-            .requests
-            .merge(&self.kind, &series.key, None, &count)
-            .await
-        {
+        match answered(self.requests.merge(&self.kind, &series.key, None, &count)).await {
             Ok(_) => true,
             // Events do not live for ever: then it is told anew.
             Err(error) if error.is_not_found() => {
@@ -238,8 +247,18 @@ impl Writer {
 }
 
 /// Takes what comes until `until`, so that nobody waits for events to be written.
+/// A request that is answered in time; events must not pile up behind a dead connection.
+async fn answered<T>(request: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout(RESPONSE, request).await.unwrap_or_else(|_| {
+        let seconds = RESPONSE.as_secs();
+        Err(Error::other(format!(
+            "the API server did not answer within {seconds} s"
+        )))
+    })
+}
+
 async fn gather(
-    entries: &mut mpsc::UnboundedReceiver<Entry>,
+    entries: &mut mpsc::Receiver<Entry>,
     waiting: &mut VecDeque<Entry>,
     until: Instant,
 ) {

@@ -41,11 +41,23 @@ use crate::{
 /// ```
 pub struct Controlled<T> {
     owned: Owned<T>,
+    /// Whether it was declared that objects are adopted.
+    adopts: bool,
 }
 
 impl<T: Object> Controlled<T> {
     pub(crate) fn new(owned: Owned<T>) -> Self {
-        Self { owned }
+        Self {
+            owned,
+            adopts: false,
+        }
+    }
+
+    pub(crate) fn adopting(self) -> Self {
+        Self {
+            adopts: true,
+            ..self
+        }
     }
 
     /// The object of that name from the cache, if it is controlled by the reconciled object.
@@ -128,6 +140,11 @@ impl<T: Object> Controlled<T> {
     }
 
     /// Takes over an object that nobody controls: the reconciled object becomes its controller.
+    /// Needs [`Declare::adopts`](crate::Declare::adopts).
+    ///
+    /// The cache may not show yet that the reconciled object is being deleted, and that the garbage
+    /// collector has just orphaned what it controlled. So the API server is asked first, once in a
+    /// reconcile; if the object is going or gone, this is a conflict.
     pub async fn adopt<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         let current = encode(&self.owned.store.kind, object)?;
         match controller_of(&current["metadata"]) {
@@ -142,6 +159,14 @@ impl<T: Object> Controlled<T> {
             }
             None => {}
         }
+        if !self.adopts {
+            return Err(Error::NotDeclared {
+                controller: ctx.session.controller.name.to_string(),
+                verb: "adopt",
+                resource: self.owned.store.kind.to_string(),
+            });
+        }
+        ctx.session.check_stays().await?;
         let mut references = references_of(&current);
         references.push(ctx.session.owner_reference());
         self.set_references(ctx, current, &references).await

@@ -110,7 +110,7 @@ impl Elector {
 
     /// This replica may write for so long from when it asked.
     fn extend(&self, sent: Instant) {
-        self.gate.set(Leads::Until(sent + self.election.renew));
+        self.gate.set(Leads::until(sent + self.election.renew));
     }
 
     /// Renews with what is known of the lease; reads it again only when that is not enough.

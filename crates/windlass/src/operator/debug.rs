@@ -1,10 +1,14 @@
 //! [`DebugInfo`]: what a running operator is doing, for those who look at it from outside.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::{controller::History, run::Metrics};
+
+/// How long a watch may fail before it counts as stalled: an API server that is restarted is back
+/// sooner.
+const MOMENT: Duration = Duration::from_secs(10);
 
 /// A look at a running operator: its queues, causes, last errors and caches.
 #[derive(Clone)]
@@ -42,6 +46,19 @@ impl DebugInfo {
             format!("{}{why}", store.kind)
         });
         named.collect()
+    }
+
+    /// The kinds whose watch fails for longer than a moment, with the reason: what their caches
+    /// show may be old.
+    pub fn stalled(&self) -> Vec<String> {
+        let caches = self.metrics.live().caches();
+        let stores = caches.iter().flat_map(|caches| caches.all());
+        let stalled = stores.filter_map(|store| {
+            let (time, why) = store.failing()?;
+            let seconds = time.as_secs();
+            (time > MOMENT).then(|| format!("{} for {seconds} s: {why}", store.kind))
+        });
+        stalled.collect()
     }
 
     /// What is being reconciled, and for how long: `controller of object (3 s)`.
@@ -91,6 +108,7 @@ impl DebugInfo {
                 "objects": size.objects,
                 "bytes": size.bytes,
                 "waits": store.waits(),
+                "failing": store.failing().map(|(_, why)| why),
                 "stalenessSeconds": store.staleness().map(|age| age.as_secs()),
             })
         });

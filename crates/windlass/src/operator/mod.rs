@@ -47,6 +47,22 @@ const UNVERSIONED: &str = "0.0.0";
 ///
 /// The name is the operator's field manager, the name of its role, and the name of its
 /// deployment, so it should be a DNS label such as `memcached-operator`.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use windlass::{Controller, Operator, object};
+///
+/// fn copy(secret: &Secret) -> ConfigMap {
+///     object!(ConfigMap { metadata: { name: secret.metadata.name.clone() } })
+/// }
+///
+/// let operator = Operator::new("copies")
+///     .version(env!("CARGO_PKG_VERSION"))
+///     .controller(Controller::of_existing::<Secret>().dependent(copy));
+/// operator.check()?;
+/// assert!(operator.description().rules().any(|rule| rule.resource == "configmaps"));
+/// # Ok::<(), windlass::Error>(())
+/// ```
 pub struct Operator {
     name: Arc<str>,
     version: String,

@@ -60,7 +60,9 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
     let mut terminate: Signal = listen(SignalKind::terminate())?;
     let mut interrupt: Signal = listen(SignalKind::interrupt())?;
     let in_cluster = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-    let config = Config::infer().await.map_err(Error::other)?;
+    let mut config = Config::infer().await.map_err(Error::other)?;
+    // The queue retries, and each attempt passes the lease anew.
+    config.default_retry = false;
     let host = config.cluster_url.host().unwrap_or_default().to_owned();
     let environment = Environment {
         webhooks: options.webhooks.serving(&config, in_cluster),

@@ -226,7 +226,7 @@ impl Core {
             }
             Outcome::After(delay) | Outcome::UnderWay(delay) => {
                 item.failures = 0;
-                Some((now + delay, Cause::Timer))
+                Some((later(now, delay), Cause::Timer))
             }
             Outcome::Failed => {
                 let at = now + backoff(item.failures);
@@ -330,6 +330,12 @@ impl Core {
         self.tickets += 1;
         self.tickets
     }
+}
+
+/// The time after a delay; a delay longer than the clock can hold is one that never ends.
+fn later(now: Instant, delay: Duration) -> Instant {
+    const FOREVER: Duration = Duration::from_hours(24 * 365 * 30);
+    now.checked_add(delay.min(FOREVER)).unwrap_or(now)
 }
 
 /// 5 ms, 10 ms, 20 ms, … up to 1000 s.

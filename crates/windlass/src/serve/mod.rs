@@ -7,27 +7,15 @@
 mod access;
 mod tls;
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use hyper::{
-    body::{Bytes, Incoming},
-    service::service_fn,
-};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::conn::auto,
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
-    task::JoinSet,
-};
-use tracing::debug;
+use hyper::body::{Bytes, Incoming};
+use tokio::{net::TcpListener, task::JoinSet};
 
 use self::access::Access;
-use crate::{Error, Result, run::DebugInfo};
+use crate::{Error, Result, listen, run::DebugInfo};
 
 type Answer = Response<Full<Bytes>>;
 
@@ -95,27 +83,15 @@ impl Endpoint {
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            loop {
-                let accepted = tokio::select! {
-                    biased;
-                    Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-                    accepted = listener.accept() => accepted,
-                };
-                let Ok((stream, _)) = accepted else { continue };
-                let (answer, tls) = (answer.clone(), tls.clone());
-                connections.spawn(async move {
-                    match tls {
-                        None => converse(stream, answer).await,
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => converse(stream, answer).await,
-                            Err(error) => debug!(%error, "no TLS with this client"),
-                        },
-                    }
-                });
+        tasks.spawn(listen::serve(listener, tls, move |request| {
+            let answered = (request.method() == Method::GET).then(|| answer(request));
+            async move {
+                match answered {
+                    Some(answered) => answered.await,
+                    None => text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n"),
+                }
             }
-        });
+        }));
         Ok(Self {
             address,
             _tasks: tasks,
@@ -123,42 +99,20 @@ impl Endpoint {
     }
 }
 
-async fn converse<S, F, Fut>(stream: S, answer: F)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    F: Fn(Request<Incoming>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
-{
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = if request.method() == Method::GET {
-            Ok(answer(request))
-        } else {
-            Err(text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n"))
-        };
-        async move {
-            Ok::<_, Infallible>(match answer {
-                Ok(answer) => answer.await,
-                Err(refusal) => refusal,
-            })
-        }
-    });
-    let server = auto::Builder::new(TokioExecutor::new());
-    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
-        debug!(%error, "a connection ended badly");
-    }
-}
-
 fn probe(debug: &DebugInfo, path: &str) -> Answer {
     match path {
         "/healthz" => text(StatusCode::OK, "ok"),
         "/readyz" => {
-            let missing = debug.unsynced();
-            if missing.is_empty() {
-                text(StatusCode::OK, "ok")
-            } else {
-                let why = format!("no first list of {}\n", missing.join(", "));
-                text(StatusCode::INTERNAL_SERVER_ERROR, why)
+            let (missing, stalled) = (debug.unsynced(), debug.stalled());
+            if missing.is_empty() && stalled.is_empty() {
+                return text(StatusCode::OK, "ok");
             }
+            let missing = missing
+                .iter()
+                .map(|kind| format!("waiting for cache to sync: {kind}\n"));
+            let stalled = stalled.iter().map(|kind| format!("watch fails: {kind}\n"));
+            let why: String = missing.chain(stalled).collect();
+            text(StatusCode::INTERNAL_SERVER_ERROR, why)
         }
         _ => text(StatusCode::NOT_FOUND, "not found\n"),
     }

@@ -12,7 +12,28 @@ use super::{
 };
 use crate::{Declare, Kind};
 
-/// Defaults and judgement for objects of kind `K`, the operator's own or any other.
+/// Defaulting and validation for objects of kind `K`, the operator's own or any other.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use windlass::{Operator, Webhook, webhook::Verdict};
+///
+/// fn default(map: &mut ConfigMap) {
+///     map.data.get_or_insert_default().entry("mode".into()).or_insert("plain".into());
+/// }
+///
+/// fn validate(map: &ConfigMap, _old: Option<&ConfigMap>) -> Verdict {
+///     let mut verdict = Verdict::allow();
+///     if map.data.as_ref().is_some_and(|data| data.len() > 10) {
+///         verdict.forbid("data", "must have no more than 10 entries");
+///     }
+///     verdict
+/// }
+///
+/// let operator = Operator::new("modes")
+///     .webhook(Webhook::of::<ConfigMap>().defaulting(default).validating(validate));
+/// # operator.check().unwrap();
+/// ```
 pub struct Webhook<K> {
     pub(super) name: Option<String>,
     pub(super) settings: Settings,

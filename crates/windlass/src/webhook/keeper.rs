@@ -190,7 +190,7 @@ impl Keeper {
             return Ok(Duration::MAX);
         };
         let secret = secret.value();
-        let kept = Kept::read(&secret["data"]);
+        let kept = Kept::read(&secret["data"]).filter(|kept| is_usable(kept, key));
         let trusted = match &kept {
             Some(kept) => {
                 if loaded.as_ref() != Some(kept) {
@@ -259,7 +259,7 @@ impl Keeper {
         let mut trusted = true;
         for (store, key) in &self.trusting {
             let Some(object) = store.get(key) else {
-                warn!(kind = %store.kind, name = %key, "missing: the API server does not call this operator");
+                warn!(kind = %store.kind, name = %key, "webhook configuration not found: the API server does not call this operator");
                 trusted = false;
                 continue;
             };
@@ -269,12 +269,23 @@ impl Keeper {
                 if !self.leads() {
                     continue;
                 }
-                info!(kind = %store.kind, name = %key, "telling whom to trust");
+                info!("updated caBundle of {}/{}", store.kind, key.name());
                 let requests = &self.serving.requests;
                 requests.replace(&store.kind, key, None, object).await?;
             }
         }
         Ok(trusted)
+    }
+}
+
+/// Whether what the Secret holds can be shown and vouches for itself; what does not is issued anew.
+fn is_usable(kept: &Kept, secret: &Key) -> bool {
+    match kept.check() {
+        Ok(()) => true,
+        Err(error) => {
+            warn!(%secret, %error, "the webhook certificate in the Secret cannot be used, replacing it");
+            false
+        }
     }
 }
 

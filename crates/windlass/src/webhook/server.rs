@@ -1,40 +1,31 @@
 //! The webhook server on a port: TLS whose certificate can be replaced while it serves.
 
 use std::{
-    convert::Infallible,
     fmt,
     net::SocketAddr,
     sync::{Arc, PoisonError, RwLock},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::{body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::conn::auto,
-};
+use hyper::body::Incoming;
 use rustls::{
     ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    pki_types::CertificateDer,
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::{
     Router,
-    certificate::{Keyed, chain_of},
+    certificate::{Keyed, certified},
     router::BODY_LIMIT,
 };
-use crate::{Error, Result, metrics::WebhookMetrics};
-
-/// How long a client may take to finish the TLS handshake.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+use crate::{Error, Result, listen, metrics::WebhookMetrics};
 
 /// The certificate that is shown now; none until there is one.
 pub(crate) struct Shown {
@@ -66,15 +57,7 @@ impl Shown {
     }
 
     fn show(&self, keyed: &Keyed) -> Result<()> {
-        let chain = chain_of(&keyed.certificate)?;
-        let unusable = |error: &dyn std::fmt::Display| {
-            Error::other(format!("cannot use the webhook certificate: {error}"))
-        };
-        let key = PrivateKeyDer::from_pem_slice(keyed.key.as_bytes())
-            .map_err(|error| unusable(&error))?;
-        let provider = rustls::crypto::ring::default_provider();
-        let certified =
-            CertifiedKey::from_der(chain, key, &provider).map_err(|error| unusable(&error))?;
+        let certified = certified(keyed)?;
         *self.key.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
     }
@@ -125,43 +108,11 @@ pub(crate) async fn serve(listener: TcpListener, router: Arc<Router>, shown: Arc
     let mut config = config.with_no_client_auth().with_cert_resolver(shown);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = connections.join_next(), if !connections.is_empty() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                connections.spawn(connection(acceptor.clone(), stream, Arc::clone(&router)));
-            }
-            Err(error) => {
-                // Out of file descriptors, most likely: others must close first.
-                warn!(%error, "accepting a webhook connection failed");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-}
-
-async fn connection(acceptor: TlsAcceptor, stream: TcpStream, router: Arc<Router>) {
-    let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await
-    else {
-        return;
-    };
-    let service = service_fn(move |request: Request<Incoming>| {
+    listen::serve(listener, Some(acceptor), move |request| {
         let router = Arc::clone(&router);
-        async move { Ok::<_, Infallible>(answer(request, &router).await) }
-    });
-    let builder = auto::Builder::new(TokioExecutor::new());
-    if let Err(error) = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-    {
-        debug!(error, "webhook connection ended");
-    }
+        async move { answer(request, &router).await }
+    })
+    .await;
 }
 
 async fn answer(request: Request<Incoming>, router: &Router) -> Response<Full<Bytes>> {

@@ -9,7 +9,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::{
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
+};
 use serde_json::{Map, Value};
 
 use crate::{Error, Result};
@@ -115,6 +118,27 @@ impl Kept {
         self.next.is_some()
     }
 
+    /// Fails if a key does not belong to its certificate, or if the CA does not vouch for what it
+    /// should have signed: a hand edit, or another tool's Secret.
+    pub(crate) fn check(&self) -> Result<()> {
+        certified(&self.ca)?;
+        if let Some(next) = &self.next {
+            certified(next)?;
+        }
+        let serving = certified(&self.serving)?;
+        let wrong = |why: &str| Error::other(format!("cannot use the certificate: {why}"));
+        let authority = chain_of(&self.ca.certificate)?;
+        let (Some(authority), Some(leaf)) = (authority.first(), serving.cert.first()) else {
+            return Err(wrong("there is none"));
+        };
+        let parsed = |der| x509_parser::parse_x509_certificate(der);
+        let (Ok((_, authority)), Ok((_, leaf))) = (parsed(authority), parsed(leaf)) else {
+            return Err(wrong("it is no X.509 certificate"));
+        };
+        leaf.verify_signature(Some(authority.public_key()))
+            .map_err(|_| wrong("its CA did not sign it"))
+    }
+
     /// Reads the `data` of the Secret; none when it is not complete.
     pub(crate) fn read(data: &Value) -> Option<Self> {
         let text = |key: &str| {
@@ -203,6 +227,18 @@ pub(crate) fn chain_of(pem: &str) -> Result<Vec<CertificateDer<'static>>> {
     CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| Error::other(format!("cannot read a certificate: {error}")))
+}
+
+/// A certificate with its key, as TLS uses them: they belong together.
+pub(crate) fn certified(keyed: &Keyed) -> Result<CertifiedKey> {
+    let chain = chain_of(&keyed.certificate)?;
+    let unusable = |error: &dyn std::fmt::Display| {
+        Error::other(format!("cannot use the webhook certificate: {error}"))
+    };
+    let key =
+        PrivateKeyDer::from_pem_slice(keyed.key.as_bytes()).map_err(|error| unusable(&error))?;
+    let provider = rustls::crypto::ring::default_provider();
+    CertifiedKey::from_der(chain, key, &provider).map_err(|error| unusable(&error))
 }
 
 fn authority(terms: Terms<'_>) -> Result<Keyed> {

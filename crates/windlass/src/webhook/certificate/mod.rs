@@ -18,6 +18,6 @@ mod issue;
 mod plan;
 
 pub(crate) use self::{
-    issue::{Kept, Keyed, Lives, Terms, chain_of},
+    issue::{Kept, Keyed, Lives, Terms, certified},
     plan::{Due, plan},
 };

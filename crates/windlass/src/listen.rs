@@ -1,0 +1,104 @@
+//! Accepting connections, with limits: what can connect to an operator must not be able to use up
+//! its file descriptors, which it needs for the API server and its lease.
+
+use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
+
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::{
+    body::{Bytes, Incoming},
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, warn};
+
+/// How many connections one server has at once. More wait to be accepted.
+const CONNECTIONS: usize = 256;
+/// How long a TLS handshake may take, and then the head of each request.
+const HEAD: Duration = Duration::from_secs(10);
+/// How often a peer that speaks HTTP/2 is asked whether it is still there.
+const PING: Duration = Duration::from_secs(20);
+/// How long the server rests when it cannot accept: others must close connections first.
+const REST: Duration = Duration::from_millis(100);
+
+/// Serves every connection until it is dropped; over TLS, if there is an acceptor.
+pub(crate) async fn serve<F, Fut>(listener: TcpListener, tls: Option<TlsAcceptor>, answer: F)
+where
+    F: Fn(Request<Incoming>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        // The semaphore is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        while connections.try_join_next().is_some() {}
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                warn!(%error, "cannot accept a connection");
+                sleep(REST).await;
+                continue;
+            }
+        };
+        let (tls, answer) = (tls.clone(), answer.clone());
+        connections.spawn(async move {
+            connection(stream, tls, answer).await;
+            drop(place);
+        });
+    }
+}
+
+async fn connection<F, Fut>(stream: TcpStream, tls: Option<TlsAcceptor>, answer: F)
+where
+    F: Fn(Request<Incoming>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => converse(stream, answer).await,
+        Some(tls) => match timeout(HEAD, tls.accept(stream)).await {
+            Ok(Ok(stream)) => converse(stream, answer).await,
+            Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+            Err(_) => debug!("TLS handshake timed out"),
+        },
+    }
+}
+
+async fn converse<S, F, Fut>(stream: S, answer: F)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    F: Fn(Request<Incoming>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let service = service_fn(move |request| {
+        let answered = answer(request);
+        async move { Ok::<_, Infallible>(answered.await) }
+    });
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(HEAD);
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
+        debug!(%error, "connection ended with an error");
+    }
+}
