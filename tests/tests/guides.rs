@@ -148,39 +148,35 @@ impl Names {
         self.windlass.has(owner, member) || self.cluster.has(owner, member)
     }
 
-    /// What is wrong with a path such as `Owned::apply`; none if it is of others, which only
-    /// `strict` places forbid.
-    fn path(&self, owner: &str, member: &str, strict: bool) -> Option<String> {
+    /// Whether a path such as `Owned::apply` exists. One of others does, except where `strict`.
+    fn path(&self, owner: &str, member: &str, strict: bool) -> Result<(), String> {
         let ours = self.windlass.exports(owner) || self.cluster.exports(owner);
         // Every kind is watched in these ways: `Pod::selected_by`.
         let of_kinds = !ours && self.has("Watched", member);
-        if of_kinds || self.has(owner, member) {
-            return None;
-        }
-        (ours || strict).then(|| format!("there is no {owner}::{member}"))
+        let exists = of_kinds || self.has(owner, member) || !(ours || strict);
+        found(exists, &format!("{owner}::{member}"))
     }
 
-    /// What is wrong with inline code, if it names anything of ours.
-    fn fault(&self, span: &Span) -> Option<Option<String>> {
+    /// Whether what inline code names exists; none if it names nothing of ours.
+    fn look_up(&self, span: &Span) -> Option<Result<(), String>> {
         let pattern = |text: &str| Regex::new(text).expect("a pattern");
         let strict = span.column.is_some();
-        if let Some(found) = pattern(r"^([A-Z]\w*)(?:::<.*>)?::(\w+)").captures(&span.text) {
-            return Some(self.path(&found[1], &found[2], strict));
+        if let Some(parts) = pattern(r"^([A-Z]\w*)(?:::<.*>)?::(\w+)").captures(&span.text) {
+            return Some(self.path(&parts[1], &parts[2], strict));
         }
-        if let Some(found) =
-            pattern(r"^#?\[?(windlass(?:_cluster)?)::([\w:]+)").captures(&span.text)
-        {
-            let api = if &found[1] == "windlass" {
+        let import = r"^#?\[?(windlass(?:_cluster)?)::([\w:]+)";
+        if let Some(parts) = pattern(import).captures(&span.text) {
+            let api = if &parts[1] == "windlass" {
                 &self.windlass
             } else {
                 &self.cluster
             };
-            let missing = !api.resolves(&found[2]);
-            return Some(missing.then(|| format!("there is no {}::{}", &found[1], &found[2])));
+            let path = format!("{}::{}", &parts[1], &parts[2]);
+            return Some(found(api.resolves(&parts[2]), &path));
         }
         let variables = r"^(cluster|ctx|declare|observed|review|verdict)\.(\w+)\(";
-        if let Some(found) = pattern(variables).captures(&span.text) {
-            let owner = match &found[1] {
+        if let Some(parts) = pattern(variables).captures(&span.text) {
+            let owner = match &parts[1] {
                 "cluster" => "TestCluster",
                 "ctx" => "Context",
                 "declare" => "Declare",
@@ -188,15 +184,22 @@ impl Names {
                 "review" => "Review",
                 _ => "Verdict",
             };
-            return Some(self.path(owner, &found[2], true));
+            return Some(self.path(owner, &parts[2], true));
         }
-        let head = span.column.as_deref();
-        if head == Some("Windlass") && pattern(r"^[A-Z]\w+$").is_match(&span.text) {
+        let named = span.column.as_deref() == Some("Windlass");
+        if named && pattern(r"^[A-Z]\w+$").is_match(&span.text) {
             let known = self.windlass.exports(&span.text) || self.cluster.exports(&span.text);
-            return Some((!known).then(|| format!("there is no {}", span.text)));
+            return Some(found(known, &span.text));
         }
         None
     }
+}
+
+fn found(exists: bool, name: &str) -> Result<(), String> {
+    if exists {
+        return Ok(());
+    }
+    Err(format!("there is no {name}"))
 }
 
 #[test]
@@ -215,9 +218,9 @@ fn names_of_the_api_in_the_book_exist() {
         let sources = sources(&page.sources());
         for span in page.spans().iter().filter(|span| !span.foreign) {
             let at = format!("{}:{}", page.path, span.line);
-            if let Some(fault) = names.fault(span) {
+            if let Some(result) = names.look_up(span) {
                 checked += 1;
-                faults.extend(fault.map(|fault| format!("{at}: {fault}")));
+                faults.extend(result.err().map(|fault| format!("{at}: {fault}")));
             } else if word.is_match(&span.text) {
                 checked += 1;
                 let known = names.windlass.has_anywhere(&span.text)
@@ -246,7 +249,7 @@ fn name_that_does_not_exist_is_a_fault() {
             column: column.map(str::to_owned),
             foreign: false,
         };
-        names.fault(&span).flatten()
+        names.look_up(&span).and_then(Result::err)
     };
     let table = Some("Windlass");
     assert_eq!(fault("Predicate::generation_changed()", table), None);
