@@ -106,7 +106,6 @@ fn commands_of_the_book_exist() {
         faults.extend(fault.map(|fault| format!("{at}: {fault}")));
     };
     let readme = [
-        "README.md",
         "CONTRIBUTING.md",
         "docs/README.md",
         "docs/walkthroughs/README.md",

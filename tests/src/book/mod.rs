@@ -163,10 +163,11 @@ pub fn pages() -> Vec<Page> {
     paths.iter().map(|path| Page::read(path)).collect()
 }
 
-/// The pages that explain: all but the reference and the walk-throughs, whose commands and files
-/// are tests of their own.
+/// The pages that explain, and the README: all but the reference and the walk-throughs, whose
+/// commands and files have tests of their own.
 pub fn explaining() -> Vec<Page> {
     let mut pages = pages();
+    pages.push(Page::read("README.md"));
     pages.retain(|page| !page.sources().is_empty());
     pages
 }
