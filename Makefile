@@ -25,7 +25,7 @@ down: ## stop that cluster
 	@target/release/windlass down
 
 .PHONY: test
-test: ## set up, build, and run all tests
+test: ## set up, check, build, and run all tests
 	@scripts/test
 
 .PHONY: sandboxed-pods
@@ -33,7 +33,7 @@ sandboxed-pods: ## run the tests of what pods need with every pod in a sandbox
 	@scripts/sandboxed-pods
 
 .PHONY: kill-rounds
-kill-rounds: ## kill a writing API server 1,000 times, and look whether it lost anything
+kill-rounds: ## kill a writing API server 1,000 times, and check that it lost nothing
 	KILL_ROUNDS=1000 cargo test --release --locked -p windlass-apiserver --test killed -- --nocapture
 
 .PHONY: soak
@@ -85,8 +85,16 @@ scaffold: ## build a scaffolded project after every step, play the walk-throughs
 	KUBECTL=$$(scripts/kubectl) cargo test --locked -p windlass-tests $(SCAFFOLD:%=--test %) -- --ignored --nocapture --test-threads 1
 
 .PHONY: check
-check: ## formatting, lints, licences
+check: ## format, licences, lints, rustdoc, the book: what CI checks besides the tests
 	@scripts/check
+
+.PHONY: advisories
+advisories: ## look for known vulnerabilities in the dependencies; needs the network
+	@scripts/advisories
+
+.PHONY: book
+book: ## build the book to target/book, and check its links
+	@scripts/book
 
 .PHONY: real-control-plane
 real-control-plane: ## build and start the real Kubernetes control plane; print its kubeconfig
@@ -125,11 +133,11 @@ real-manifests: ## show that a real cluster takes the manifests of operators
 	@scripts/real-manifests
 
 .PHONY: controller-gen
-controller-gen: ## have controller-gen write anew the CRD that ours is compared with
+controller-gen: ## have controller-gen write the CRD that ours is compared with
 	@scripts/controller-gen
 
 .PHONY: facts
-facts: ## write the table of facts about kinds anew, from the real control plane
+facts: ## write the table of facts about kinds from the real control plane
 	@$(REAL) start --no-controllers >/dev/null
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
 	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json
@@ -137,12 +145,12 @@ facts: ## write the table of facts about kinds anew, from the real control plane
 	@scripts/protobuf 36.3 crates/windlass-apiserver/facts/protobuf.json
 
 .PHONY: openapi
-openapi: ## note anew what the real control plane says in /openapi/v2
+openapi: ## record what the real control plane answers at /openapi/v2
 	@$(REAL) start --no-controllers >/dev/null
 	@scripts/openapi "$$(scripts/kubectl)" .real/kubeconfig $(APISERVER_TESTS)/openapi/definition.json $(APISERVER_TESTS)/openapi/real.json
 
 .PHONY: protobuf
-protobuf: ## write the protobuf bodies that tests read anew, with Kubernetes' own codecs
+protobuf: ## write the protobuf bodies of the tests with Kubernetes' own codecs
 	@scripts/protobuf-bodies 36.3 $(APISERVER_TESTS)/protobuf/bodies.jsonl
 	@scripts/protobuf-case 36.3 $(APISERVER_TESTS)/recorded/cases/protobuf.yaml \
 		$(APISERVER_TESTS)/recorded/cases/defaults.yaml $(APISERVER_TESTS)/protobuf/requests.yaml

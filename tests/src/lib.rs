@@ -12,6 +12,7 @@ pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
+pub mod book;
 pub mod inventory;
 pub mod machine;
 pub mod script;

@@ -1,13 +1,8 @@
 //! What the documentation says about the code must be there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("tests/ is in the repository")
-        .to_owned()
-}
+use windlass_tests::book::{Page, explaining, links::broken, pages, root};
 
 fn files_below(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder)
@@ -79,4 +74,54 @@ fn the_readme_begins_with_exactly_two_commands() {
             "{command} is not a script of this repository"
         );
     }
+}
+
+/// Pages outside of the book that people read first.
+const OTHERS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+
+#[test]
+fn every_link_leads_to_a_page_and_its_heading() {
+    let pages: Vec<Page> = pages().into_iter().chain(OTHERS.map(Page::read)).collect();
+    assert!(pages.len() > 40, "only {} pages", pages.len());
+    let faults: Vec<String> = pages.iter().flat_map(broken).collect();
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn every_page_is_in_the_summary_of_the_book() {
+    let summary = Page::read("docs/SUMMARY.md").text;
+    for page in pages() {
+        let name = page.path.trim_start_matches("docs/");
+        let listed = name == "SUMMARY.md" || summary.contains(&format!("({name})"));
+        assert!(listed, "docs/SUMMARY.md does not list {name}");
+    }
+}
+
+#[test]
+fn every_file_that_a_page_names_by_its_whole_path_exists() {
+    let whole = [
+        "bench/",
+        "crates/",
+        "docs/",
+        "examples/",
+        "operators/",
+        "scripts/",
+        "tests/",
+    ];
+    let first = ["CONTRIBUTING.md", "docs/README.md"].map(Page::read);
+    let (mut missing, mut checked) = (Vec::new(), 0);
+    for page in explaining().into_iter().chain(first) {
+        for span in page.spans() {
+            let is_path = !span.text.contains([' ', '*', '{']);
+            if !is_path || !whole.iter().any(|folder| span.text.starts_with(folder)) {
+                continue;
+            }
+            checked += 1;
+            if !root().join(&span.text).exists() {
+                missing.push(format!("{}:{}: {}", page.path, span.line, span.text));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "\n{}\n", missing.join("\n"));
+    assert!(checked > 30, "only {checked} paths");
 }

@@ -6,7 +6,7 @@
 //! (`containment`, [`shim`]). How a pod goes through the files:
 //!
 //! 1. `agent` is the controller of the pods bound to the node; it hands each to the pod's worker
-//!    (`agent/worker`), with the ConfigMaps and Secrets its environment is made from ([`env`]).
+//!    (`agent/worker`), with the ConfigMaps and Secrets its environment is made from ([`env`](mod@env)).
 //! 2. The worker asks [`pod`] what to do. It is pure: a pod and the record of what happened to its
 //!    containers give the next actions, the status, and the time to look again ([`backoff`]).
 //! 3. The worker lets a runtime do it: [`image`] says which program stands for an image, [`probe`]

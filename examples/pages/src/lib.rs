@@ -1,6 +1,6 @@
 //! The operator of the guides: a Page is a text on a web server, a Feed is a list of pages.
 //!
-//! `docs/guide.md` builds it step by step; every piece of code there is a piece of this crate.
+//! `docs/tutorial.md` builds it step by step; every piece of code there is a piece of this crate.
 
 mod feed;
 mod page;

@@ -9,8 +9,8 @@
 //! | [`Owned`] | the objects that belong to the reconciled object | applies them, all of them; the rest is pruned |
 //! | [`Controlled`] | the objects that the reconciled object controls | creates, applies, patches, deletes, adopts them one by one |
 //! | [`Reads`] | objects of other kinds, from the cache or by requests | nothing |
-//! | [`Writes`] | nothing | what its [`Access`](crate::handle::Access) lists, on objects it does not own |
-//! //! | [`Index`] | objects of a watched kind by what a function says of them | nothing |
+//! | [`Writes`] | nothing | what its [`Access`] lists, on objects it does not own |
+//! | [`Index`] | objects of a watched kind by what a function says of them | nothing |
 //! | [`Watches`] | kinds that are known only at run time | nothing |
 //! | [`Raw`] | everything granted | everything granted |
 

@@ -22,7 +22,8 @@ const PAGE: u32 = 500;
 ///
 /// Declared by [`Declare::reads`](crate::Declare::reads),
 /// [`Declare::reads_live`](crate::Declare::reads_live) or, in a webhook, by its own
-/// `Declare::reads`. Objects are shared: a list of a thousand hands out a thousand pointers. Take one of your own by [`Arc::unwrap_or_clone`].
+/// `Declare::reads`. Objects are shared: a list of a thousand hands out a thousand pointers. Take
+/// one of your own by [`Arc::unwrap_or_clone`].
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};

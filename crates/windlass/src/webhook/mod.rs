@@ -33,7 +33,7 @@
 //! - All that is wrong is told at once, each with its field, as an `Invalid` status.
 //! - A panic or an error is a failed call, never a silent yes.
 //! - Reads go to the cache through handles that are declared, as in a controller ([`Reads`](crate::handle::Reads)).
-//! - The certificate is issued, kept and renewed by the operator itself ([`certificate`]); one
+//! - The certificate is issued, kept and renewed by the operator itself; one
 //!   that is given in a folder is used, and loaded again when it changes.
 
 mod any;
