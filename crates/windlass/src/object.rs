@@ -185,8 +185,8 @@ impl<'a, T> Plain<'a, T> for At<'a, T> {
 #[doc(hidden)]
 pub fn pushed<T: Default>(list: &mut Vec<T>) -> &mut T {
     list.push(T::default());
-    let last = list.len() - 1;
-    &mut list[last]
+    let end = list.len() - 1;
+    &mut list[end]
 }
 
 /// What can be written for a field of type `F`.

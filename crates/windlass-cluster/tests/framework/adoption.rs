@@ -12,7 +12,7 @@ use windlass_cluster::{TestCluster, minutes, seconds};
 
 use crate::stage::{map, secret};
 
-/// Adopts every ConfigMap with a label.
+/// Adopts every `ConfigMap` with a label.
 struct Adopter(Controlled<ConfigMap>);
 
 impl Reconciler for Adopter {

@@ -17,7 +17,7 @@ use windlass_cluster::{TestCluster, Verb as Sent, minutes, seconds};
 
 use crate::stage::{count, map, secret};
 
-/// Keeps a ConfigMap that belongs to nobody.
+/// Keeps a `ConfigMap` that belongs to nobody.
 struct Publisher {
     maps: Writes<ConfigMap>,
     _read: Reads<ConfigMap>,

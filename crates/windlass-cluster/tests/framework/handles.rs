@@ -156,7 +156,7 @@ async fn what_is_owned_is_deleted_but_for_what_is_kept(cluster: TestCluster) {
     tell(&cluster, "disown").await;
     assert_eq!(log.take()[0], "2 deleted");
     let left = cluster.list::<Secret>().await;
-    let left: Vec<String> = left.iter().map(|one| one.name_any()).collect();
+    let left: Vec<String> = left.iter().map(ResourceExt::name_any).collect();
     assert_eq!(left, ["b", "one"]);
 }
 

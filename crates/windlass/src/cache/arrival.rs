@@ -162,13 +162,11 @@ impl Store {
     /// on.
     fn transformed(&self, transform: &Transform, value: Value) -> Value {
         let mut changed = value.clone();
-        match catch_unwind(AssertUnwindSafe(|| transform(&mut changed))) {
-            Ok(()) => changed,
-            Err(_) => {
-                let kind = &self.kind;
-                error!(%kind, "the transform panicked, keeping the object as it is");
-                value
-            }
+        if catch_unwind(AssertUnwindSafe(|| transform(&mut changed))).is_ok() {
+            return changed;
         }
+        let kind = &self.kind;
+        error!(%kind, "the transform panicked, keeping the object as it is");
+        value
     }
 }

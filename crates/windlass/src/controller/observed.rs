@@ -67,6 +67,10 @@ impl Observed {
     }
 
     /// The object of that name, owned or read: tells several of one kind apart.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "a name is given as to every handle"
+    )]
     pub fn get<T: Kind>(&self, name: impl Named) -> Option<&T> {
         let key = name.key_in(self.namespace.as_deref());
         let key = if <T::Scope as KindScope>::NAMESPACED {

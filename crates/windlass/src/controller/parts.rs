@@ -52,7 +52,8 @@ pub(crate) trait Visit<K>: Send + Sync {
 /// The parts of a running controller.
 pub(crate) struct Parts<K> {
     reads: Vec<Box<dyn Visit<K>>>,
-    parts: Vec<Bound<K>>,
+    /// What applies, in the order of its declaration.
+    steps: Vec<Bound<K>>,
     status: Option<StatusOf<K>>,
     /// The stores of the kinds whose objects are pruned.
     pruned: Vec<Arc<Store>>,
@@ -74,7 +75,7 @@ impl<K: Kind> Parts<K> {
         }
         Self {
             reads,
-            parts: rest,
+            steps: rest,
             status,
             pruned: std::mem::take(&mut declare.pruned),
             observers: std::mem::take(&mut declare.observers),
@@ -101,7 +102,7 @@ impl<K: Kind> Parts<K> {
     async fn run(&self, object: &K, ctx: &Context<K>) -> Result<Action> {
         let mut action = Action::done();
         let mut failure: Option<Error> = None;
-        for part in &self.parts {
+        for part in &self.steps {
             match part {
                 Bound::Read(part) | Bound::Apply(part) => {
                     if let Err(error) = part.visit(object, ctx).await {
@@ -172,7 +173,7 @@ impl<K: Kind> Parts<K> {
     }
 
     fn steps(&self) -> impl DoubleEndedIterator<Item = &Arc<dyn Steps<K>>> {
-        self.parts.iter().filter_map(|part| match part {
+        self.steps.iter().filter_map(|part| match part {
             Bound::Steps(steps) => Some(steps),
             Bound::Read(_) | Bound::Apply(_) => None,
         })

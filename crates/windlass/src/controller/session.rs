@@ -58,6 +58,7 @@ pub(crate) enum Change {
 }
 
 /// Facts about a controller that its reconciles need.
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct ControllerInfo {
     pub(crate) name: Arc<str>,
     /// Under which name it reports events.

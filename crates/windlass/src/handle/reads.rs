@@ -195,13 +195,11 @@ impl<T: Object> Index<T> {
 
 /// Waits until the cache shows what the reconcile wrote, or, in a webhook, until it is complete.
 async fn shows_writes(store: &Store, at: &impl Reader) -> Result<()> {
-    match at.session() {
-        Some(session) => store.shows_writes_of(&session.writer).await,
-        None => {
-            store.synced().await;
-            Ok(())
-        }
+    if let Some(session) = at.session() {
+        return store.shows_writes_of(&session.writer).await;
     }
+    store.synced().await;
+    Ok(())
 }
 
 /// The reconcile that a request is made for.

@@ -21,11 +21,14 @@ pub(super) type Answer = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value>> 
 /// Makes something from a webhook's handles.
 pub(super) type Build<K, T> = Box<dyn Fn(&mut Declare<Webhook<K>>) -> T + Send + Sync>;
 
+/// Makes what answers at each path, from the caches that it reads.
+type Bind = dyn Fn(&Arc<Caches>) -> Vec<(String, Answer)> + Send + Sync;
+
 /// A webhook of any kind; every [`Webhook`] becomes one by `into()`.
 pub struct AnyWebhook {
     facts: Vec<WebhookFact>,
     describe: Box<dyn Fn() -> Part + Send + Sync>,
-    bind: Box<dyn Fn(&Arc<Caches>) -> Vec<(String, Answer)> + Send + Sync>,
+    bind: Box<Bind>,
 }
 
 /// One of the two things a webhook does, at a path of its own.

@@ -11,20 +11,20 @@ use windlass_cluster::TestCluster;
 
 /// The records there are, kept beside a cluster.
 #[derive(Default)]
-pub struct Provider(Mutex<BTreeMap<String, String>>);
+pub(crate) struct Provider(Mutex<BTreeMap<String, String>>);
 
 impl Provider {
-    pub fn beside(cluster: &TestCluster) -> Arc<Self> {
+    pub(crate) fn beside(cluster: &TestCluster) -> Arc<Self> {
         let provider = Arc::new(Self::default());
         cluster.keep(Arc::clone(&provider));
         provider
     }
 
-    pub fn address_of(&self, host: &str) -> Option<String> {
+    pub(crate) fn address_of(&self, host: &str) -> Option<String> {
         self.0.lock().unwrap().get(host).cloned()
     }
 
-    pub fn set(&self, host: &str, address: &str) {
+    pub(crate) fn set(&self, host: &str, address: &str) {
         self.0
             .lock()
             .unwrap()

@@ -190,7 +190,7 @@ async fn silent_connections_are_closed_and_others_are_answered() {
         Server {
             runtime: Arc::new(bench.runtime.clone()),
             directory: Directory::default(),
-            clock: windlass::Clock::default(),
+            clock: windlass::testing::Clock::default(),
             faults: Faults::default(),
         },
         Limits {
