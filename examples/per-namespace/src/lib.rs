@@ -32,10 +32,14 @@ pub fn operator() -> Operator {
 fn maps(node: &Node, observed: &Observed) -> Vec<ConfigMap> {
     let namespaces = observed.read::<Namespace>();
     let active = namespaces.filter(|one| one.metadata.deletion_timestamp.is_none());
+    let labels = node.labels().iter();
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     let map = |namespace: &Namespace| {
         object!(ConfigMap {
             metadata: { name: format!("node-{}", node.name_any()), namespace: namespace.name_any() },
-            data: node.labels().clone(),
+            data: { "labels": labels.join("\n") },
         })
     };
     active.map(map).collect()

@@ -33,7 +33,11 @@ async fn every_labelled_namespace_has_a_map_of_the_node(cluster: TestCluster) {
         .await;
     cluster.settle().await;
     let map = cluster.get::<ConfigMap>(("two", "node-simulated")).await;
-    assert_eq!(map.data.unwrap()["zone"], "a");
+    assert!(
+        map.data.unwrap()["labels"]
+            .lines()
+            .any(|label| label == "zone=a")
+    );
 }
 
 #[windlass_cluster::test]

@@ -228,7 +228,7 @@ async fn events_tell_what_became_of_its_children(cluster: TestCluster) {
         [
             "Created: created deployments.apps default/cache-deployment",
             "Created: created services default/cache-service",
-            "Deleted: deleted services default/cache-service, which is not wanted any more",
+            "Deleted: deleted services default/cache-service",
             "Updated: updated deployments.apps default/cache-deployment",
         ]
     );

@@ -72,7 +72,9 @@ mod tests {
             .iter()
             .filter(|(path, _)| path.starts_with("kind/"))
         {
-            for line in text.lines().filter(|line| line.starts_with("use ")) {
+            // A statement may take several lines.
+            for line in text.split("\nuse ").skip(1) {
+                let line = line.split(';').next().unwrap_or_default();
                 // What is filled in is the kind itself.
                 let line = line.replace("}}", "}}of_a_kind");
                 let line = line.replace("{%", "\n{%").replace("%}", "%}\n");

@@ -114,7 +114,8 @@ async fn timeout_cancels_at_the_await_and_the_next_reconcile_starts_over(cluster
         .start(Operator::new("slow").controller(controller))
         .await;
     cluster.create(secret("one")).await;
-    cluster.advance(seconds(20)).await;
+    // Not until it has settled: it has not, while it waits.
+    tokio::time::sleep(seconds(20)).await;
     assert!(cluster.find::<ConfigMap>("before").await.is_some());
     assert!(cluster.find::<ConfigMap>("after").await.is_none());
     cluster.advance(minutes(2)).await;
