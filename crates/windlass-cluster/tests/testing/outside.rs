@@ -8,7 +8,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use tokio::time::sleep;
 use windlass::{
-    Action, Context, Controller, Declare, Error, Operator, Reconciler, Result, handle::Owned,
+    Action, Context, Controller, Declare, Error, Operator, Reconciler, Result, handle::Controlled,
 };
 use windlass_cluster::{Fate, Outside, TestCluster};
 
@@ -60,7 +60,7 @@ impl Bank {
 /// Opens an account for every secret, and writes down its number.
 struct Clerk {
     bank: Arc<Bank>,
-    maps: Owned<ConfigMap>,
+    maps: Controlled<ConfigMap>,
     /// Whether it asks for another account each time.
     forgetful: bool,
 }
@@ -90,7 +90,7 @@ impl Reconciler for Clerk {
 fn operator(bank: Arc<Bank>, forgetful: bool) -> Operator {
     let declare = move |declare: &mut Declare<Secret>| Clerk {
         bank: bank.clone(),
-        maps: declare.owns(),
+        maps: declare.controls(),
         forgetful,
     };
     Operator::new(OPERATOR).controller(Controller::of_existing::<Secret>().reconciler(declare))
