@@ -277,7 +277,7 @@ fn metrics_of_the_book_are_those_of_the_framework() {
         "\"((?:controller_runtime|workqueue|rest_client|leader_election|windlass|certwatcher)_[a-z_]+)\"",
     );
     let name = name.expect("a pattern");
-    let served: Vec<String> = ["mod", "live", "request", "webhook"]
+    let served: Vec<String> = ["mod", "collector", "live", "request", "webhook"]
         .iter()
         .flat_map(|file| {
             let file = Page::read(&format!("crates/windlass/src/metrics/{file}.rs"));
