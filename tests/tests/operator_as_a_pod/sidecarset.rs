@@ -24,7 +24,7 @@ fn injects_sidecars_and_upgrades_them_in_place() {
     std::fs::write(folder.path().join("everybody.yaml"), EVERYBODY).expect("a file can be written");
     let refused = folder.kubectl_fails(&["apply", "-f", "everybody.yaml"]);
     assert!(
-        refused.contains("spec.selector: Invalid value: {}: an empty selector"),
+        refused.contains("spec.selector: Invalid value: an empty selector"),
         "{refused}"
     );
     for sample in ["apps_v1alpha1_sidecarset", "apps_v1_deployment"] {
