@@ -5,33 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{
-    api::{
-        apps::v1::Deployment,
-        core::v1::{Pod, Service},
-    },
-    apimachinery::pkg::apis::meta::v1::Condition,
-};
-use kube::{CustomResource, ResourceExt};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, ResourceExt, core::Selector};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{
-    Controller, Observed, Operator, Watched, Webhook, labels, object, webhook::Verdict,
-};
+use windlass::{Webhook, labels, object, prelude::*, webhook::Verdict};
 
 const PORT: i32 = 11211;
 
 /// How many pods there are of a Memcached that does not say.
 const SIZE: i32 = 1;
 
-/// The name of a Memcached is the value of a label.
-const LONGEST_NAME: usize = 63;
-
-/// A Memcached to try it with.
-pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml");
-
 /// What a user asks for.
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cache.example.com",
     version = "v1",
@@ -71,7 +59,6 @@ pub struct MemcachedStatus {
     /// The labels they have, for whoever scales them.
     pub selector: String,
     /// The generation this tells of, kept by the framework.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Available, Progressing and Degraded, kept by the framework.
     pub conditions: Vec<Condition>,
@@ -79,10 +66,10 @@ pub struct MemcachedStatus {
 
 /// The operator.
 pub fn operator() -> Operator {
-    let sample = MemcachedSpec {
-        size: Some(3),
-        expose: true,
-    };
+    let sample = object!(MemcachedSpec {
+        size: 3,
+        expose: true
+    });
     Operator::new("memcached-operator")
         .version(env!("CARGO_PKG_VERSION"))
         .controller(
@@ -108,10 +95,8 @@ fn default(memcached: &mut Memcached) {
 fn validate(memcached: &Memcached, _: Option<&Memcached>) -> Verdict {
     let mut verdict = Verdict::allow();
     let name = memcached.name_any();
-    if name.len() > LONGEST_NAME {
-        let why =
-            format!("must be no more than {LONGEST_NAME} characters: it is the value of a label");
-        verdict.invalid("metadata.name", name, why);
+    if name.len() > 63 {
+        verdict.invalid("metadata.name", name, "must be no more than 63 characters");
     }
     if memcached.spec.size == Some(0) {
         verdict.warn("spec.size is 0: no memcached runs");
@@ -131,52 +116,40 @@ fn deployment(memcached: &Memcached) -> Deployment {
         spec: {
             replicas: memcached.spec.size.unwrap_or(SIZE),
             selector: { match_labels: labels.clone() },
-            template: {
-                metadata: { labels: labels },
-                spec: {
-                    containers: [{
-                        name: "memcached",
-                        image: "memcached:1.6.6",
-                        ports: [{ container_port: PORT, name: "memcached" }],
-                        resources: { requests: { "cpu": "100m", "memory": "128Mi" } },
-                        liveness_probe: {
-                            tcp_socket: { port: PORT },
-                            initial_delay_seconds: 30,
-                            period_seconds: 10,
-                        },
-                    }],
-                },
-            },
+            template: { metadata: { labels: labels }, spec: { containers: [{
+                name: "memcached",
+                image: "memcached:1.6.6",
+                ports: [{ container_port: PORT, name: "memcached" }],
+                resources: { requests: { "cpu": "100m", "memory": "128Mi" } },
+                liveness_probe: { tcp_socket: { port: PORT }, initial_delay_seconds: 30 },
+            }] } },
         },
     })
 }
 
 fn service(memcached: &Memcached) -> Option<Service> {
     let labels = labels_of(memcached);
-    memcached.spec.expose.then(|| {
-        object!(Service {
-            metadata: { name: format!("{}-service", memcached.name_any()), labels: labels.clone() },
-            spec: {
-                selector: labels,
-                ports: [{ name: "memcached", port: PORT, target_port: "memcached" }],
-            },
-        })
-    })
+    let service = object!(Service {
+        metadata: { name: format!("{}-service", memcached.name_any()), labels: labels.clone() },
+        spec: {
+            selector: labels,
+            ports: [{ name: "memcached", port: PORT, target_port: "memcached" }],
+        },
+    });
+    memcached.spec.expose.then_some(service)
 }
 
 fn status(memcached: &Memcached, observed: &Observed) -> MemcachedStatus {
-    let running = observed.read::<Pod>();
-    let running = running.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let pods = observed.read::<Pod>();
+    let pods = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none());
     let deployment = observed.owned::<Deployment>().next();
     let deployment = deployment.and_then(|deployment| deployment.status.clone());
     let deployment = deployment.unwrap_or_default();
-    let selector = labels_of(memcached);
-    let selector = selector.iter().map(|(key, value)| format!("{key}={value}"));
     MemcachedStatus {
-        nodes: running.map(ResourceExt::name_any).collect(),
+        nodes: pods.map(ResourceExt::name_any).collect(),
         replicas: deployment.replicas.unwrap_or(0),
         ready_replicas: deployment.ready_replicas.unwrap_or(0),
-        selector: selector.collect::<Vec<_>>().join(","),
+        selector: Selector::from_iter(labels_of(memcached)).to_string(),
         ..MemcachedStatus::default()
     }
 }
@@ -214,7 +187,7 @@ mod tests {
                 "image": "memcached:1.6.6",
                 "ports": [{"containerPort": 11211, "name": "memcached"}],
                 "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
-                "livenessProbe": {"tcpSocket": {"port": 11211}, "initialDelaySeconds": 30, "periodSeconds": 10},
+                "livenessProbe": {"tcpSocket": {"port": 11211}, "initialDelaySeconds": 30},
             })
         );
     }
