@@ -1,20 +1,18 @@
 //! A resource behind an HTTP API: a Record is an entry of a name service.
 //!
-//! What the API offers is a trait, so that tests simulate it; the operator is given what implements
-//! it. Every step can be repeated: the next reconcile may follow a crash after any of them.
-
-pub mod client;
+//! What sends a request to the API is a trait, so that tests simulate the service; the operator is
+//! given what implements it. Every step can be repeated: the next reconcile may follow a crash
+//! after any of them.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use http::{Method, Request, StatusCode};
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{CustomResource, ResourceExt};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{FinalizingReconciler, prelude::*};
-
-/// Somebody may change the record at its provider, and nothing reports that: look again.
-const RECHECK: Duration = Duration::from_mins(5);
 
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -35,53 +33,68 @@ pub struct RecordSpec {
 
 /// What there is at the provider.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub struct RecordStatus {
     /// The address it resolves to.
-    pub address: Option<String>,
+    pub address: String,
     /// Kept by the framework.
     pub conditions: Vec<Condition>,
 }
 
-/// The provider's API. Both calls may be repeated.
-pub trait NameService: Send + Sync + 'static {
-    /// Makes the host resolve to the address.
-    fn put(&self, host: &str, address: &str) -> impl Future<Output = Result<()>> + Send;
-
-    /// Removes the host; fine if it is gone.
-    fn delete(&self, host: &str) -> impl Future<Output = Result<()>> + Send;
+/// The provider's API: `PUT` and `DELETE` of `/records/HOST`.
+pub trait Provider: Send + Sync + 'static {
+    /// Sends a request, and returns the status of the answer.
+    fn send(&self, request: Request<String>) -> impl Future<Output = Result<StatusCode>> + Send;
 }
 
-/// The operator, with a client of the provider.
-pub fn operator_with(service: Arc<impl NameService>) -> Operator {
+impl Provider for Client<HttpConnector, String> {
+    async fn send(&self, request: Request<String>) -> Result<StatusCode> {
+        Ok(self.request(request).await?.status())
+    }
+}
+
+/// The operator, for the API at this address.
+pub fn operator(api: String, provider: Arc<impl Provider>) -> Operator {
+    let records = move |_: &mut Declare<Record>| Records(api.clone(), Arc::clone(&provider));
     Operator::new("external-api")
         .version(env!("CARGO_PKG_VERSION"))
-        .controller(Controller::of::<Record>().reconciler(move |_| Records(Arc::clone(&service))))
+        .controller(Controller::of::<Record>().reconciler(records))
 }
 
-/// The operator, with the provider that the environment names.
-pub fn operator() -> Operator {
-    operator_with(Arc::new(client::HttpClient::from_env()))
+struct Records<P>(String, Arc<P>);
+
+impl<P: Provider> Records<P> {
+    async fn send(&self, method: Method, host: &str, address: String) -> Result<()> {
+        let request = Request::builder().uri(format!("{}/records/{host}", self.0));
+        let request = request.method(method.clone()).body(address)?;
+        let failed = |status| format!("cannot {method} {host}: {status}");
+        match self.1.send(request).await? {
+            status if status.is_success() => Ok(()),
+            StatusCode::NOT_FOUND if method == Method::DELETE => Ok(()),
+            // It will not be accepted next time either: wait until the object changes.
+            status if status.is_client_error() => Err(Error::terminal(failed(status))),
+            status => Err(Error::other(failed(status))),
+        }
+    }
 }
 
-struct Records<S>(Arc<S>);
-
-impl<S: NameService> FinalizingReconciler for Records<S> {
+impl<P: Provider> FinalizingReconciler for Records<P> {
     type Object = Record;
 
     async fn reconcile(&self, record: &Record, ctx: &Context<Record>) -> Result<Action> {
-        self.0.put(&record.spec.host, &record.spec.address).await?;
-        let address = Some(record.spec.address.clone());
+        let RecordSpec { host, address } = record.spec.clone();
+        self.send(Method::PUT, &host, address.clone()).await?;
+        let conditions = Vec::new();
         ctx.set_status(RecordStatus {
             address,
-            ..RecordStatus::default()
+            conditions,
         })?;
-        Ok(Action::requeue_after(RECHECK))
+        // The provider reports no changes of its own: look again.
+        Ok(Action::requeue_after(Duration::from_mins(5)))
     }
 
-    async fn cleanup(&self, record: &Record, ctx: &Context<Record>) -> Result<Action> {
-        self.0.delete(&record.spec.host).await?;
-        ctx.event(windlass::Event::normal("Removed", record.name_any()));
-        Ok(Action::done())
+    async fn cleanup(&self, record: &Record, _: &Context<Record>) -> Result<Action> {
+        let sent = self.send(Method::DELETE, &record.spec.host, String::new());
+        sent.await.map(|()| Action::done())
     }
 }

@@ -5,19 +5,21 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use external_api_operator::NameService;
-use windlass::Result;
+use external_api_operator::{Provider, operator};
+use http::{Method, Request, StatusCode};
+use windlass::{Operator, Result};
 use windlass_cluster::TestCluster;
 
 /// The records there are, kept beside a cluster.
 #[derive(Default)]
-pub(crate) struct Provider(Mutex<BTreeMap<String, String>>);
+pub(crate) struct NameService(Mutex<BTreeMap<String, String>>);
 
-impl Provider {
-    pub(crate) fn beside(cluster: &TestCluster) -> Arc<Self> {
-        let provider = Arc::new(Self::default());
-        cluster.keep(Arc::clone(&provider));
-        provider
+impl NameService {
+    /// The operator of a cluster, with a name service of its own.
+    pub(crate) fn operator_beside(cluster: &TestCluster) -> Operator {
+        let service = Arc::new(Self::default());
+        cluster.keep(Arc::clone(&service));
+        operator("http://names.example.com".to_owned(), service)
     }
 
     pub(crate) fn address_of(&self, host: &str) -> Option<String> {
@@ -25,21 +27,26 @@ impl Provider {
     }
 
     pub(crate) fn set(&self, host: &str, address: &str) {
-        self.0
-            .lock()
-            .unwrap()
-            .insert(host.to_owned(), address.to_owned());
+        let mut records = self.0.lock().unwrap();
+        records.insert(host.to_owned(), address.to_owned());
     }
 }
 
-impl NameService for Provider {
-    async fn put(&self, host: &str, address: &str) -> Result<()> {
-        self.set(host, address);
-        Ok(())
-    }
-
-    async fn delete(&self, host: &str) -> Result<()> {
-        self.0.lock().unwrap().remove(host);
-        Ok(())
+impl Provider for NameService {
+    async fn send(&self, request: Request<String>) -> Result<StatusCode> {
+        assert_eq!(request.uri().host(), Some("names.example.com"));
+        let host = request.uri().path().strip_prefix("/records/").unwrap();
+        Ok(match *request.method() {
+            Method::PUT if request.body().is_empty() => StatusCode::BAD_REQUEST,
+            Method::PUT => {
+                self.set(host, request.body());
+                StatusCode::NO_CONTENT
+            }
+            Method::DELETE => match self.0.lock().unwrap().remove(host) {
+                Some(_) => StatusCode::NO_CONTENT,
+                None => StatusCode::NOT_FOUND,
+            },
+            _ => StatusCode::METHOD_NOT_ALLOWED,
+        })
     }
 }
