@@ -90,9 +90,7 @@
 //! # fn operator() -> windlass::Operator { windlass::Operator::new("pages") }
 //! # #[cfg(not(feature = "cli"))] fn main() {}
 //! # #[cfg(feature = "cli")]
-//! fn main() -> std::process::ExitCode {
-//!     windlass::main(operator)
-//! }
+//! windlass::main!(operator);
 //! ```
 //!
 //! has the commands `run` (with `--dry-run`), `install`, `uninstall`, `manifests`, `rbac`, `explain`
@@ -170,9 +168,9 @@
 //! | feature | what it adds |
 //! | --- | --- |
 //! | `webhooks` | `webhook`, `Operator::webhook` and `Operator::versions` |
-//! | `cli` | `main`, the program of an operator, with its log; and `serve` |
+//! | `cli` | `main!`, the program of an operator, with its log; and `serve` |
 //! | `metrics` | metrics as text, under the names of controller-runtime |
-//! | `allocator` | `run::Allocator` |
+//! | `allocator` | `run::Allocator`, which the program has then |
 //! | `serve` | `run::Endpoint`: probes, metrics and the debug page over HTTP |
 //! | `otel` | traces of OpenTelemetry: a span for each reconcile, linked to those that caused it, and for each request; `run` exports them when `OTEL_EXPORTER_OTLP_ENDPOINT` is set |
 //!
@@ -184,7 +182,7 @@
 //! | what a change triggers | [`watch`], [`Watched`] |
 //! | defaulting, validation and conversion | [`webhook`], [`Webhook`] |
 //! | what happens after a reconcile | [`Action`], [`Error`], [`error`] |
-//! | starting an operator | [`main`](fn@main), [`run`] |
+//! | starting an operator | [`main!`], [`run`] |
 //! | kinds, also those known at run time only | [`kind`] |
 //! | what a test replaces | [`testing`] |
 

@@ -4,10 +4,8 @@
 //! says that the App names. A hash of the result is an annotation of the pods, so a change of
 //! either rolls the Deployment.
 
-use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::ConfigMap},
-    apimachinery::pkg::apis::meta::v1::Condition,
-};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

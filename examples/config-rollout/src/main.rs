@@ -1,5 +1,3 @@
 //! The example as a program.
 
-fn main() -> std::process::ExitCode {
-    windlass::main(config_rollout_operator::operator)
-}
+windlass::main!(config_rollout_operator::operator);

@@ -1,5 +1,3 @@
 //! The example as a program.
 
-fn main() -> std::process::ExitCode {
-    windlass::main(reading_webhook_operator::operator)
-}
+windlass::main!(reading_webhook_operator::operator);

@@ -52,8 +52,49 @@ enum Command {
     Version(Output),
 }
 
+/// Makes the program of an operator: a function `main` that calls [`main`](fn@crate::main), and,
+/// with the feature `allocator`, an allocator that is fast for the many small pieces that operators
+/// allocate.
+///
+/// ```no_run
+/// # use windlass::Operator;
+/// windlass::main!(operator);
+///
+/// fn operator() -> Operator {
+///     Operator::new("example")
+/// }
+/// ```
+#[macro_export]
+macro_rules! main {
+    ($operator:expr $(,)?) => {
+        $crate::__allocator!();
+
+        fn main() -> ::std::process::ExitCode {
+            $crate::main($operator)
+        }
+    };
+}
+
+#[cfg(feature = "allocator")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __allocator {
+    () => {
+        #[global_allocator]
+        static ALLOCATOR: $crate::run::Allocator = $crate::run::Allocator;
+    };
+}
+
+#[cfg(not(feature = "allocator"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __allocator {
+    () => {};
+}
+
 /// Runs an operator binary: parses the command line and does what it says (`run`, `manifests`,
-/// `install`, `uninstall`, `rbac`, `explain`, `version`).
+/// `install`, `uninstall`, `rbac`, `explain`, `version`). [`main!`](crate::main!) makes the whole
+/// program; this is for those that have an allocator of their own, or something to do before.
 ///
 /// ```no_run
 /// fn main() -> std::process::ExitCode {
