@@ -18,6 +18,9 @@ const PORT: i32 = 11211;
 /// How many pods there are of a Memcached that does not say.
 const SIZE: i32 = 1;
 
+/// A Memcached to try it with.
+pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml");
+
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
