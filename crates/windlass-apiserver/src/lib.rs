@@ -16,34 +16,26 @@ mod auth;
 mod autoscaler;
 mod bootstrap;
 mod cel;
-mod clock;
 mod crd;
 mod custom;
 mod decode;
 mod defaults;
 mod derived;
 mod discovery;
-mod equality;
 mod event;
 mod facts;
-mod findings;
-mod go;
 pub mod http;
-mod json;
 mod metadata;
-mod names;
 mod node;
-mod object;
 mod openapi;
 mod patch;
 mod pending_claim;
 pub mod pki;
-mod place;
 mod pods;
 mod policy;
-mod quantity;
-mod random;
 mod registry;
+#[cfg(test)]
+mod request_cost;
 mod resource;
 mod restore;
 mod selector;
@@ -51,11 +43,9 @@ mod server;
 mod services;
 mod snapshot;
 mod status;
-mod steps;
 mod store;
 mod strategy;
 mod table;
-mod timestamp;
 mod types;
 mod validation;
 mod verbs;
@@ -63,6 +53,11 @@ mod warnings;
 pub mod webhook;
 
 pub use auth::{Identity, SigningKey};
+use windlass_apimachinery::{
+    clock, equality, findings, go, json, names, object, object_meta, place, quantity, random, steps,
+    timestamp,
+};
+
 pub use clock::Clock;
 pub use node::NodeClient;
 pub use random::Random;

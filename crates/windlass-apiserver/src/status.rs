@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::findings::Findings;
+pub(crate) use windlass_apimachinery::field::{self, Cause};
 
 /// Which resource an error speaks of: `group` is empty for core.
 #[derive(Clone, Copy, Debug)]
@@ -21,138 +22,6 @@ impl Subject<'_> {
         } else {
             format!("{}.{}", self.kind, self.group)
         }
-    }
-}
-
-/// One failed field of an Invalid answer.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cause {
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
-    pub(crate) field: String,
-}
-
-/// Kubernetes' field errors: each knows how its sentence reads.
-pub(crate) mod field {
-    use super::Cause;
-    use serde_json::Value;
-
-    fn cause(reason: &'static str, field: impl Into<String>, message: String) -> Cause {
-        Cause {
-            reason,
-            message,
-            field: field.into(),
-        }
-    }
-
-    /// The value itself is wrong.
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Cause {
-        // Go prints strings quoted and composite values as JSON.
-        cause(
-            "FieldValueInvalid",
-            field,
-            format!("Invalid value: {value}: {detail}"),
-        )
-    }
-
-    /// The same for a value that is shown in another form than its JSON.
-    pub(crate) fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Cause {
-        cause(
-            "FieldValueInvalid",
-            field,
-            format!("Invalid value: {shown}: {detail}"),
-        )
-    }
-
-    /// The same for a value that is not shown at all.
-    pub(crate) fn invalid_hidden(field: impl Into<String>, detail: &str) -> Cause {
-        cause(
-            "FieldValueInvalid",
-            field,
-            format!("Invalid value: {detail}"),
-        )
-    }
-
-    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Cause {
-        cause("FieldValueNotFound", field, format!("Not found: {value}"))
-    }
-
-    /// The value has the wrong JSON type.
-    pub(crate) fn type_invalid(field: impl Into<String>, shown: &str, detail: &str) -> Cause {
-        cause(
-            "FieldValueTypeInvalid",
-            field,
-            format!("Invalid value: {shown}: {detail}"),
-        )
-    }
-
-    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Cause {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
-        cause("FieldValueRequired", field, message)
-    }
-
-    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Cause {
-        cause("FieldValueForbidden", field, format!("Forbidden: {detail}"))
-    }
-
-    pub(crate) fn not_supported(
-        field: impl Into<String>,
-        value: &Value,
-        allowed: &[String],
-    ) -> Cause {
-        cause(
-            "FieldValueNotSupported",
-            field,
-            format!(
-                "Unsupported value: {value}: supported values: {}",
-                allowed.join(", ")
-            ),
-        )
-    }
-
-    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Cause {
-        cause(
-            "FieldValueDuplicate",
-            field,
-            format!("Duplicate value: {value}"),
-        )
-    }
-
-    /// The same for a value that is shown in another form than its JSON.
-    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: &str) -> Cause {
-        cause(
-            "FieldValueDuplicate",
-            field,
-            format!("Duplicate value: {shown}"),
-        )
-    }
-
-    /// The same for a value that is not shown at all.
-    pub(crate) fn duplicate_hidden(field: impl Into<String>) -> Cause {
-        cause("FieldValueDuplicate", field, "Duplicate value".to_owned())
-    }
-
-    pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Cause {
-        cause(
-            "FieldValueTooLong",
-            field,
-            format!(
-                "Too long: may not be more than {max} {}",
-                if max == 1 { "byte" } else { "bytes" }
-            ),
-        )
-    }
-
-    pub(crate) fn too_many(field: impl Into<String>, actual: usize, max: u64) -> Cause {
-        cause(
-            "FieldValueTooMany",
-            field,
-            format!("Too many: {actual}: must have at most {max} items"),
-        )
     }
 }
 

@@ -198,3 +198,37 @@ impl Type {
         }
     }
 }
+
+/// The name of a type in a decoding error: `int32`, `map[string]string`, `[]v1.Container`.
+pub(crate) fn type_name(ty: &Type) -> String {
+    match ty {
+        Type::Named(name) => match ty.resolve() {
+            Type::Struct { .. } => {
+                let mut parts = name.rsplit('.');
+                let (kind, version) = (parts.next(), parts.next());
+                format!(
+                    "{}.{}",
+                    version.unwrap_or_default(),
+                    kind.unwrap_or_default()
+                )
+            }
+            other => type_name(other),
+        },
+        Type::Scalar(scalar) => match scalar {
+            Scalar::String | Scalar::Untyped => "string",
+            Scalar::Bytes => "[]uint8",
+            Scalar::Int32 => "int32",
+            Scalar::Integer => "int64",
+            Scalar::Number => "float64",
+            Scalar::Boolean => "bool",
+            Scalar::IntOrString => "intstr.IntOrString",
+            Scalar::Quantity => "resource.Quantity",
+            Scalar::Time => "v1.Time",
+            Scalar::MicroTime => "v1.MicroTime",
+        }
+        .to_owned(),
+        Type::Map { value, .. } => format!("map[string]{}", type_name(value)),
+        Type::List { item, .. } => format!("[]{}", type_name(item)),
+        Type::Struct { .. } | Type::Any => "map[string]interface {}".to_owned(),
+    }
+}

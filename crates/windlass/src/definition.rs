@@ -11,6 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
+use windlass_apimachinery::cel_names;
 use windlass_manifests::definition::finish;
 
 /// The definition of a kind, or why there is none.
@@ -135,34 +136,5 @@ fn text(name: &Value) -> &str {
 
 /// A field's name as CEL rules write it.
 fn escaped(field: &str) -> String {
-    const RESERVED: [&str; 20] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-    ];
-    if RESERVED.contains(&field) || field == "while" {
-        return format!("__{field}__");
-    }
-    field
-        .replace("__", "__underscores__")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__")
+    cel_names::escape(field).unwrap_or_else(|| field.to_owned())
 }

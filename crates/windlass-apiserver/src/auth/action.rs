@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::Identity;
 use crate::http::{Query, ResourceRequest, Verb};
-use crate::selector;
 use crate::status::{ApiError, Subject};
 
 /// Something that can be allowed.
@@ -36,7 +35,7 @@ pub(crate) fn selected_name(request: &ResourceRequest, query: &Query) -> Option<
         Verb::List | Verb::Watch | Verb::DeleteCollection
     );
     let text = query.get("fieldSelector").filter(|_| collection)?;
-    selector::exact_name(text)
+    windlass_apimachinery::selector::exact_name(text)
 }
 
 impl<'a> ResourceAction<'a> {

@@ -7,7 +7,7 @@ use super::schema::Schema;
 use crate::place::Place;
 use crate::status::{Cause, field};
 use crate::steps::step;
-use crate::{metadata, names};
+use crate::{names, object_meta};
 
 /// What is wrong with the embedded objects of a value.
 pub(super) fn check(value: &Value, schema: &Schema, at: &str) -> Vec<Cause> {
@@ -81,7 +81,7 @@ fn check_one(object: &Value, at: &str, causes: &mut Vec<Cause>) {
             let at = child(at, "metadata.name");
             causes.push(field::invalid(at, &name.into(), &why));
         }
-        for mut cause in metadata::common_causes(object) {
+        for mut cause in object_meta::common_causes(object) {
             cause.field = child(at, &cause.field);
             causes.push(cause);
         }

@@ -11,7 +11,6 @@ mod scalar;
 use serde_json::{Value, json};
 
 pub(crate) use kind::{check_kind, misread, unreadable};
-pub(crate) use reader::MOST_STRANGE;
 use reader::Reader;
 pub(crate) use scalar::whole_numbers;
 

@@ -10,10 +10,8 @@ use crate::go;
 use crate::place::Place;
 use crate::steps::step;
 use crate::timestamp::Precision;
-use crate::types::{ListKind, Scalar, Type};
+use crate::types::{self, ListKind, Scalar, Type};
 
-/// How many unknown or repeated fields of one body are reported, as in Kubernetes.
-pub(crate) const MOST_STRANGE: usize = 100;
 
 /// Reads a value into its type, field by field.
 pub(super) struct Reader<'t> {
@@ -46,7 +44,7 @@ impl<'t> Reader<'t> {
             "json: cannot unmarshal {shown} into Go struct field {}.{} of type {}",
             self.structure,
             place.fields(),
-            go::type_name(ty)
+            types::type_name(ty)
         )
     }
 

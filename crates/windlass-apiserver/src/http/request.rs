@@ -3,48 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-
-/// What is to be done, in the words RBAC uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verb {
-    /// Read one object.
-    Get,
-    /// Read a collection.
-    List,
-    /// Follow a collection.
-    Watch,
-    /// Make an object.
-    Create,
-    /// Replace an object.
-    Update,
-    /// Change parts of an object.
-    Patch,
-    /// Remove an object.
-    Delete,
-    /// Remove what a list would show.
-    DeleteCollection,
-}
-
-impl Verb {
-    /// The verb as RBAC rules spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-            Self::DeleteCollection => "deletecollection",
-        }
-    }
-
-    /// Whether it changes anything.
-    pub fn writes(self) -> bool {
-        !matches!(self, Self::Get | Self::List | Self::Watch)
-    }
-}
+pub use windlass_apimachinery::Verb;
 
 /// A request for objects of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,6 @@ mod contents;
 mod durable;
 mod journal;
 mod key;
-mod labels;
 mod object;
 mod pending;
 #[cfg(test)]
@@ -40,7 +39,7 @@ pub(crate) use changes::{Change, ChangeKind};
 pub(crate) use contents::Contents;
 pub use journal::StorageError;
 pub(crate) use key::Key;
-pub(crate) use labels::{Labelled, Labels};
+pub(crate) use windlass_apimachinery::{Labelled, Labels};
 pub(crate) use object::{Draft, Layout, Stored, field_text};
 
 /// How many bytes an object may have, as in etcd. One that has more from earlier may still shrink.

@@ -13,7 +13,7 @@ use crate::object::{self, meta, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result, field};
 use crate::store::{Stored, WriteError};
-use crate::{admission, decode, metadata, strategy, validation};
+use crate::{admission, decode, metadata, object_meta, strategy, validation};
 
 /// How often a patch that lost a race is tried again.
 const RACE_RETRIES: usize = 64;
@@ -177,8 +177,8 @@ impl Call<'_> {
     /// kind's own rules: its causes are told each time, as Kubernetes does.
     fn update_causes(&self, new: &Value, old: &Value, subresource: &str) -> Vec<Cause> {
         let checks = metadata::Checks::of(&self.resource);
-        let mut causes = metadata::common_causes(new);
-        causes.extend(metadata::update_causes(new, old));
+        let mut causes = object_meta::common_causes(new);
+        causes.extend(object_meta::update_causes(new, old));
         let changed = match subresource {
             "" | "scale" => checks.changed,
             _ => checks.status,

@@ -49,7 +49,7 @@ impl Call<'_> {
             .collect();
         strange.extend(self.normalise(&mut object).map_err(unreadable)?);
         if !self.resource.is_custom() {
-            strange.truncate(decode::MOST_STRANGE);
+            strange.truncate(crate::findings::MOST_STRANGE);
         }
         self.judge_strange(strange, unreadable)?;
         Ok(object)

@@ -1,69 +1,14 @@
 //! Capabilities: what a container's root may do.
 
 use k8s_openapi::api::core::v1::Container;
+use windlass_apimachinery::capability::{BASELINE, NAMES};
 
-/// All capabilities, by their numbers.
-const NAMES: [&str; 41] = [
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "DAC_READ_SEARCH",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETGID",
-    "SETUID",
-    "SETPCAP",
-    "LINUX_IMMUTABLE",
-    "NET_BIND_SERVICE",
-    "NET_BROADCAST",
-    "NET_ADMIN",
-    "NET_RAW",
-    "IPC_LOCK",
-    "IPC_OWNER",
-    "SYS_MODULE",
-    "SYS_RAWIO",
-    "SYS_CHROOT",
-    "SYS_PTRACE",
-    "SYS_PACCT",
-    "SYS_ADMIN",
-    "SYS_BOOT",
-    "SYS_NICE",
-    "SYS_RESOURCE",
-    "SYS_TIME",
-    "SYS_TTY_CONFIG",
-    "MKNOD",
-    "LEASE",
-    "AUDIT_WRITE",
-    "AUDIT_CONTROL",
-    "SETFCAP",
-    "MAC_OVERRIDE",
-    "MAC_ADMIN",
-    "SYSLOG",
-    "WAKE_ALARM",
-    "BLOCK_SUSPEND",
-    "AUDIT_READ",
-    "PERFMON",
-    "BPF",
-    "CHECKPOINT_RESTORE",
-];
+/// What container runtimes grant by default beside what the baseline profile lets pods add.
+const GRANTED_BESIDE_BASELINE: [&str; 1] = ["NET_RAW"];
 
-/// What container runtimes grant by default.
-const DEFAULT: [&str; 14] = [
-    "AUDIT_WRITE",
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "MKNOD",
-    "NET_BIND_SERVICE",
-    "NET_RAW",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYS_CHROOT",
-];
+fn is_default(name: &str) -> bool {
+    BASELINE.contains(&name) || GRANTED_BESIDE_BASELINE.contains(&name)
+}
 
 /// The capabilities of a container, as OCI writes them. What this process must not grant (some
 /// machines lack SYS_RESOURCE) is left out: the runtime would refuse to start the container.
@@ -90,7 +35,7 @@ fn wanted(container: &Container, possible: &[&str]) -> Vec<String> {
         if named(&dropped) || all(&dropped) {
             return false;
         }
-        all(&added) || DEFAULT.contains(*name)
+        all(&added) || is_default(name)
     };
     let granted = possible.iter().filter(has);
     granted.map(|name| format!("CAP_{name}")).collect()

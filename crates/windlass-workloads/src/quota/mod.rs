@@ -19,7 +19,7 @@ use windlass::{
 };
 
 use self::usage::Usage;
-use crate::quantity::Quantity;
+use crate::quantity::{self, Quantity};
 
 /// Kinds of which nothing but the number counts: group, version, kind, plural, and whether nobody
 /// here needs more of them than their names.
@@ -119,7 +119,7 @@ impl Quotas {
             if !names.iter().any(|name| hard.contains_key(name)) {
                 continue;
             }
-            let count = Quantity::of(objects.list(ctx, Select::own_namespace()).await?.len());
+            let count = Quantity::whole(objects.list(ctx, Select::own_namespace()).await?.len());
             used.extend(names.iter().map(|name| (name.clone(), count)));
         }
         Ok(used)
@@ -172,7 +172,7 @@ impl Reconciler for Quotas {
             .map(|name| {
                 (
                     name.clone(),
-                    used.get(name).copied().unwrap_or_default().written(),
+                    quantity::written(used.get(name).copied().unwrap_or_default()),
                 )
             })
             .collect();

@@ -13,13 +13,13 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
 use crate::pod;
-use crate::quantity::Quantity;
+use crate::quantity::{self, Quantity};
 
 /// Amounts by name.
 pub(crate) type Usage = BTreeMap<String, Quantity>;
 
 fn one() -> Quantity {
-    Quantity::of(1)
+    Quantity::whole(1)
 }
 
 /// Adds what one object takes.
@@ -64,7 +64,7 @@ fn asked(
     let amounts = |container: &Container| -> Usage {
         let amounts = of(container).into_iter().flatten();
         amounts
-            .map(|(name, amount)| (name.clone(), Quantity::read(amount)))
+            .map(|(name, amount)| (name.clone(), quantity::read(amount)))
             .collect()
     };
     let raise = |into: &mut Usage, from: &Usage| {
@@ -88,7 +88,7 @@ fn asked(
     raise(&mut running, &starting);
     let overhead = spec.overhead.iter().flatten();
     let overhead = overhead
-        .map(|(name, amount)| (name.clone(), Quantity::read(amount)))
+        .map(|(name, amount)| (name.clone(), quantity::read(amount)))
         .collect();
     add(&mut running, overhead);
     running
@@ -104,7 +104,7 @@ pub(crate) fn of_service(service: &Service) -> Usage {
     ]);
     match spec.type_.as_deref() {
         Some("NodePort") => {
-            usage.insert("services.nodeports".to_owned(), Quantity::of(ports.len()));
+            usage.insert("services.nodeports".to_owned(), Quantity::whole(ports.len()));
         }
         Some("LoadBalancer") => {
             let allocated = ports
@@ -113,7 +113,7 @@ pub(crate) fn of_service(service: &Service) -> Usage {
                 .count();
             let is_off = spec.allocate_load_balancer_node_ports == Some(false);
             let count = if is_off { allocated } else { ports.len() };
-            usage.insert("services.nodeports".to_owned(), Quantity::of(count));
+            usage.insert("services.nodeports".to_owned(), Quantity::whole(count));
             usage.insert("services.loadbalancers".to_owned(), one());
         }
         _ => {}
@@ -125,7 +125,7 @@ pub(crate) fn of_service(service: &Service) -> Usage {
 pub(crate) fn of_claim(claim: &PersistentVolumeClaim) -> Usage {
     let spec = claim.spec.clone().unwrap_or_default();
     let requests = spec.resources.and_then(|resources| resources.requests);
-    let storage = requests.and_then(|requests| requests.get("storage").map(Quantity::read));
+    let storage = requests.and_then(|requests| requests.get("storage").map(quantity::read));
     let mut usage = Usage::from([
         ("persistentvolumeclaims".to_owned(), one()),
         ("count/persistentvolumeclaims".to_owned(), one()),
@@ -210,7 +210,7 @@ fn is_best_effort(spec: &PodSpec) -> bool {
             requests.chain(resources.limits.iter().flatten())
         });
     !amounts.any(|(name, amount)| {
-        matches!(name.as_str(), "cpu" | "memory") && !Quantity::read(amount).is_zero()
+        matches!(name.as_str(), "cpu" | "memory") && !quantity::read(amount).is_zero()
     })
 }
 

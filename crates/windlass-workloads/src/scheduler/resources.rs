@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, Node, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
 use super::occupancy::House;
-use crate::quantity::Quantity;
+use crate::quantity::{self, Quantity};
 
 /// Amounts of resources by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Resources {
         let amounts = amounts.into_iter().flatten();
         Self(
             amounts
-                .map(|(name, amount)| (name.clone(), Quantity::read(amount).nanos()))
+                .map(|(name, amount)| (name.clone(), quantity::read(amount).nanos()))
                 .collect(),
         )
     }
@@ -88,7 +88,7 @@ pub(crate) fn short(node: &Node, there: &House, asked: &Resources) -> Vec<String
     let used = there.used();
     let mut short = Vec::new();
     let pods = has.0.get("pods");
-    if pods.is_some_and(|pods| Quantity::of(there.len() + 1).nanos() > *pods) {
+    if pods.is_some_and(|pods| Quantity::whole(there.len() + 1).nanos() > *pods) {
         short.push("Too many pods".to_owned());
     }
     // The order in which Kubernetes looks.

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
-use crate::quantity::Quantity;
+use crate::quantity;
 use crate::{affinity, owner};
 
 /// The class of a claim; empty for none.
@@ -23,7 +23,7 @@ fn size(
     >,
 ) -> i128 {
     let storage = amounts.and_then(|amounts| amounts.get("storage"));
-    storage.map_or(0, |storage| Quantity::read(storage).nanos())
+    storage.map_or(0, |storage| quantity::read(storage).nanos())
 }
 
 fn capacity(volume: &PersistentVolume) -> i128 {

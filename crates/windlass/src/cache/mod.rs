@@ -35,7 +35,7 @@ pub(crate) use self::{
     delivered::Delivered,
     expectation::Writer,
     feeds::Feeds,
-    labels::Labels,
+    labels::{Labels, MatchAll},
     object::{CachedObject, Examples, controller_of, take_managed, version_of},
     store::{Change, Memo, Store, Transform},
     wire::{Watched, Wire},

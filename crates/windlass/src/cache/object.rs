@@ -68,7 +68,7 @@ impl CachedObject {
             key: Key::from_parts(Some(text("namespace")), text("name")),
             uid: text("uid").into(),
             version: version_of(&value),
-            labels: Labels::of(metadata),
+            labels: Labels::of_metadata(metadata),
             controller: controller_of(metadata),
             terminating: metadata
                 .get("deletionTimestamp")

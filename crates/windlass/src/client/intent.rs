@@ -11,12 +11,16 @@ use serde::{
     },
 };
 use serde_json::Value;
-
-use super::quantity;
+use windlass_apimachinery::Quantity;
 
 /// Encodes an object.
 pub(crate) fn encode<T: Serialize + ?Sized>(object: &T) -> serde_json::Result<Value> {
     object.serialize(Writer(serde_json::value::Serializer))
+}
+
+/// How the server writes a quantity.
+fn canonical(text: &str) -> Option<String> {
+    Quantity::parse(text.trim()).map(|quantity| quantity.to_string())
 }
 
 /// A value whose quantities are to be written the server's way.
@@ -98,7 +102,7 @@ impl<S: Serializer> Serializer for Writer<S> {
     ) -> Result<S::Ok, S::Error> {
         if name == "Quantity"
             && let Ok(Value::String(text)) = serde_json::to_value(value)
-            && let Some(written) = quantity::canonical(&text)
+            && let Some(written) = canonical(&text)
         {
             return self.0.serialize_newtype_struct(name, &written);
         }

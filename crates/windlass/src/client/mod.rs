@@ -7,7 +7,6 @@ mod guard;
 pub(crate) mod intent;
 pub(crate) mod managed;
 pub(crate) mod merge;
-mod quantity;
 mod rehearsal;
 mod requests;
 

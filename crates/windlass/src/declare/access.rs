@@ -1,56 +1,11 @@
 //! [`Access`]: verbs on the objects of a kind.
 
-use std::{collections::BTreeMap, collections::BTreeSet, fmt};
+use std::{collections::BTreeMap, collections::BTreeSet};
 
+pub use windlass_apimachinery::Verb;
 use windlass_manifests::Rule;
 
 use crate::{Kind, kind::KindInfo};
-
-/// What a request does, as RBAC rules name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verb {
-    /// Read one object.
-    Get,
-    /// Read many.
-    List,
-    /// Follow changes.
-    Watch,
-    /// Create an object (or post to a subresource such as `binding`).
-    Create,
-    /// Replace an object.
-    Update,
-    /// Change parts of an object; server-side apply is a patch too.
-    Patch,
-    /// Delete an object.
-    Delete,
-    /// Delete many objects by one request.
-    DeleteCollection,
-}
-
-impl Verb {
-    /// The verb's name in RBAC rules.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-            Self::DeleteCollection => "deletecollection",
-        }
-    }
-
-    /// What keeping a cache of a kind needs.
-    pub const READ: [Self; 2] = [Self::List, Self::Watch];
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Verbs on the objects of a kind and on their subresources: what a handle or a background task may
 /// do. `explain` and the generated role show it.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kube::core::{Expression, Selector};
 use serde_json::Value;
 
-use crate::cache::Labels;
+use crate::cache::{Labels, MatchAll as _};
 
 /// Restricts a watch to namespaces, to labels, or to fields, or to metadata alone. Controllers that
 /// ask for the same kind and scope share one watch.
@@ -104,7 +104,7 @@ impl Scope {
                 .filter_map(|term| term.split_once('='))
                 .all(|(path, value)| text(path).unwrap_or("") == value)
         });
-        in_namespace && fields && Labels::of(&object["metadata"]).match_all(&self.labels)
+        in_namespace && fields && Labels::of_metadata(&object["metadata"]).match_all(&self.labels)
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Key, Kind,
-    cache::{CachedObject, Change, Delivered, Labels, Store},
+    cache::{CachedObject, Change, Delivered, Labels, MatchAll as _, Store},
     kind::{KindInfo, Object},
     queue::{Cause, Priority, Queue},
     telemetry::Origin,
@@ -383,7 +383,7 @@ mod tests {
         index.set(&a, Some(vec![equal("app", "x"), equal("instance", "a")]));
         index.set(&b, Some(vec![Expression::Exists("app".into())]));
         index.set(&c, Some(vec![equal("app", "x")]));
-        let labels = Labels::of(&json!({"labels": {"app": "x", "instance": "a"}}));
+        let labels = Labels::of_metadata(&json!({"labels": {"app": "x", "instance": "a"}}));
         assert_eq!(index.of(Some("n"), &labels), [a.clone(), b.clone()]);
         index.set(&a, None);
         assert_eq!(index.of(Some("n"), &labels), [b]);

@@ -2,21 +2,10 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
-use tokio::time::Instant;
 
 /// Where wall time comes from. Clones of a virtual clock agree.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Source);
-
-#[derive(Clone, Debug, Default)]
-enum Source {
-    #[default]
-    Machine,
-    Virtual {
-        base: Timestamp,
-        started: Instant,
-    },
-}
+pub struct Clock(windlass_apimachinery::Clock);
 
 impl Clock {
     /// The machine's clock.
@@ -27,20 +16,12 @@ impl Clock {
     /// A clock that reads `base` now and moves with tokio's clock from here on, so that pausing
     /// and advancing tokio's time drives it.
     pub fn starting_at(base: Timestamp) -> Self {
-        Self(Source::Virtual {
-            base,
-            started: Instant::now(),
-        })
+        Self(windlass_apimachinery::Clock::starting_at(base))
     }
 
     /// The time now.
     pub fn now(&self) -> Timestamp {
-        match &self.0 {
-            Source::Machine => Timestamp::now(),
-            Source::Virtual { base, started } => base
-                .checked_add(started.elapsed())
-                .unwrap_or(Timestamp::MAX),
-        }
+        self.0.now()
     }
 
     /// The time now, as Kubernetes objects carry it.

@@ -8,13 +8,12 @@
 
 mod activity;
 mod clock;
-mod random;
 
 pub use self::{
     activity::{Activity, BusyGuard, DueGuard, PlanGuard},
     clock::Clock,
-    random::Random,
 };
+pub use windlass_apimachinery::Random;
 
 #[cfg(feature = "webhooks")]
 use crate::webhook::serving::WebhookServing;

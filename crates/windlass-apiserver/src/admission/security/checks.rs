@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use windlass_apimachinery::capability::BASELINE;
 
 use super::level::{Level, LevelVersion};
 use super::profile;
@@ -134,22 +135,6 @@ pub(super) fn texts(list: &Value) -> impl Iterator<Item = &str> {
     list.filter_map(Value::as_str)
 }
 
-const DEFAULT_CAPABILITIES: &[&str] = &[
-    "AUDIT_WRITE",
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "MKNOD",
-    "NET_BIND_SERVICE",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYS_CHROOT",
-];
-
 fn added(container: &Value) -> impl Iterator<Item = &str> {
     texts(&container["securityContext"]["capabilities"]["add"])
 }
@@ -157,7 +142,7 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
 fn capabilities(pod: &Value, _: u32) -> Option<Violation> {
     let (bad, found) = values(&pod["spec"], |container| {
         added(container)
-            .filter(|capability| !DEFAULT_CAPABILITIES.contains(capability))
+            .filter(|capability| !BASELINE.contains(capability))
             .map(str::to_owned)
     });
     if bad.is_empty() {

@@ -5,7 +5,7 @@ use jiff::tz::Offset;
 
 /// How precise a field's times are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Precision {
+pub enum Precision {
     /// `metav1.Time`; a fraction is read and forgotten.
     Seconds,
     /// `metav1.MicroTime`; six digits after the point, no more and no fewer.
@@ -13,7 +13,7 @@ pub(crate) enum Precision {
 }
 
 /// The form in which a time is kept, or what Go says of a text that is none.
-pub(crate) fn canonical(text: &str, precision: Precision) -> Result<String, String> {
+pub fn canonical(text: &str, precision: Precision) -> Result<String, String> {
     let time = parse(text, precision)?;
     Ok(match precision {
         Precision::Seconds => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),

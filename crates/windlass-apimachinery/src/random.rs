@@ -2,6 +2,7 @@
 //!
 //! A seeded source makes a test's request log repeatable.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::{Rng, RngExt, SeedableRng};
@@ -10,10 +11,10 @@ use rand_chacha::ChaCha8Rng;
 /// Kubernetes' alphabet for generated names: no vowels, nothing that reads like another letter.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// How many characters `generateName` adds.
-pub(crate) const SUFFIX_LENGTH: usize = 5;
+pub const SUFFIX_LENGTH: usize = 5;
 
 /// A shared source of random values.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Random(Arc<Mutex<ChaCha8Rng>>);
 
 impl Random {
@@ -56,16 +57,44 @@ impl Random {
 
     /// The suffix of a generated name.
     pub fn name_suffix(&self) -> String {
+        self.suffix(SUFFIX_LENGTH)
+    }
+
+    /// A suffix of so many letters for a generated name.
+    pub fn suffix(&self, length: usize) -> String {
         self.with(|rng| {
-            (0..SUFFIX_LENGTH)
+            (0..length)
                 .map(|_| char::from(SUFFIX_ALPHABET[rng.random_range(0..SUFFIX_ALPHABET.len())]))
                 .collect()
         })
     }
 
+    /// The next 64 random bits.
+    pub fn bits(&self) -> u64 {
+        self.with(Rng::next_u64)
+    }
+
+    /// A number from zero up to, but not including, `limit`; zero when `limit` is zero.
+    pub fn below(&self, limit: u64) -> u64 {
+        // The bias of a remainder is at most limit / 2^64: nothing for names and jitter.
+        self.bits().checked_rem(limit).unwrap_or(0)
+    }
+
     /// A number in `low..high`.
     pub fn between(&self, low: u64, high: u64) -> u64 {
         self.with(|rng| rng.random_range(low..high.max(low + 1)))
+    }
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        Self::from_system()
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Random")
     }
 }
 
@@ -78,6 +107,13 @@ mod tests {
         let (a, b) = (Random::seeded(7), Random::seeded(7));
         assert_eq!((a.uid(), a.name_suffix()), (b.uid(), b.name_suffix()));
         assert_ne!(a.uid(), Random::seeded(8).uid());
+    }
+
+    #[test]
+    fn clones_share_the_sequence() {
+        let one = Random::seeded(7);
+        let two = one.clone();
+        assert_ne!(one.bits(), two.bits());
     }
 
     #[test]

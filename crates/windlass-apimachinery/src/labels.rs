@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 /// Labels by name. Objects have few, and many objects have some: a list in order takes a tenth of
 /// the room of a tree.
-#[derive(Debug, Default)]
-pub(crate) struct Labels(Box<[(Box<str>, Box<str>)]>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(Box<[(Box<str>, Box<str>)]>);
 
 impl Labels {
     /// Those of an object; what is not text is none.
-    pub(super) fn of(labels: &Map<String, Value>) -> Self {
+    pub fn of(labels: &Map<String, Value>) -> Self {
         let texts = labels
             .iter()
             .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
@@ -20,18 +20,34 @@ impl Labels {
         Self(labels)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Those in `metadata`.
+    pub fn of_metadata(metadata: &Value) -> Self {
+        metadata
+            .get("labels")
+            .and_then(Value::as_object)
+            .map(Self::of)
+            .unwrap_or_default()
+    }
+
+    /// Each label and its value, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+    /// The value of a label.
+    pub fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
         found.ok().map(|at| &*self.0[at].1)
     }
 }
 
 /// Anything that has labels a selector can ask for.
-pub(crate) trait Labelled {
+pub trait Labelled {
     /// The value of a label.
     fn label(&self, key: &str) -> Option<&str>;
 }

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 /// A text field of `metadata`, empty when absent.
-pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
 /// `metadata`, made if it is not there.
-pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
+pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
     }
@@ -23,7 +23,7 @@ pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// Sets or, when `None`, removes a field of `metadata`.
-pub(crate) fn set_meta(object: &mut Value, field: &str, value: Option<Value>) {
+pub fn set_meta(object: &mut Value, field: &str, value: Option<Value>) {
     let metadata = meta_mut(object);
     match value {
         Some(value) => metadata.insert(field.to_owned(), value),
@@ -31,7 +31,7 @@ pub(crate) fn set_meta(object: &mut Value, field: &str, value: Option<Value>) {
     };
 }
 
-pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+pub fn finalizers(object: &Value) -> Vec<&str> {
     object["metadata"]["finalizers"]
         .as_array()
         .into_iter()
@@ -40,19 +40,19 @@ pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
         .collect()
 }
 
-pub(crate) fn is_terminating(object: &Value) -> bool {
+pub fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
 /// A dotted path (`.spec.replicas`).
-pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+pub fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.trim_start_matches('.')
         .split('.')
         .try_fold(object, |value, part| value.get(part))
 }
 
 /// Sets a dotted path, making the maps on the way.
-pub(crate) fn set_at(object: &mut Value, path: &str, new: Value) {
+pub fn set_at(object: &mut Value, path: &str, new: Value) {
     let mut value = object;
     for part in path.trim_start_matches('.').split('.') {
         if !value.is_object() {

@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Map, Value, json};
 use tower::Service as _;
 
-use super::taken;
+use windlass_apimachinery::steps::taken;
 use crate::{ApiServer, Config, Identity};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -9,26 +9,26 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
-use crate::decode::MOST_STRANGE;
+use crate::findings::MOST_STRANGE;
 use crate::findings::Findings;
 use crate::place::Place;
 use crate::steps::step;
 
 /// How deep a body may be nested. What is stored adds some levels of its own, and must still be
 /// readable by everybody: most JSON readers stop at 128.
-pub(crate) const MAX_DEPTH: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 
 /// A body that was read.
 #[derive(Debug, Default)]
-pub(crate) struct Document {
-    pub(crate) value: Value,
+pub struct Document {
+    pub value: Value,
     /// The paths of fields that were said more than once; the last time counts.
-    pub(crate) duplicates: Vec<String>,
+    pub duplicates: Vec<String>,
 }
 
 /// Reads JSON, also with bytes in its texts that stand for no character: they are replaced, as Go
 /// does.
-pub(crate) fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
+pub fn from_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
     read_json(bytes).or_else(|error| match syntax::mended(bytes) {
         Some(mended) if syntax::check(bytes, MAX_DEPTH).is_ok() => read_json(&mended),
         _ => Err(error),
@@ -48,7 +48,7 @@ fn read_json(bytes: &[u8]) -> Result<Document, serde_json::Error> {
 
 /// Reads YAML, in the dialect Kubernetes reads: `y` and `no` are booleans, also as keys. With it
 /// comes the first key that a map has twice, in the words of the reader that Kubernetes uses.
-pub(crate) fn from_yaml(text: &str) -> Result<(Value, Option<String>), serde_saphyr::Error> {
+pub fn from_yaml(text: &str) -> Result<(Value, Option<String>), serde_saphyr::Error> {
     if let Some(value) = yaml::that_is_json(text) {
         return Ok((value, None));
     }
@@ -79,7 +79,7 @@ impl<'de> de::Deserialize<'de> for Plain {
 }
 
 /// The value of a member of an object, as it stands in its compact JSON, which must be well-formed.
-pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut rest = object.strip_prefix(b"{")?;
     loop {
         let (key, after) = rest.split_at_checked(end_of_value(rest)?)?;
@@ -121,14 +121,14 @@ fn end_of_value(json: &[u8]) -> Option<usize> {
 }
 
 /// How Go names what went wrong with a JSON text.
-pub(crate) fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
+pub fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
     syntax::check(bytes, MAX_DEPTH)
         .err()
         .unwrap_or_else(|| error.to_string())
 }
 
 /// How deep a tree is nested.
-pub(crate) fn depth(value: &Value) -> usize {
+pub fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),

@@ -7,12 +7,14 @@ use std::collections::HashSet;
 
 use crate::steps::steps;
 
+/// How many unknown or repeated fields of one body are reported, as in Kubernetes.
+pub const MOST_STRANGE: usize = 100;
 /// How much text is kept.
-pub(crate) const MOST_TEXT: usize = 1024 * 1024;
+pub const MOST_TEXT: usize = 1024 * 1024;
 
 /// Texts in the order they were found.
 #[derive(Debug)]
-pub(crate) struct Findings {
+pub struct Findings {
     texts: Vec<String>,
     seen: HashSet<String>,
     most: usize,
@@ -21,7 +23,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// At most so many.
-    pub(crate) fn at_most(most: usize) -> Self {
+    pub fn at_most(most: usize) -> Self {
         Self {
             texts: Vec::new(),
             seen: HashSet::new(),
@@ -31,16 +33,16 @@ impl Findings {
     }
 
     /// Only the bound of their text counts.
-    pub(crate) fn bounded() -> Self {
+    pub fn bounded() -> Self {
         Self::at_most(usize::MAX)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.texts.len() >= self.most || self.length > MOST_TEXT
     }
 
     /// Adds one; its text is not even made where no more are taken.
-    pub(crate) fn add(&mut self, text: impl FnOnce() -> String) {
+    pub fn add(&mut self, text: impl FnOnce() -> String) {
         if self.is_full() {
             return;
         }
@@ -52,7 +54,7 @@ impl Findings {
         }
     }
 
-    pub(crate) fn into_texts(self) -> Vec<String> {
+    pub fn into_texts(self) -> Vec<String> {
         self.texts
     }
 }

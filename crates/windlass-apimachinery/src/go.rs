@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::steps::step;
-use crate::types::{Scalar, Type};
 
 /// `fmt.Sprintf("%+v", value)` of a decoded JSON value.
-pub(crate) fn plus_v(value: &Value) -> String {
+pub fn plus_v(value: &Value) -> String {
     let mut out = String::new();
     write_plus_v(value, &mut out);
     out
@@ -45,7 +44,7 @@ fn write_plus_v(value: &Value, out: &mut String) {
 }
 
 /// What `%#v` prints of a decoded value.
-pub(crate) fn sharp_v(value: &Value) -> String {
+pub fn sharp_v(value: &Value) -> String {
     let mut out = String::new();
     write_sharp_v(value, &mut out);
     out
@@ -77,7 +76,7 @@ fn write_sharp_v(value: &Value, out: &mut String) {
 }
 
 /// `fmt.Sprint(number)` of a float64.
-pub(crate) fn float(number: f64) -> String {
+pub fn float(number: f64) -> String {
     if number != 0.0 && !(1e-5..1e21).contains(&number.abs()) {
         let text = format!("{number:e}");
         // Go gives an exponent its sign and two digits.
@@ -93,7 +92,7 @@ pub(crate) fn float(number: f64) -> String {
 }
 
 /// Why Go would not take a regular expression.
-pub(crate) fn regex_error(pattern: &str) -> Result<(), String> {
+pub fn regex_error(pattern: &str) -> Result<(), String> {
     let Err(error) = regex::Regex::new(pattern) else {
         return Ok(());
     };
@@ -118,42 +117,8 @@ pub(crate) fn regex_error(pattern: &str) -> Result<(), String> {
     })
 }
 
-/// The name of a type in a decoding error: `int32`, `map[string]string`, `[]v1.Container`.
-pub(crate) fn type_name(ty: &Type) -> String {
-    match ty {
-        Type::Named(name) => match ty.resolve() {
-            Type::Struct { .. } => {
-                let mut parts = name.rsplit('.');
-                let (kind, version) = (parts.next(), parts.next());
-                format!(
-                    "{}.{}",
-                    version.unwrap_or_default(),
-                    kind.unwrap_or_default()
-                )
-            }
-            other => type_name(other),
-        },
-        Type::Scalar(scalar) => match scalar {
-            Scalar::String | Scalar::Untyped => "string",
-            Scalar::Bytes => "[]uint8",
-            Scalar::Int32 => "int32",
-            Scalar::Integer => "int64",
-            Scalar::Number => "float64",
-            Scalar::Boolean => "bool",
-            Scalar::IntOrString => "intstr.IntOrString",
-            Scalar::Quantity => "resource.Quantity",
-            Scalar::Time => "v1.Time",
-            Scalar::MicroTime => "v1.MicroTime",
-        }
-        .to_owned(),
-        Type::Map { value, .. } => format!("map[string]{}", type_name(value)),
-        Type::List { item, .. } => format!("[]{}", type_name(item)),
-        Type::Struct { .. } | Type::Any => "map[string]interface {}".to_owned(),
-    }
-}
-
 /// What Go calls the JSON that it could not put somewhere.
-pub(crate) fn json_kind(value: &Value) -> String {
+pub fn json_kind(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::String(_) => "string".to_owned(),
@@ -166,7 +131,7 @@ pub(crate) fn json_kind(value: &Value) -> String {
 }
 
 /// What `reflect` calls the type of a decoded JSON value.
-pub(crate) fn reflected(value: &Value) -> &'static str {
+pub fn reflected(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
         Value::String(_) => "string",
@@ -215,7 +180,7 @@ const OWNER_REFERENCE: &[&str] = &[
 ];
 
 /// An object as JSON, with its metadata in Go's order.
-pub(crate) fn object_json(object: &Value) -> String {
+pub fn object_json(object: &Value) -> String {
     let Some(map) = object.as_object() else {
         return object.to_string();
     };
@@ -232,7 +197,7 @@ pub(crate) fn object_json(object: &Value) -> String {
 }
 
 /// A reference to an owner, in Go's order.
-pub(crate) fn owner_json(owner: &Value) -> String {
+pub fn owner_json(owner: &Value) -> String {
     match owner {
         Value::Object(map) => ordered(map, OWNER_REFERENCE, |_, value| value.to_string()),
         other => other.to_string(),
@@ -240,12 +205,12 @@ pub(crate) fn owner_json(owner: &Value) -> String {
 }
 
 /// References to owners, in Go's order.
-pub(crate) fn owners_json(owners: &[Value]) -> String {
+pub fn owners_json(owners: &[Value]) -> String {
     list_json(owners, OWNER_REFERENCE)
 }
 
 /// `metadata` as JSON, in Go's order.
-pub(crate) fn metadata_json(metadata: &Map<String, Value>) -> String {
+pub fn metadata_json(metadata: &Map<String, Value>) -> String {
     ordered(metadata, METADATA, |key, value| match (key, value) {
         ("managedFields", Value::Array(entries)) => list_json(entries, MANAGED_FIELDS),
         ("ownerReferences", Value::Array(owners)) => list_json(owners, OWNER_REFERENCE),

@@ -5,9 +5,10 @@
 //! finer than a billionth; what is, is rounded away from zero.
 
 use std::fmt;
+use std::ops::AddAssign;
 
 /// How Kubernetes says that a text is no quantity.
-pub(crate) const MALFORMED: &str =
+pub const MALFORMED: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 const DECIMAL: &[(&str, i32)] = &[
@@ -35,26 +36,26 @@ enum Form {
 
 /// An amount of something.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     nanos: i128,
     form: Form,
 }
 
 impl Quantity {
     /// Nothing.
-    pub(crate) const ZERO: Self = Self {
+    pub const ZERO: Self = Self {
         nanos: 0,
         form: Form::Decimal,
     };
 
     /// One of something.
-    pub(crate) const ONE: Self = Self {
+    pub const ONE: Self = Self {
         nanos: NANO,
         form: Form::Decimal,
     };
 
     /// So many of something.
-    pub(crate) fn whole(count: usize) -> Self {
+    pub fn whole(count: usize) -> Self {
         let nanos = i128::try_from(count).unwrap_or(i128::MAX);
         Self {
             nanos: nanos.saturating_mul(NANO),
@@ -63,18 +64,18 @@ impl Quantity {
     }
 
     /// The amount as a whole number, rounded away from zero.
-    pub(crate) fn units(self) -> i128 {
+    pub fn units(self) -> i128 {
         let whole = self.nanos / NANO;
         whole + self.nanos.signum() * i128::from(self.nanos % NANO != 0)
     }
 
     /// Whether nothing is left over.
-    pub(crate) fn is_whole(self) -> bool {
+    pub fn is_whole(self) -> bool {
         self.nanos % NANO == 0
     }
 
     /// Reads a quantity; `None` when the text is none.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let digits = text
             .strip_prefix(['+', '-'])
             .unwrap_or(text)
@@ -104,22 +105,29 @@ impl Quantity {
 }
 
 impl Quantity {
-    pub(crate) fn is_negative(&self) -> bool {
+    /// The amount in billionths, which is exact.
+    pub fn nanos(self) -> i128 {
+        self.nanos
+    }
+
+    /// Whether it is less than nothing.
+    pub fn is_negative(&self) -> bool {
         self.nanos < 0
     }
 
-    pub(crate) fn is_zero(&self) -> bool {
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
         self.nanos == 0
     }
 
     /// In thousandths, rounded up.
-    pub(crate) fn milli(&self) -> i128 {
+    pub fn milli(&self) -> i128 {
         let unit = NANO / 1000;
         self.nanos.div_euclid(unit) + i128::from(self.nanos.rem_euclid(unit) != 0)
     }
 
     /// Rounded up to thousandths: nobody is given less than that.
-    pub(crate) fn rounded_to_milli(self) -> Self {
+    pub fn rounded_to_milli(self) -> Self {
         Self {
             nanos: self.milli().saturating_mul(NANO / 1000),
             ..self
@@ -128,22 +136,23 @@ impl Quantity {
 
     /// As a number for people, who forgive its rounding.
     #[allow(clippy::cast_precision_loss, reason = "it is shown with six places")]
-    pub(crate) fn as_f64(&self) -> f64 {
+    pub fn as_f64(&self) -> f64 {
         self.milli() as f64 / 1000.0
     }
 
     /// How many times the other it is.
     #[allow(clippy::cast_precision_loss, reason = "it is shown with six places")]
-    pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
+    pub fn ratio_to(&self, other: &Self) -> f64 {
         self.milli() as f64 / other.milli() as f64
     }
 
-    pub(crate) fn is_multiple_of(&self, other: &Self) -> bool {
+    /// Whether it is so many times the other.
+    pub fn is_multiple_of(&self, other: &Self) -> bool {
         other.nanos > 0 && self.nanos % other.nanos == 0
     }
 
     /// Rounded up to a whole number.
-    pub(crate) fn rounded_to_whole(self) -> Self {
+    pub fn rounded_to_whole(self) -> Self {
         Self {
             nanos: self.units().saturating_mul(NANO),
             ..self
@@ -151,7 +160,7 @@ impl Quantity {
     }
 
     /// What is left without the other, written as the first is, unless that is nothing.
-    pub(crate) fn minus(self, other: Self) -> Self {
+    pub fn minus(self, other: Self) -> Self {
         self.plus(Self {
             nanos: other.nanos.saturating_neg(),
             ..other
@@ -159,7 +168,7 @@ impl Quantity {
     }
 
     /// Both together, written as the first is, unless that is nothing.
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_add(other.nanos),
             form: if self.is_zero() {
@@ -172,7 +181,7 @@ impl Quantity {
 }
 
 /// Why a text that cannot be parsed is no quantity: it has not the form of one, or no known suffix.
-pub(crate) fn problem(text: &str) -> &'static str {
+pub fn problem(text: &str) -> &'static str {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
     let rest = rest.strip_prefix('.').unwrap_or(rest);
@@ -219,9 +228,29 @@ impl PartialEq for Quantity {
     }
 }
 
+impl Eq for Quantity {}
+
 impl PartialOrd for Quantity {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        self.nanos.partial_cmp(&other.nanos)
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+impl Default for Quantity {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
+impl AddAssign for Quantity {
+    fn add_assign(&mut self, other: Self) {
+        *self = self.plus(other);
     }
 }
 
@@ -298,6 +327,29 @@ mod tests {
         assert!(parse("2") > parse("1500m"));
         assert!(parse("1Gi") > parse("1G"));
         assert_eq!(parse("1000Mi"), parse("1048576000"));
+    }
+
+    #[test]
+    fn a_sum_is_written_as_its_first_part() {
+        let parse = |text| Quantity::parse(text).unwrap();
+        let mut sum = Quantity::default();
+        sum += parse("512Mi");
+        sum += parse("1Gi");
+        assert_eq!(sum.to_string(), "1536Mi");
+        let mut sum = Quantity::whole(0);
+        sum += parse("250m");
+        sum += parse("1");
+        assert_eq!(sum.to_string(), "1250m");
+    }
+
+    #[test]
+    fn whole_units_and_thousandths_are_rounded_up() {
+        let parse = |text| Quantity::parse(text).unwrap();
+        assert_eq!(parse("1n").milli(), 1);
+        assert_eq!(parse("1.5").milli(), 1_500);
+        assert_eq!(parse("100m").units(), 1);
+        assert_eq!(parse("1.5Gi").units(), 3 << 29);
+        assert_eq!(parse("-3k").units(), -3_000);
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::steps::step;
 
 /// Whether two values are the same; of numbers, however they are written.
-pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
+pub fn is_same(a: &Value, b: &Value) -> bool {
     step();
     match (a, b) {
         (Value::Number(left), Value::Number(right)) => {
@@ -25,7 +25,7 @@ pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
 }
 
 /// Whether two values of a built-in type mean the same: a list of nothing is no list.
-pub(crate) fn means_the_same(a: &Value, b: &Value) -> bool {
+pub fn means_the_same(a: &Value, b: &Value) -> bool {
     step();
     match (a, b) {
         (Value::Array(left), Value::Array(right)) => {
@@ -38,7 +38,7 @@ pub(crate) fn means_the_same(a: &Value, b: &Value) -> bool {
 
 /// The same for the fields of two objects. Each shared field is compared once: twice per level
 /// would be 2^depth times at the bottom.
-pub(crate) fn fields_mean_the_same(left: &Map<String, Value>, right: &Map<String, Value>) -> bool {
+pub fn fields_mean_the_same(left: &Map<String, Value>, right: &Map<String, Value>) -> bool {
     let only_right = || right.iter().filter(|(key, _)| !left.contains_key(*key));
     left.iter().all(|(key, a)| match right.get(key) {
         Some(b) => means_the_same(a, b),

@@ -22,7 +22,7 @@ fn is_label(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-pub(crate) fn subdomain_errors(name: &str) -> Vec<String> {
+pub fn subdomain_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 253 {
         errors.push("must be no more than 253 characters".to_owned());
@@ -38,7 +38,7 @@ fn is_subdomain(name: &str) -> bool {
 }
 
 /// `*.` and a subdomain.
-pub(crate) fn wildcard_errors(name: &str) -> Vec<String> {
+pub fn wildcard_errors(name: &str) -> Vec<String> {
     let fits = name.strip_prefix("*.").is_some_and(is_subdomain);
     if fits {
         Vec::new()
@@ -49,14 +49,14 @@ pub(crate) fn wildcard_errors(name: &str) -> Vec<String> {
 
 /// A label that begins with a letter.
 /// The same where its length is counted in bytes: names of kinds, plurals and versions.
-pub(crate) fn label_1035_errors(name: &str) -> Vec<String> {
+pub fn label_1035_errors(name: &str) -> Vec<String> {
     let errors = old_label_errors(name).into_iter();
     errors
         .map(|error| error.replace("63 characters", "63 bytes"))
         .collect()
 }
 
-pub(crate) fn old_label_errors(name: &str) -> Vec<String> {
+pub fn old_label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {
         errors.push("must be no more than 63 characters".to_owned());
@@ -68,7 +68,7 @@ pub(crate) fn old_label_errors(name: &str) -> Vec<String> {
 }
 
 /// The name of a port.
-pub(crate) fn port_name_errors(name: &str) -> Vec<String> {
+pub fn port_name_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let mut wrong = |why: &str| errors.push(why.to_owned());
     if name.len() > 15 {
@@ -90,7 +90,7 @@ pub(crate) fn port_name_errors(name: &str) -> Vec<String> {
     errors
 }
 
-pub(crate) fn label_errors(name: &str) -> Vec<String> {
+pub fn label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {
         errors.push("must be no more than 63 characters".to_owned());
@@ -103,7 +103,7 @@ pub(crate) fn label_errors(name: &str) -> Vec<String> {
 }
 
 /// A search domain, in which underscores are let through.
-pub(crate) fn search_errors(name: &str) -> Vec<String> {
+pub fn search_errors(name: &str) -> Vec<String> {
     let part = |part: &str| {
         let plain = part.strip_prefix('_').unwrap_or(part);
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
@@ -122,7 +122,7 @@ pub(crate) fn search_errors(name: &str) -> Vec<String> {
 }
 
 /// The name of a container's port, which others may use for its number.
-pub(crate) fn port_errors(name: &str) -> Vec<String> {
+pub fn port_errors(name: &str) -> Vec<String> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let mut errors = Vec::new();
     let mut wrong = |is: bool, why: &str| {
@@ -148,7 +148,7 @@ pub(crate) fn port_errors(name: &str) -> Vec<String> {
 }
 
 /// The name of an environment variable: anything that can be printed, but no `=`.
-pub(crate) fn env_errors(name: &str) -> Vec<String> {
+pub fn env_errors(name: &str) -> Vec<String> {
     let allowed = |c: char| (c.is_ascii_graphic() || c == ' ') && c != '=';
     if name.chars().all(allowed) {
         Vec::new()
@@ -158,7 +158,7 @@ pub(crate) fn env_errors(name: &str) -> Vec<String> {
 }
 
 /// The name of an HTTP header.
-pub(crate) fn header_errors(name: &str) -> Vec<String> {
+pub fn header_errors(name: &str) -> Vec<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if !name.is_empty() && name.chars().all(allowed) {
         Vec::new()
@@ -168,7 +168,7 @@ pub(crate) fn header_errors(name: &str) -> Vec<String> {
 }
 
 /// A name that only has to be one path segment.
-pub(crate) fn segment_errors(name: &str) -> Vec<String> {
+pub fn segment_errors(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
@@ -189,7 +189,7 @@ fn is_qualified_part(text: &str) -> bool {
 }
 
 /// Label keys and annotation keys: an optional DNS prefix and a name.
-pub(crate) fn qualified_errors(key: &str) -> Vec<String> {
+pub fn qualified_errors(key: &str) -> Vec<String> {
     let (prefix, name) = key
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));
@@ -223,7 +223,7 @@ pub(crate) fn qualified_errors(key: &str) -> Vec<String> {
 }
 
 /// The value of a label.
-pub(crate) fn label_value_errors(value: &str) -> Vec<String> {
+pub fn label_value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 63 {
         errors.push("must be no more than 63 bytes".to_owned());
@@ -235,7 +235,7 @@ pub(crate) fn label_value_errors(value: &str) -> Vec<String> {
 }
 
 /// The key of a `ConfigMap`'s or Secret's data.
-pub(crate) fn data_key_errors(key: &str) -> Vec<String> {
+pub fn data_key_errors(key: &str) -> Vec<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut errors = Vec::new();
     if key.len() > 253 {
@@ -254,7 +254,7 @@ pub(crate) fn data_key_errors(key: &str) -> Vec<String> {
 }
 
 /// Why a name cannot stand in a path.
-pub(crate) fn not_in_a_path(name: &str) -> Option<&'static str> {
+pub fn not_in_a_path(name: &str) -> Option<&'static str> {
     match name {
         "." => Some("may not be '.'"),
         ".." => Some("may not be '..'"),

@@ -10,7 +10,7 @@ use std::fmt::{self, Write as _};
 use crate::steps::steps;
 
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub enum Place<'a> {
     Root,
     /// Where the object itself stands.
     At(&'a str),
@@ -28,7 +28,7 @@ pub(crate) enum Place<'a> {
 
 impl Place<'_> {
     /// Whether no field led here.
-    pub(crate) fn is_root(&self) -> bool {
+    pub fn is_root(&self) -> bool {
         match self {
             Place::Root => true,
             Place::At(_) | Place::Field(..) | Place::Dotted(..) | Place::Key(..) => false,
@@ -37,7 +37,7 @@ impl Place<'_> {
     }
 
     /// Whether its path is empty.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         match self {
             Place::Root => true,
             Place::At(path) => path.is_empty(),
@@ -46,7 +46,7 @@ impl Place<'_> {
     }
 
     /// As clients write it.
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         let mut path = String::new();
         self.write(&mut path, true);
         steps(path.len());
@@ -54,7 +54,7 @@ impl Place<'_> {
     }
 
     /// As Go names it.
-    pub(crate) fn fields(&self) -> String {
+    pub fn fields(&self) -> String {
         let mut fields = String::new();
         self.write(&mut fields, false);
         steps(fields.len());
