@@ -5,11 +5,13 @@ use serde_json::Value;
 /// One failed field of an Invalid answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
+    /// Kubernetes' name of the kind of error.
     pub reason: &'static str,
+    /// What is wrong, in words.
     pub message: String,
+    /// The path of the field.
     pub field: String,
 }
-
 
 fn cause(reason: &'static str, field: impl Into<String>, message: String) -> Cause {
     Cause {
@@ -47,6 +49,7 @@ pub fn invalid_hidden(field: impl Into<String>, detail: &str) -> Cause {
     )
 }
 
+/// The value names something that does not exist.
 pub fn not_found(field: impl Into<String>, value: &Value) -> Cause {
     cause("FieldValueNotFound", field, format!("Not found: {value}"))
 }
@@ -60,6 +63,7 @@ pub fn type_invalid(field: impl Into<String>, shown: &str, detail: &str) -> Caus
     )
 }
 
+/// The value is missing.
 pub fn required(field: impl Into<String>, detail: &str) -> Cause {
     let message = if detail.is_empty() {
         "Required value".to_owned()
@@ -69,15 +73,13 @@ pub fn required(field: impl Into<String>, detail: &str) -> Cause {
     cause("FieldValueRequired", field, message)
 }
 
+/// The value may not be there.
 pub fn forbidden(field: impl Into<String>, detail: &str) -> Cause {
     cause("FieldValueForbidden", field, format!("Forbidden: {detail}"))
 }
 
-pub fn not_supported(
-    field: impl Into<String>,
-    value: &Value,
-    allowed: &[String],
-) -> Cause {
+/// The value is none of those allowed.
+pub fn not_supported(field: impl Into<String>, value: &Value, allowed: &[String]) -> Cause {
     cause(
         "FieldValueNotSupported",
         field,
@@ -88,6 +90,7 @@ pub fn not_supported(
     )
 }
 
+/// The value is there already.
 pub fn duplicate(field: impl Into<String>, value: &Value) -> Cause {
     cause(
         "FieldValueDuplicate",
@@ -110,6 +113,7 @@ pub fn duplicate_hidden(field: impl Into<String>) -> Cause {
     cause("FieldValueDuplicate", field, "Duplicate value".to_owned())
 }
 
+/// The value has too many bytes.
 pub fn too_long(field: impl Into<String>, max: u64) -> Cause {
     cause(
         "FieldValueTooLong",
@@ -121,6 +125,7 @@ pub fn too_long(field: impl Into<String>, max: u64) -> Cause {
     )
 }
 
+/// The list has too many items.
 pub fn too_many(field: impl Into<String>, actual: usize, max: u64) -> Cause {
     cause(
         "FieldValueTooMany",

@@ -37,6 +37,7 @@ impl Findings {
         Self::at_most(usize::MAX)
     }
 
+    /// Whether no more are taken.
     pub fn is_full(&self) -> bool {
         self.texts.len() >= self.most || self.length > MOST_TEXT
     }
@@ -54,6 +55,7 @@ impl Findings {
         }
     }
 
+    /// What was found.
     pub fn into_texts(self) -> Vec<String> {
         self.texts
     }

@@ -264,12 +264,4 @@ mod tests {
             r#"[{"kind":"K","controller":true}]"#
         );
     }
-
-    #[test]
-    fn types_are_named_as_go_names_them() {
-        let pod = Type::Named("io.k8s.api.core.v1.PodSpec".into());
-        assert_eq!(type_name(pod.member("containers")), "[]v1.Container");
-        assert_eq!(type_name(pod.member("nodeSelector")), "map[string]string");
-        assert_eq!(type_name(pod.member("priority")), "int32");
-    }
 }

@@ -9,8 +9,8 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
-use crate::findings::MOST_STRANGE;
 use crate::findings::Findings;
+use crate::findings::MOST_STRANGE;
 use crate::place::Place;
 use crate::steps::step;
 
@@ -21,6 +21,7 @@ pub const MAX_DEPTH: usize = 100;
 /// A body that was read.
 #[derive(Debug, Default)]
 pub struct Document {
+    /// What it says.
     pub value: Value,
     /// The paths of fields that were said more than once; the last time counts.
     pub duplicates: Vec<String>,

@@ -22,6 +22,7 @@ fn is_label(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
+/// Why a name is no DNS subdomain (RFC 1123).
 pub fn subdomain_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 253 {
@@ -56,6 +57,7 @@ pub fn label_1035_errors(name: &str) -> Vec<String> {
         .collect()
 }
 
+/// Why a name is no DNS label of the stricter kind.
 pub fn old_label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {
@@ -90,6 +92,7 @@ pub fn port_name_errors(name: &str) -> Vec<String> {
     errors
 }
 
+/// Why a name is no DNS label (RFC 1123).
 pub fn label_errors(name: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if name.len() > 63 {

@@ -31,6 +31,7 @@ pub fn set_meta(object: &mut Value, field: &str, value: Option<Value>) {
     };
 }
 
+/// The finalizers of an object.
 pub fn finalizers(object: &Value) -> Vec<&str> {
     object["metadata"]["finalizers"]
         .as_array()
@@ -40,6 +41,7 @@ pub fn finalizers(object: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// Whether an object is being deleted.
 pub fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }

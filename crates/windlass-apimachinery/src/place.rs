@@ -9,8 +9,10 @@ use std::fmt::{self, Write as _};
 
 use crate::steps::steps;
 
+/// Where something stands in an object.
 #[derive(Clone, Copy)]
 pub enum Place<'a> {
+    /// The object itself.
     Root,
     /// Where the object itself stands.
     At(&'a str),

@@ -61,7 +61,7 @@ fn establish(server: &ApiServer, key: &Key) {
         .map(|other| other.value())
         .collect();
     let now = server.clock().now_seconds();
-    let status = crd::status_of(&definition, &others, &now);
+    let status = windlass_schema::status_of(&definition, &others, &now);
     if status != definition["status"] {
         amend(server, key, |definition| {
             definition["status"] = status.clone();
@@ -167,7 +167,7 @@ fn clean_up(server: &ApiServer, key: &Key) {
     let Some(definition) = find(server, key) else {
         return;
     };
-    if !object::finalizers(&definition).contains(&crd::CLEANUP_FINALIZER) {
+    if !object::finalizers(&definition).contains(&windlass_schema::CLEANUP_FINALIZER) {
         return;
     }
     serve(server, &definition);
@@ -183,7 +183,14 @@ fn clean_up(server: &ApiServer, key: &Key) {
             "CustomResource deletion is in progress",
         );
         amend(server, key, |definition| {
-            crd::set_condition(definition, "Terminating", "True", reason, message, &now);
+            windlass_schema::set_condition(
+                definition,
+                "Terminating",
+                "True",
+                reason,
+                message,
+                &now,
+            );
         });
         if delete_objects(server, &definition, &now) > 0 {
             return;
@@ -193,10 +200,10 @@ fn clean_up(server: &ApiServer, key: &Key) {
         ("NeverEstablished", "resource was never established")
     };
     amend(server, key, |definition| {
-        crd::set_condition(definition, "Terminating", "False", reason, message, &now);
+        windlass_schema::set_condition(definition, "Terminating", "False", reason, message, &now);
         let kept: Vec<Value> = object::finalizers(definition)
             .into_iter()
-            .filter(|finalizer| *finalizer != crd::CLEANUP_FINALIZER)
+            .filter(|finalizer| *finalizer != windlass_schema::CLEANUP_FINALIZER)
             .map(Value::from)
             .collect();
         set_meta(

@@ -15,13 +15,14 @@ mod apply;
 mod auth;
 mod autoscaler;
 mod bootstrap;
-mod cel;
 mod crd;
 mod custom;
 mod decode;
 mod defaults;
 mod derived;
 mod discovery;
+#[cfg(test)]
+mod durable_reads;
 mod event;
 mod facts;
 pub mod http;
@@ -43,7 +44,6 @@ mod server;
 mod services;
 mod snapshot;
 mod status;
-mod store;
 mod strategy;
 mod table;
 mod types;
@@ -54,9 +54,12 @@ pub mod webhook;
 
 pub use auth::{Identity, SigningKey};
 use windlass_apimachinery::{
-    clock, equality, findings, go, json, names, object, object_meta, place, quantity, random, steps,
-    timestamp,
+    clock, equality, findings, go, json, names, object, object_meta, place, quantity, random,
+    steps, timestamp,
 };
+
+use windlass_cel as cel;
+use windlass_store as store;
 
 pub use clock::Clock;
 pub use node::NodeClient;

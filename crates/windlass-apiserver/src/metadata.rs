@@ -8,7 +8,6 @@ use crate::object_meta::{common_causes, finalizer_causes, invalid, update_causes
 use crate::resource::Resource;
 use crate::status::{Cause, field};
 
-
 /// What is wrong with the metadata of a new object.
 pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
     let check = match (resource.group.as_str(), resource.plural.as_str()) {

@@ -145,7 +145,7 @@ impl Known {
             }
         }
         for (name, mut versions) in custom {
-            versions.sort_by(|a, b| crate::crd::compare_versions(a, b));
+            versions.sort_by(|a, b| windlass_schema::compare_versions(a, b));
             match groups.iter_mut().find(|group| group.name == name) {
                 Some(group) => group.versions.extend(versions),
                 None => groups.push(Group {

@@ -6,8 +6,8 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Map, Value, json};
 use tower::Service as _;
 
-use windlass_apimachinery::steps::taken;
 use crate::{ApiServer, Config, Identity};
+use windlass_apimachinery::steps::taken;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";

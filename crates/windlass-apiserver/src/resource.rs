@@ -144,7 +144,7 @@ impl Resource {
     pub(crate) fn storage_version_hash(&self) -> String {
         let group = self.group.as_str();
         let (group, version) = match (&self.custom, group, self.plural.as_str()) {
-            (Some(custom), ..) => (group, custom.storage_version.as_str()),
+            (Some(custom), ..) => (group, custom.objects.storage_version.as_str()),
             // Kubernetes stores some kinds in a version it no longer serves, or in another's.
             (None, _, "events") => ("", "v1"),
             (None, _, "horizontalpodautoscalers") => (group, "v2"),

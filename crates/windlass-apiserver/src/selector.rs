@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use windlass_apimachinery::selector::{FieldRequirement, LabelSelector, SelectorError, parse_fields};
+use windlass_apimachinery::selector::{
+    FieldRequirement, LabelSelector, SelectorError, parse_fields,
+};
 
 use crate::http::Query;
 use crate::resource::Resource;
@@ -101,7 +103,11 @@ impl Selector {
     pub(crate) fn matches(&self, object: &Stored) -> bool {
         self.labels.matches(&object.labels)
             && self.fields.iter().all(|one| {
-                let FieldRequirement { field, value: wanted, equal } = one;
+                let FieldRequirement {
+                    field,
+                    value: wanted,
+                    equal,
+                } = one;
                 let found = match field.as_str() {
                     "metadata.name" => object.key.name(),
                     "metadata.namespace" => object.key.namespace(),
@@ -119,4 +125,3 @@ impl Selector {
             })
     }
 }
-

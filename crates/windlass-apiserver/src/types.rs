@@ -232,3 +232,16 @@ pub(crate) fn type_name(ty: &Type) -> String {
         Type::Struct { .. } | Type::Any => "map[string]interface {}".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_named_as_go_names_them() {
+        let pod = Type::Named("io.k8s.api.core.v1.PodSpec".into());
+        assert_eq!(type_name(pod.member("containers")), "[]v1.Container");
+        assert_eq!(type_name(pod.member("nodeSelector")), "map[string]string");
+        assert_eq!(type_name(pod.member("priority")), "int32");
+    }
+}

@@ -14,11 +14,11 @@ pub(crate) use kind::{check_kind, misread, unreadable};
 use reader::Reader;
 pub(crate) use scalar::whole_numbers;
 
-use crate::crd::CustomVersion;
 use crate::http::Query;
 use crate::place::Place;
 use crate::resource::Resource;
 use crate::types::Type;
+use windlass_schema::ObjectSchema;
 
 /// What to do about fields the server does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl FieldValidation {
 /// Brings an object into the form it is stored in; the unknown fields come back, or why it is not
 /// of its type.
 pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<String>, String> {
-    normalise_as(object, resource, CustomVersion::read)
+    normalise_as(object, resource, ObjectSchema::read)
 }
 
 /// The same for an object that an apply made.
@@ -52,13 +52,13 @@ pub(crate) fn normalise_applied(
     object: &mut Value,
     resource: &Resource,
 ) -> Result<Vec<String>, String> {
-    normalise_as(object, resource, CustomVersion::read_applied)
+    normalise_as(object, resource, ObjectSchema::read_applied)
 }
 
 fn normalise_as(
     object: &mut Value,
     resource: &Resource,
-    read: fn(&CustomVersion, &mut Value) -> Result<Vec<String>, String>,
+    read: fn(&ObjectSchema, &mut Value) -> Result<Vec<String>, String>,
 ) -> Result<Vec<String>, String> {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".into(), resource.api_version().into());
@@ -81,7 +81,7 @@ fn normalise_as(
                 reader.read(metadata, resource.ty.member("metadata"), &place)?;
             }
             let own = reader.unknown.into_texts();
-            return Ok([own, read(custom, object)?].concat());
+            return Ok([own, read(&custom.objects, object)?].concat());
         }
     }
     Ok(reader.unknown.into_texts())

@@ -5,13 +5,12 @@ use serde_json::Value;
 
 use super::scalar::{read_bytes, read_quantity, read_time};
 use crate::defaults;
-use crate::findings::Findings;
+use crate::findings::{Findings, MOST_STRANGE};
 use crate::go;
 use crate::place::Place;
 use crate::steps::step;
 use crate::timestamp::Precision;
 use crate::types::{self, ListKind, Scalar, Type};
-
 
 /// Reads a value into its type, field by field.
 pub(super) struct Reader<'t> {

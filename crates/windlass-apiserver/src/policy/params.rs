@@ -81,7 +81,7 @@ pub(super) async fn find(
     let mut objects: Vec<Value> = found.iter().map(|object| object.value()).collect();
     if let Some(custom) = &resource.custom {
         for object in &mut objects {
-            custom.read_stored(object);
+            custom.objects.read_stored(object);
         }
         let api_version = resource.api_version();
         let converted = webhook::convert(attributes.server, resource, &api_version, objects);

@@ -225,7 +225,7 @@ impl Call<'_> {
     /// it does only because of what was filled in or left out.
     async fn is_stored_as(&self, new: &Value, found: &Stored) -> Result<bool> {
         let as_stored = match &self.resource.custom {
-            Some(custom) => custom.as_stored,
+            Some(custom) => custom.objects.as_stored,
             None => !self.resource.is("", "persistentvolumeclaims"),
         };
         if as_stored {

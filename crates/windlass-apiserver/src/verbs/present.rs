@@ -58,7 +58,7 @@ pub(super) fn is_stored_form(resource: &Resource) -> bool {
                 && !resource.is_old_autoscaler()
                 && !resource.is("", "persistentvolumeclaims")
         }
-        Some(custom) => custom.reads_as_stored(),
+        Some(custom) => custom.objects.reads_as_stored(),
     }
 }
 

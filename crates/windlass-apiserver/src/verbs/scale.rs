@@ -8,13 +8,13 @@ use super::admit::Admitted;
 use super::change::Update;
 use super::write::Written;
 use crate::apply::{self, Managers, PathElement, Writer};
-use crate::crd::ScalePaths;
 use crate::http::{Answer, media_type};
 use crate::object::{at, meta, set_at};
 use crate::patch::{Patch, PatchKind};
 use crate::status::{ApiError, Result};
 use crate::table;
 use crate::types::Type;
+use windlass_schema::ScalePaths;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 const SCALE_TYPE: &str = "io.k8s.api.autoscaling.v1.Scale";
@@ -40,7 +40,7 @@ impl Call<'_> {
         self.resource
             .custom
             .as_ref()
-            .and_then(|custom| custom.scale.clone())
+            .and_then(|custom| custom.objects.scale.clone())
             .unwrap_or_else(|| ScalePaths {
                 spec_replicas: ".spec.replicas".into(),
                 status_replicas: ".status.replicas".into(),

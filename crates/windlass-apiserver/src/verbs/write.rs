@@ -112,7 +112,7 @@ impl Call<'_> {
             .resource
             .is("apiextensions.k8s.io", "customresourcedefinitions")
         {
-            crd::fill_defaults(object);
+            windlass_schema::fill_defaults(object);
         }
     }
 
@@ -153,23 +153,25 @@ impl Call<'_> {
     ) -> Vec<Cause> {
         if let Some(custom) = &self.resource.custom {
             let Some(old) = old else {
-                return custom.check_create(object);
+                return custom.objects.check_create(object);
             };
-            let (causes, warnings) = custom.check_update(object, old, subresource);
+            let (causes, warnings) = custom.objects.check_update(object, old, subresource);
             self.warn(warnings);
             causes
         } else if self
             .resource
             .is("apiextensions.k8s.io", "customresourcedefinitions")
         {
-            let known = old.map(crd::unknown_formats).unwrap_or_default();
-            let strange = crd::unknown_formats(object).into_iter();
+            let known = old
+                .map(windlass_schema::unknown_formats)
+                .unwrap_or_default();
+            let strange = windlass_schema::unknown_formats(object).into_iter();
             self.warn(
                 strange
                     .filter(|format| !known.contains(format))
                     .map(|format| format!("unrecognized format \"{format}\"")),
             );
-            crd::validate(object, old)
+            windlass_schema::validate(object, old, decode::read_metadata)
         } else {
             self.in_stored_form(object, |object| {
                 validation::check(object, old, &self.resource)
@@ -294,7 +296,7 @@ impl Call<'_> {
         );
         if let Some(custom) = &resource.custom {
             // The status that a client sent is gone, and the default of one comes instead.
-            custom.fill_defaults(&mut object);
+            custom.objects.fill_defaults(&mut object);
         }
         if resource.is("", "pods") {
             self.warn(strategy::adopt_app_armor(&mut object));
@@ -402,12 +404,12 @@ impl Call<'_> {
     pub(super) async fn to_stored(&self, mut object: Value) -> Result<Value> {
         self.unify(&mut object);
         if let Some(custom) = &self.resource.custom {
-            let api_version = custom.stored_api_version(&self.resource.group);
+            let api_version = custom.objects.stored_api_version(&self.resource.group);
             let one = vec![object];
             let converted =
                 webhook::convert(self.server, &self.resource, &api_version, one).await?;
             object = converted.into_iter().next().unwrap_or_default();
-            custom.fill_stored(&mut object);
+            custom.objects.fill_stored(&mut object);
         }
         Ok(object)
     }
@@ -470,7 +472,7 @@ pub(super) async fn all_to_requested(
             pending_claim::read_kept(object);
         }
         if let Some(custom) = &resource.custom {
-            custom.read_stored(object);
+            custom.objects.read_stored(object);
         }
     }
     if resource.is_custom() {

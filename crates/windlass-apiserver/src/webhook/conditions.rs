@@ -4,14 +4,16 @@
 //! refuses the request, or leaves the webhook out if its failures are to be ignored. All conditions
 //! of a webhook share one budget.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::attributes::Attributes;
 use super::review;
-use crate::auth::{Action, Identity};
+use crate::auth::{Action, Identity, ResourceAction};
 use crate::cel::{
-    self, CelValue, Compiled, Definitions, Environment, Judge, MATCH_CONDITIONS_BUDGET,
-    ResourceQuestion, Run, Spent,
+    self, CelValue, Compiled, Decision, Definitions, Environment, MATCH_CONDITIONS_BUDGET,
+    Question, ResourceQuestion, Run, Spent, Who,
 };
 use crate::resource::Resource;
 
@@ -93,14 +95,38 @@ pub(crate) fn seen(
 /// Whom an expression may ask about, first of all who made the request.
 fn authorizer(attributes: &Attributes<'_>) -> [(&'static str, CelValue); 2] {
     let server = attributes.server.downgrade();
-    let judge = move |who: &Identity, action: &Action<'_>| {
+    let requester = attributes.who.clone();
+    let authorizer = move |who: &Who, question: &Question<'_>| {
         let Some(server) = server.upgrade() else {
-            return (false, String::new());
+            return Decision {
+                allowed: false,
+                reason: String::new(),
+            };
         };
-        let judgement = server.rbac().judge(who, action);
-        (judgement.is_allowed(), judgement.reason())
+        let action = match question {
+            Question::Path { verb, path } => Action::Path { verb, path },
+            Question::Resource { verb, of } => Action::Resource(ResourceAction {
+                verb,
+                group: &of.group,
+                resource: &of.resource,
+                subresource: &of.subresource,
+                namespace: &of.namespace,
+                name: &of.name,
+            }),
+        };
+        let judgement = match who {
+            Who::Requester => server.rbac().judge(&requester, &action),
+            // It has shown no token, so it is not among the authenticated.
+            Who::ServiceAccount { namespace, name } => {
+                let account = Identity::unauthenticated_account(namespace, name);
+                server.rbac().judge(&account, &action)
+            }
+        };
+        Decision {
+            allowed: judgement.is_allowed(),
+            reason: judgement.reason(),
+        }
     };
-    let judge: Judge = std::sync::Arc::new(judge);
     let own = attributes.resource;
     let question = ResourceQuestion {
         group: own.group.clone(),
@@ -109,5 +135,5 @@ fn authorizer(attributes: &Attributes<'_>) -> [(&'static str, CelValue); 2] {
         namespace: attributes.namespace.to_owned(),
         name: attributes.name.to_owned(),
     };
-    cel::admission::authorizer_variables(attributes.who, judge, question)
+    cel::admission::authorizer_variables(Arc::new(authorizer), question)
 }

@@ -80,7 +80,7 @@ pub(crate) async fn convert(
     let version = api_version.rsplit('/').next().unwrap_or_default();
     for (place, mut object) in places.into_iter().zip(others) {
         object["apiVersion"] = api_version.into();
-        custom.coerce(&mut object, version);
+        custom.objects.coerce(&mut object, version);
         objects[place] = object;
     }
     Ok(objects)

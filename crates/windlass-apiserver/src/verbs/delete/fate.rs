@@ -191,7 +191,7 @@ impl Call<'_> {
         }
         let mut marked = old.clone();
         let now = self.server.clock().now_seconds();
-        crate::crd::mark_terminating(&mut marked, &now);
+        windlass_schema::mark_terminating(&mut marked, &now);
         set_meta(&mut marked, "deletionTimestamp", Some(now.into()));
         Fate::Marked(marked)
     }
