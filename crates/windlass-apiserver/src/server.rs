@@ -4,6 +4,7 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::admission::quota::QuotaLock;
 use crate::auth::rbac::{self, Rbac};
 use crate::auth::{Accounts, Identity, Presented, SigningKey};
 use crate::clock::Clock;
+use crate::hooks::{ConnectionReset, Hooks, Outcome, Reply, Verdict};
 use crate::http::{Aside, Body, ResourceRequest, Room};
 use crate::node::NodeClient;
 use crate::openapi::Whole;
@@ -24,62 +26,6 @@ use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
 use crate::store::{StorageError, Store};
 use crate::webhook::{Hooks as WebhookHooks, TlsTransport, WebhookTransport};
-
-/// How a request ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome {
-    /// Status code of the answer.
-    pub code: StatusCode,
-    /// Whether it was a write that succeeded.
-    pub wrote: bool,
-}
-
-/// What a hook may do to a request.
-#[derive(Clone, Debug)]
-pub enum Verdict {
-    /// Let it through.
-    Pass,
-    /// Answer with this code and message, applying nothing.
-    Fail(StatusCode, String),
-}
-
-type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// The edges of the server, where a test delays, fails or counts requests.
-pub trait Hooks: Send + Sync {
-    /// Before a request is applied.
-    fn before<'a>(
-        &'a self,
-        _who: &'a Identity,
-        _request: &'a ResourceRequest,
-    ) -> HookFuture<'a, Verdict> {
-        Box::pin(std::future::ready(Verdict::Pass))
-    }
-
-    /// After it was applied and before the client hears of it. A future that never ends is a client that died.
-    fn after<'a>(
-        &'a self,
-        _who: &'a Identity,
-        _request: &'a ResourceRequest,
-        _outcome: Outcome,
-    ) -> HookFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    /// Before the events of a watch are delivered to `who`.
-    fn deliver<'a>(
-        &'a self,
-        _who: &'a Identity,
-        _watch: &'a ResourceRequest,
-    ) -> HookFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    /// Ends when the connection of a watch is to break; by default it never does.
-    fn breaks<'a>(&'a self, _who: &'a Identity, _watch: &'a ResourceRequest) -> HookFuture<'a, ()> {
-        Box::pin(std::future::pending())
-    }
-}
 
 /// What a server is made from.
 pub struct Config {
@@ -154,6 +100,8 @@ struct Inner {
     openapi: Whole,
     room: Room,
     webhooks: WebhookHooks,
+    /// How many watches hooks were shown.
+    watches: AtomicU64,
     policies: Policies,
     quota_lock: QuotaLock,
     config: Config,
@@ -196,6 +144,7 @@ impl ApiServer {
                 config.max_mutating_requests_in_flight,
             ),
             webhooks: WebhookHooks::default(),
+            watches: AtomicU64::new(0),
             policies: Policies::default(),
             quota_lock: QuotaLock::default(),
             config,
@@ -296,6 +245,11 @@ impl ApiServer {
         self.0.config.hooks.as_ref()
     }
 
+    /// A number for a watch.
+    pub(crate) fn next_watch(&self) -> u64 {
+        self.0.watches.fetch_add(1, Ordering::Relaxed)
+    }
+
     pub(crate) fn webhooks(&self) -> &dyn WebhookTransport {
         self.0.config.webhooks.as_ref()
     }
@@ -315,22 +269,31 @@ impl ApiServer {
         &self.0.quota_lock
     }
 
-    pub(crate) async fn before(
-        &self,
-        who: &Identity,
-        request: &ResourceRequest,
-    ) -> Option<ApiError> {
-        match self.hooks()?.before(who, request).await {
-            Verdict::Pass => None,
-            Verdict::Fail(code, message) => Some(ApiError::new(code, reason_of(code), message)),
+    /// Asks the hooks whether a request is applied.
+    pub(crate) async fn before(&self, who: &Identity, request: &ResourceRequest) -> Verdict {
+        match self.hooks() {
+            Some(hooks) => hooks.before(who, request).await,
+            None => Verdict::Pass,
         }
     }
 
-    pub(crate) async fn after(&self, who: &Identity, request: &ResourceRequest, outcome: Outcome) {
-        if let Some(hooks) = self.hooks() {
-            hooks.after(who, request, outcome).await;
+    /// Asks the hooks whether its answer is sent.
+    pub(crate) async fn after(
+        &self,
+        who: &Identity,
+        request: &ResourceRequest,
+        outcome: Outcome,
+    ) -> Reply {
+        match self.hooks() {
+            Some(hooks) => hooks.after(who, request, outcome).await,
+            None => Reply::Send,
         }
     }
+}
+
+/// The error of a request that a hook refuses.
+pub(crate) fn refused_by_hook(code: StatusCode, message: String) -> ApiError {
+    ApiError::new(code, reason_of(code), message)
 }
 
 fn reason_of(code: StatusCode) -> &'static str {
@@ -357,7 +320,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<Body>;
-    type Error = std::convert::Infallible;
+    type Error = ConnectionReset;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -367,10 +330,10 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let client = self.clone();
         Box::pin(async move {
-            Ok(client
+            client
                 .server
                 .handle(request, &client.presented, Aside::never())
-                .await)
+                .await
         })
     }
 }

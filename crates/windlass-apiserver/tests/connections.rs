@@ -10,9 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use windlass_apiserver::http::{Serving, TlsConfig};
+use windlass_apiserver::hooks::{HookFuture, Hooks, Outcome, Reply};
+use windlass_apiserver::http::{ResourceRequest, Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
-use windlass_apiserver::{ApiServer, Config};
+use windlass_apiserver::{ApiServer, Config, Identity};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -24,6 +25,14 @@ struct Scene {
 
 impl Scene {
     async fn start(max_connections: Option<usize>) -> Self {
+        Self::with(Config {
+            max_connections,
+            ..Config::default()
+        })
+        .await
+    }
+
+    async fn with(config: Config) -> Self {
         let authority = Authority::create().expect("an authority");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let address = [[127, 0, 0, 1].into()];
@@ -34,10 +43,7 @@ impl Scene {
                 .expect("a certificate"),
             client_ca: ca.clone(),
         };
-        let server = ApiServer::new(Config {
-            max_connections,
-            ..Config::default()
-        });
+        let server = ApiServer::new(config);
         let serving = server.serve(listener, &tls).expect("it serves");
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
@@ -95,6 +101,33 @@ async fn answer(stream: &mut TlsStream<TcpStream>) -> String {
     };
     tokio::time::timeout(PATIENCE, read).await.expect("in time");
     String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Loses every answer.
+struct Losing;
+
+impl Hooks for Losing {
+    fn after<'a>(
+        &'a self,
+        _: &'a Identity,
+        _: &'a ResourceRequest,
+        _: Outcome,
+    ) -> HookFuture<'a, Reply> {
+        Box::pin(std::future::ready(Reply::Lose))
+    }
+}
+
+#[tokio::test]
+async fn lost_answer_resets_its_connection() {
+    let scene = Scene::with(Config {
+        hooks: Some(Arc::new(Losing)),
+        ..Config::default()
+    })
+    .await;
+    let mut stream = scene.tls().await;
+    assert!(ask(&mut stream, READYZ).await.starts_with("HTTP/1.1 200"));
+    let pods = "GET /api/v1/pods HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_eq!(ask(&mut stream, pods).await, "");
 }
 
 const READYZ: &str = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -22,6 +22,7 @@ mod journal;
 mod key;
 mod object;
 mod pending;
+mod recording;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use key::Key;
 pub(crate) use object::{Draft, Layout};
 pub use object::{Fields, Stored, field_text};
 pub use pending::Lost;
+pub use recording::{Recorded, recording};
 pub use windlass_apimachinery::{Labelled, Labels};
 
 /// How many bytes an object may have, as in etcd. One that has more from earlier may still shrink.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::journal::Queued;
-use super::{Change, ChangeKind, Inner, Key, Store, Stored, Table, TableName};
+use super::{Change, ChangeKind, Inner, Key, Store, Stored, Table, TableName, recording};
 
 /// How many failures are remembered for requests that still wait.
 const FAILURES_KEPT: usize = 64;
@@ -304,6 +304,7 @@ impl Store {
     pub(super) fn enter(&self, inner: &mut Inner, table: &TableName, change: Arc<Change>) {
         let revision = change.revision;
         inner.latest = revision;
+        recording::note(table, &change);
         let Some(found) = inner.tables.get_mut(table) else {
             return;
         };

@@ -35,12 +35,13 @@ use http_body_util::{BodyExt, Limited};
 use metrics::Counted;
 
 use crate::auth::{Action, Presented, ResourceAction, selected_name};
+use crate::hooks::{ConnectionReset, Outcome, Reply, Verdict};
 use crate::node::Upgrade;
 use crate::patch::PatchKind;
 use crate::resource::Resource;
-use crate::server::{ApiServer, Outcome};
+use crate::server::{ApiServer, refused_by_hook};
 use crate::status::{ApiError, Result};
-use crate::store::Key;
+use crate::store::{Key, recording};
 use crate::{discovery, openapi, verbs};
 
 /// The largest body that is read.
@@ -57,7 +58,7 @@ impl ApiServer {
         request: Request<B>,
         presented: &Presented,
         mut aside: Aside,
-    ) -> Response<Body>
+    ) -> Result<Response<Body>, ConnectionReset>
     where
         B: http_body::Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -69,9 +70,20 @@ impl ApiServer {
             .map_or(Encoding::Json, |wanted| wanted.encoding);
         let only_head = request.method() == Method::HEAD;
         let mut counted = None;
+        let mut reply = Reply::Send;
         let answer = self
-            .answer(request, presented, wanted, &mut counted, &mut aside)
+            .answer(
+                request,
+                presented,
+                wanted,
+                &mut counted,
+                &mut aside,
+                &mut reply,
+            )
             .await;
+        if reply == Reply::Lose {
+            return Err(ConnectionReset);
+        }
         let answer = answer.unwrap_or_else(|error| Answer::error(&error));
         let mut response = aside.now(|| answer.into_response(told_in));
         if let Some(counted) = counted {
@@ -79,9 +91,9 @@ impl ApiServer {
             response.body_mut().count(&counted);
         }
         if only_head {
-            return response.map(|_| Body::pieces([]));
+            return Ok(response.map(|_| Body::pieces([])));
         }
-        response
+        Ok(response)
     }
 
     async fn answer<B>(
@@ -91,6 +103,7 @@ impl ApiServer {
         wanted: Option<Wanted>,
         counted: &mut Option<Counted>,
         aside: &mut Aside,
+        reply: &mut Reply,
     ) -> Result<Answer>
     where
         B: http_body::Body<Data = Bytes>,
@@ -131,11 +144,8 @@ impl ApiServer {
         let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
         let identity = self.impersonate(identity, &parts.headers, &action)?;
         if let Err(refusal) = self.authorize(&identity, &action) {
-            let outcome = Outcome {
-                code: refusal.code,
-                wrote: false,
-            };
-            self.after(&identity, &asked, outcome).await;
+            let outcome = Outcome::refused(refusal.code);
+            *reply = self.after(&identity, &asked, outcome).await;
             return Err(refusal);
         }
         let Some(resource) = found else {
@@ -166,8 +176,13 @@ impl ApiServer {
         ) else {
             return Ok(Answer::too_many_requests());
         };
-        if let Some(refusal) = self.before(&identity, &asked).await {
-            return Err(refusal);
+        match self.before(&identity, &asked).await {
+            Verdict::Pass => {}
+            Verdict::Fail(code, message) => return Err(refused_by_hook(code, message)),
+            Verdict::Reset => {
+                *reply = Reply::Lose;
+                return Err(ApiError::internal("the connection is reset"));
+            }
         }
         *aside = able.for_bytes(body.len() + self.size_of_stored(&asked, &resource));
         let call = verbs::Call::new(
@@ -181,30 +196,40 @@ impl ApiServer {
             wanted,
             upgrade,
         );
-        let result = {
-            let run = pin!(call.run());
-            if asked.verb.writes() {
-                let written = self.store().durably(aside.run(run)).await;
-                written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
+        let (result, changes) = {
+            let run = pin!(self.carry_out(&call, *aside));
+            if self.hooks().is_some() {
+                let (result, recorded) = recording(run).await;
+                (result, recorded.into_iter().map(Into::into).collect())
             } else {
-                aside.run(run).await
+                (run.await, Vec::new())
             }
         };
-        let outcome = match &result {
-            Ok(answer) => Outcome {
-                code: answer.code,
-                wrote: asked.verb.writes() && answer.code.is_success(),
-            },
-            Err(error) => Outcome {
-                code: error.code,
-                wrote: false,
-            },
+        let code = match &result {
+            Ok(answer) => answer.code,
+            Err(error) => error.code,
         };
-        self.after(&identity, &asked, outcome).await;
+        let outcome = Outcome {
+            code,
+            wrote: result.is_ok() && asked.verb.writes() && code.is_success(),
+            changes,
+        };
+        *reply = self.after(&identity, &asked, outcome).await;
         // A refused client is warned too.
         let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
         answer.warnings.extend(call.into_warnings());
         Ok(answer.lasting(lasting))
+    }
+
+    /// Does what is asked; a write is answered once it is durable.
+    async fn carry_out(&self, call: &verbs::Call<'_>, aside: Aside) -> Result<Answer> {
+        let run = pin!(call.run());
+        if call.request.verb.writes() {
+            let written = self.store().durably(aside.run(run)).await;
+            written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))
+        } else {
+            aside.run(run).await
+        }
     }
 
     /// About how many bytes are stored of what a request is about.

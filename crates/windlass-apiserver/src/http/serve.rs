@@ -1,6 +1,5 @@
 //! The server on a port: TLS, HTTP/1.1 and HTTP/2, one certificate per connection.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -160,14 +159,21 @@ async fn connection(
     let stream = Stalling::new(stream, STALL_LIMIT, under_way.clone());
     let answers = Answers::default();
     let looked_after = answers.clone();
+    // HTTP/2 would reset the stream of one request only.
+    let reset = CancellationToken::new();
+    let resets = reset.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, presented) = (server.clone(), shown.at(UnixTime::now()));
         let (counted, answers) = (under_way.count(), looked_after.clone());
+        let reset = resets.clone();
         async move {
             let aside = Aside::of_this_runtime();
             let answer = server.handle(request, &presented, aside).await;
             drop(counted);
-            Ok::<_, Infallible>(answer.map(|body| answers.add(body)))
+            if answer.is_err() {
+                reset.cancel();
+            }
+            answer.map(|answer| answer.map(|body| answers.add(body)))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -185,6 +191,7 @@ async fn connection(
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
+        () = reset.cancelled() => {}
         () = answers.give_up_after(STALL_LIMIT) => {}
         ended = connection => {
             if let Err(error) = ended {

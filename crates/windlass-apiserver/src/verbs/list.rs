@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Call;
 use super::present::{is_stored_form, list_item, stored_metadata_only};
 use super::write::all_to_requested;
+use crate::hooks::StaleRead;
 use crate::http::{Answer, Shape};
 use crate::json::go_error;
 use crate::selector::Selector;
@@ -186,6 +187,28 @@ impl Call<'_> {
     }
 
     /// The objects that the query's version, or its continue token, stands for.
+    /// What was there at the past revision that a hook chooses, of a read whose client accepts one.
+    pub(super) fn list_of_the_past(&self, not_older_than: u64) -> Option<Listing> {
+        let hooks = self.server.hooks()?;
+        let store = self.server.store();
+        let newest = store.revision();
+        let chosen = hooks.revision_of(StaleRead {
+            who: self.who,
+            request: self.request,
+            not_older_than,
+            newest,
+        })?;
+        if !(not_older_than..newest).contains(&chosen) {
+            return None;
+        }
+        let namespace = self.request.namespace.as_deref();
+        let table = &self.resource.table;
+        store
+            .published()
+            .list(table, namespace, None, Some(chosen))
+            .ok()
+    }
+
     fn read_list(&self, limit: usize) -> Result<Listing> {
         let store = self.server.store();
         let namespace = self.request.namespace.as_deref();
@@ -198,6 +221,14 @@ impl Call<'_> {
                 }
                 At::Now | At::NotOlderThan(_) => None,
             };
+            let accepts_past = match at {
+                At::NotOlderThan(version) => Some(version),
+                At::Now if self.query.get("resourceVersion") == Some("0") => Some(0),
+                At::Now | At::Exactly(_) => None,
+            };
+            if let Some(past) = accepts_past.and_then(|oldest| self.list_of_the_past(oldest)) {
+                return Ok(past);
+            }
             let listing = store
                 .published()
                 .list(&self.resource.table, namespace, None, revision);

@@ -17,13 +17,13 @@ use super::Call;
 use super::list::too_large;
 use super::present::{object_bytes, stored_metadata_only};
 use super::write::to_requested;
-use crate::auth::Identity;
-use crate::http::{Answer, Body, ResourceRequest, Shape, Wanted};
+use crate::hooks::{EventKind, Hooks, Watch, WatchEnd, WatchEvent};
+use crate::http::{Answer, Body, BodyError, Shape, Wanted};
 use crate::resource::Resource;
 use crate::selector::Selector;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, field};
-use crate::store::{Change, ChangeKind, RevisionError, Stored};
+use crate::store::{Change, ChangeKind, Listing, RevisionError, Stored};
 use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
@@ -55,10 +55,14 @@ impl Call<'_> {
         };
         let store = self.server.store();
         let changed = store.changed(&self.resource.table);
+        let observed = self
+            .server
+            .hooks()
+            .map(|hooks| Observed::begin(hooks, self.described(version.unwrap_or_default())));
         let mut cursor = Cursor {
             server: self.server.clone(),
-            who: Arc::new(self.who.clone()),
-            request: Arc::new(self.request.clone()),
+            namespace: self.request.namespace.clone(),
+            observed,
             resource: self.resource.clone(),
             selector,
             wanted: self.wanted,
@@ -80,12 +84,29 @@ impl Call<'_> {
         if send_initial && cursor.seen > store.revision() {
             cursor.fail(&too_large(cursor.seen, store.revision()));
         } else if initial {
-            cursor.begin_with_present(send_initial && bookmarks)?;
+            // One without a version wants the present.
+            let past = version.and_then(|oldest| self.list_of_the_past(oldest));
+            cursor.begin_with(past, send_initial && bookmarks)?;
         }
         let chunks = futures::stream::unfold(cursor, |mut cursor| async move {
-            Some((Ok(cursor.next().await?), cursor))
+            Some((cursor.next().await?, cursor))
         });
         Ok(Answer::stream("application/json", Body::stream(chunks)))
+    }
+
+    /// This watch as hooks see it.
+    fn described(&self, from: u64) -> Watch {
+        let text = |key| self.query.get(key).unwrap_or_default().to_owned();
+        Watch {
+            id: self.server.next_watch(),
+            who: self.who.clone(),
+            request: self.request.clone(),
+            label_selector: text("labelSelector"),
+            field_selector: text("fieldSelector"),
+            metadata_only: self.wanted.shape == Shape::Metadata,
+            from,
+            server: self.server.clone(),
+        }
     }
 
     fn initial_events_wanted(&self) -> Result<bool> {
@@ -122,11 +143,33 @@ struct Present {
     end_mark: bool,
 }
 
+/// The hooks of a server, and the watch that they are shown.
+struct Observed {
+    hooks: Arc<dyn Hooks>,
+    watch: Watch,
+}
+
+impl Observed {
+    fn begin(hooks: &Arc<dyn Hooks>, watch: Watch) -> Arc<Self> {
+        hooks.watch_began(&watch);
+        let hooks = hooks.clone();
+        Arc::new(Self { hooks, watch })
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.hooks.watch_ended(&self.watch);
+    }
+}
+
 /// A watch under way.
 struct Cursor {
     server: ApiServer,
-    who: Arc<Identity>,
-    request: Arc<ResourceRequest>,
+    /// The namespace that it watches, if it does not watch all.
+    namespace: Option<String>,
+    /// None when no hook looks on.
+    observed: Option<Arc<Observed>>,
     resource: Arc<Resource>,
     selector: Selector,
     wanted: Wanted,
@@ -148,41 +191,31 @@ struct Cursor {
 
 impl Cursor {
     /// The next chunk to send; `None` ends the watch.
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         let changed = self.changed.clone();
-        let hooks = self.server.hooks().cloned();
-        let (who, request) = (self.who.clone(), self.request.clone());
-        let breaks = async {
-            match &hooks {
-                Some(hooks) => hooks.breaks(&who, &request).await,
+        let observed = self.observed.clone();
+        let ends_early = async {
+            match &observed {
+                Some(observed) => observed.hooks.ends(&observed.watch).await,
                 None => std::future::pending().await,
             }
         };
-        tokio::pin!(breaks);
+        tokio::pin!(ends_early);
         loop {
             if let Some(chunk) = self.ready.pop_front() {
-                return Some(chunk);
+                return Some(Ok(chunk));
             }
             if self.over {
                 return None;
             }
-            if let Some(present) = self.present.take() {
-                self.send_some_of(present).await;
-                continue;
-            }
             // Listened for before the changes are read: none slips through in between.
             let woken = changed.notified();
-            if let Some(hooks) = &hooks
-                && self.has_changes()
-            {
-                tokio::select! {
-                    biased;
-                    () = &mut breaks => return None,
-                    () = hooks.deliver(&who, &request) => {}
-                }
-            }
-            self.read_changes().await;
-            if !self.ready.is_empty() {
+            let progress = tokio::select! {
+                biased;
+                end = &mut ends_early => return self.end_early(end),
+                progress = self.make_ready() => progress,
+            };
+            if progress || !self.ready.is_empty() {
                 continue;
             }
             if self.is_superseded() {
@@ -197,7 +230,7 @@ impl Cursor {
             tokio::select! {
                 biased;
                 () = woken => {}
-                () = &mut breaks => return None,
+                end = &mut ends_early => return self.end_early(end),
                 () = self.ends.as_mut() => self.over = true,
                 () = bookmark => {
                     self.bookmark = Some(Box::pin(sleep(BOOKMARK_INTERVAL)));
@@ -206,6 +239,54 @@ impl Cursor {
                 }
             }
         }
+    }
+
+    /// Ends as a hook wants it, and answers the last chunk.
+    fn end_early(&mut self, end: WatchEnd) -> Option<Result<Bytes, BodyError>> {
+        match end {
+            WatchEnd::Closed => None,
+            WatchEnd::Reset => {
+                self.over = true;
+                Some(Err(BodyError("connection reset".to_owned())))
+            }
+            WatchEnd::Expired => {
+                self.expire(self.server.store().revision());
+                self.ready.pop_front().map(Ok)
+            }
+        }
+    }
+
+    /// How much is made ready at a time. An event that a hook holds must not hold those before it.
+    fn at_once(&self) -> usize {
+        match self.observed {
+            Some(_) => 1,
+            None => CHANGES_AT_ONCE,
+        }
+    }
+
+    /// Makes the next chunks ready; whether there was anything to look at.
+    async fn make_ready(&mut self) -> bool {
+        if let Some(present) = self.present.take() {
+            self.send_some_of(present).await;
+            return true;
+        }
+        self.read_changes().await
+    }
+
+    /// Waits until the hooks let an event pass.
+    async fn pass_hooks(&self, kind: EventKind, revision: u64, object: &Stored, initial: bool) {
+        let Some(observed) = &self.observed else {
+            return;
+        };
+        let event = WatchEvent {
+            kind,
+            revision,
+            namespace: object.key.namespace(),
+            name: object.key.name(),
+            object: &object.json,
+            initial,
+        };
+        observed.hooks.deliver(&observed.watch, event).await;
     }
 
     /// Whether the definition of the kind has changed or gone: the watch ends, to be started anew.
@@ -219,21 +300,13 @@ impl Cursor {
         resource.is_custom() && served().is_none_or(|served| !Arc::ptr_eq(&served, resource))
     }
 
-    fn has_changes(&self) -> bool {
-        !matches!(self.server.store().changes_after(&self.resource.table, self.seen, 1), Ok(changes) if changes.is_empty())
-    }
-
-    /// Begins with the objects there are now.
-    fn begin_with_present(&mut self, end_mark: bool) -> Result<()> {
-        let store = self.server.store();
-        let listing = store
-            .published()
-            .list(
-                &self.resource.table,
-                self.request.namespace.as_deref(),
-                None,
-                None,
-            )
+    /// Begins with the objects there are now, or with those of the past.
+    fn begin_with(&mut self, past: Option<Listing>, end_mark: bool) -> Result<()> {
+        let published = self.server.store().published();
+        let (table, namespace) = (&self.resource.table, self.namespace.as_deref());
+        let present = || published.list(table, namespace, None, None);
+        let listing = past
+            .map_or_else(present, Ok)
             .map_err(|_| ApiError::internal("the present is always there to be listed"))?;
         let mut objects = listing.objects;
         objects.retain(|object| self.selector.matches(object));
@@ -248,8 +321,10 @@ impl Cursor {
 
     /// Makes some of the objects ready, as ADDED; the mark of their end comes after the last.
     async fn send_some_of(&mut self, mut present: Present) {
-        for object in present.objects.by_ref().take(CHANGES_AT_ONCE) {
-            self.push_object("ADDED", &object.json).await;
+        for object in present.objects.by_ref().take(self.at_once()) {
+            let kind = EventKind::Added;
+            self.pass_hooks(kind, object.revision, &object, true).await;
+            self.push_object(kind, &object.json).await;
         }
         if present.objects.len() > 0 {
             self.present = Some(present);
@@ -258,33 +333,36 @@ impl Cursor {
         }
     }
 
-    async fn read_changes(&mut self) {
-        match self
-            .server
-            .store()
-            .changes_after(&self.resource.table, self.seen, CHANGES_AT_ONCE)
-        {
+    /// Makes some changes ready; whether there were any.
+    async fn read_changes(&mut self) -> bool {
+        let store = self.server.store();
+        match store.changes_after(&self.resource.table, self.seen, self.at_once()) {
             Err(RevisionError::Compacted(oldest)) => {
-                let error = ApiError::expired(format!(
-                    "too old resource version: {} ({oldest})",
-                    self.seen
-                ));
-                self.fail(&error);
+                self.expire(oldest);
+                false
             }
             // A version that is still to come is waited for.
-            Err(RevisionError::Future) => {}
+            Err(RevisionError::Future) => false,
             Ok(changes) => {
-                for change in changes {
+                for change in &changes {
+                    self.send_change(change).await;
                     self.seen = change.revision;
-                    self.send_change(&change).await;
                 }
+                !changes.is_empty()
             }
         }
     }
 
+    /// Fails, because the changes are remembered from `oldest` only.
+    fn expire(&mut self, oldest: u64) {
+        let seen = self.seen;
+        self.fail(&ApiError::expired(format!(
+            "too old resource version: {seen} ({oldest})"
+        )));
+    }
+
     async fn send_change(&mut self, change: &Change) {
         if self
-            .request
             .namespace
             .as_deref()
             .is_some_and(|namespace| namespace != change.object.key.namespace())
@@ -296,24 +374,24 @@ impl Cursor {
             .previous
             .as_ref()
             .is_some_and(|previous| self.selector.matches(previous));
-        match (was, is) {
-            (false, false) => {}
-            (false, true) => self.push_object("ADDED", &change.object.json).await,
-            (true, true) => self.push_object("MODIFIED", &change.object.json).await,
-            (true, false) if change.kind == ChangeKind::Deleted => {
-                self.push_object("DELETED", &change.object.json).await;
-            }
+        let kind = match (was, is) {
+            (false, false) => return,
+            (false, true) => EventKind::Added,
+            (true, true) => EventKind::Modified,
+            (true, false) => EventKind::Deleted,
+        };
+        self.pass_hooks(kind, change.revision, &change.object, false)
+            .await;
+        if kind != EventKind::Deleted || change.kind == ChangeKind::Deleted {
+            self.push_object(kind, &change.object.json).await;
+        } else if let Some(previous) = change.previous_at_this_revision() {
             // It left the selector: it is shown as it was, at the version that made it leave.
-            (true, false) => {
-                if let Some(previous) = change.previous_at_this_revision() {
-                    self.push_object("DELETED", &previous).await;
-                }
-            }
+            self.push_object(kind, &previous).await;
         }
     }
 
-    async fn push_object(&mut self, kind: &str, json: &Bytes) {
-        if let Err(error) = self.try_push_object(kind, json).await {
+    async fn push_object(&mut self, kind: EventKind, json: &Bytes) {
+        if let Err(error) = self.try_push_object(kind.as_str(), json).await {
             self.fail(&error);
         }
     }

@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
+use windlass_apiserver::Identity;
+use windlass_apiserver::hooks::{
+    HookFuture, Hooks, Outcome, Reply, Verdict, Watch, WatchEnd, WatchEvent,
+};
 use windlass_apiserver::http::{ResourceRequest, Verb};
-use windlass_apiserver::{Hooks, Identity, Outcome, Verdict};
 
 use super::outside::{Fate, OutsideCall};
 
@@ -200,6 +201,8 @@ struct Inner {
     failures: Vec<Failure>,
     /// How late watches are, by user and resource.
     delays: Vec<(String, String, Duration)>,
+    /// Up to which revision a late watch has caught up, by its number.
+    caught_up: BTreeMap<u64, u64>,
     crash: Option<Crash>,
     /// Calls to outside systems, and what becomes of one of them.
     outside: Vec<OutsideCall>,
@@ -314,7 +317,7 @@ impl Faults {
     }
 
     /// Counts a write; answers whom to tell when it is the one to crash after.
-    fn is_fatal(&self, who: &Identity, outcome: Outcome) -> Option<Arc<Notify>> {
+    fn is_fatal(&self, who: &Identity, outcome: &Outcome) -> Option<Arc<Notify>> {
         let mut inner = self.lock();
         let crash = inner
             .crash
@@ -339,7 +342,7 @@ impl Hooks for Faults {
         &'a self,
         who: &'a Identity,
         request: &'a ResourceRequest,
-    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+    ) -> HookFuture<'a, Verdict> {
         let is_dead = self.lock().dead.as_ref() == Some(&who.user);
         Box::pin(async move {
             // Its other tasks still run until the crash is heard of; what they send is not to count.
@@ -357,31 +360,35 @@ impl Hooks for Faults {
         })
     }
 
-    fn deliver<'a>(
-        &'a self,
-        who: &'a Identity,
-        watch: &'a ResourceRequest,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        let resource = resource_of(watch);
-        let delay = self
-            .lock()
-            .delays
-            .iter()
-            .find(|(of, on, _)| *of == who.user && *on == resource)
-            .map(|(_, _, delay)| *delay);
+    /// A late watch gets all that has happened meanwhile at once, and is late again with the next.
+    fn deliver<'a>(&'a self, watch: &'a Watch, event: WatchEvent<'a>) -> HookFuture<'a, ()> {
+        let resource = resource_of(&watch.request);
+        let delay = {
+            let inner = self.lock();
+            let caught_up = inner.caught_up.get(&watch.id).copied().unwrap_or_default();
+            let late = !event.initial && event.revision > caught_up;
+            let mut delays = inner.delays.iter();
+            delays
+                .find(|(of, on, _)| late && *of == watch.who.user && *on == resource)
+                .map(|(_, _, delay)| *delay)
+        };
         Box::pin(async move {
             if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
                 sleep(delay).await;
+                self.lock().caught_up.insert(watch.id, watch.newest());
             }
         })
     }
 
-    fn breaks<'a>(
-        &'a self,
-        _: &'a Identity,
-        _: &'a ResourceRequest,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(self.breaks.notified())
+    fn ends<'a>(&'a self, _: &'a Watch) -> HookFuture<'a, WatchEnd> {
+        Box::pin(async {
+            self.breaks.notified().await;
+            WatchEnd::Closed
+        })
+    }
+
+    fn watch_ended(&self, watch: &Watch) {
+        self.lock().caught_up.remove(&watch.id);
     }
 
     fn after<'a>(
@@ -389,15 +396,16 @@ impl Hooks for Faults {
         who: &'a Identity,
         request: &'a ResourceRequest,
         outcome: Outcome,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    ) -> HookFuture<'a, Reply> {
         self.lock()
             .log
             .push(Request::new(who, request, outcome.code.as_u16()));
         Box::pin(async move {
-            if let Some(now) = self.is_fatal(who, outcome) {
+            if let Some(now) = self.is_fatal(who, &outcome) {
                 now.notify_one();
                 std::future::pending::<()>().await;
             }
+            Reply::Send
         })
     }
 }
