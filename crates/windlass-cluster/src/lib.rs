@@ -62,8 +62,8 @@ pub use cluster::{Cluster, ClusterConfig, ClusterError, NodeSettings, clean_up};
 pub use folder::{FolderError, FolderLock};
 pub use runtime::{Choice, Runtime, RuntimeError};
 pub use testing::{
-    Failure, Fate, Outside, OutsideCall, Replica, Request, Stage, TestCluster, answered, hours,
-    manifests_are_current, minutes, seconds,
+    Exploration, Failure, Fate, Finding, Outside, OutsideCall, Replica, Report, Request, Stage,
+    TestCluster, Wrong, answered, hours, manifests_are_current, minutes, seconds,
 };
 pub use windlass_apiserver::http::Verb;
 pub use windlass_cluster_macros::test;

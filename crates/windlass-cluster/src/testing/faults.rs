@@ -11,10 +11,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use windlass_apiserver::Identity;
 use windlass_apiserver::hooks::{
-    HookFuture, Hooks, Outcome, Reply, Verdict, Watch, WatchEnd, WatchEvent,
+    EventKind, HookFuture, Hooks, Outcome, Reply, Verdict, Watch, WatchEnd, WatchEvent,
 };
 use windlass_apiserver::http::{ResourceRequest, Verb};
 
+use super::explore::{Precious, Script, Step, is_precious};
 use super::outside::{Fate, OutsideCall};
 
 /// A request that reached the API server.
@@ -58,6 +59,19 @@ impl fmt::Display for Request {
         }
         Ok(())
     }
+}
+
+/// A request as a person would name it: `patch deployments.apps web in default`.
+pub(super) fn describe(request: &ResourceRequest) -> String {
+    Request {
+        user: String::new(),
+        verb: request.verb,
+        resource: resource_of(request),
+        namespace: request.namespace.clone().unwrap_or_default(),
+        name: request.name.clone().unwrap_or_default(),
+        code: 0,
+    }
+    .to_string()
 }
 
 /// Requests that fail, as told to [`TestCluster::fail`](super::TestCluster::fail).
@@ -158,7 +172,7 @@ pub(super) fn user_of(operator: &str) -> String {
     format!("system:serviceaccount:{operator}-system:{operator}")
 }
 
-fn resource_of(request: &ResourceRequest) -> String {
+pub(super) fn resource_of(request: &ResourceRequest) -> String {
     let mut resource = request.resource.clone();
     if !request.group.is_empty() {
         resource = format!("{resource}.{}", request.group);
@@ -211,6 +225,10 @@ struct Inner {
     crashes: BTreeMap<String, Arc<Notify>>,
     /// Who was killed and has not been started again: none of its requests gets any further.
     dead: Option<String>,
+    /// What follows this run, if it is one of an exploration.
+    script: Option<Arc<Script>>,
+    /// What operators deleted, and what is there, of the kinds that hold data.
+    precious: Precious,
 }
 
 impl Faults {
@@ -266,6 +284,43 @@ impl Faults {
     /// Whether a crash that was asked for has not happened.
     pub(crate) fn crash_is_pending(&self) -> bool {
         self.lock().crash.is_some()
+    }
+
+    /// Has an exploration follow everything from now on.
+    pub(crate) fn follow(&self, script: Arc<Script>) {
+        self.lock().script = Some(script);
+    }
+
+    fn script(&self) -> Option<Arc<Script>> {
+        self.lock().script.clone()
+    }
+
+    /// What operators deleted, and what is there, of the kinds that hold data.
+    pub(crate) fn precious(&self) -> Precious {
+        self.lock().precious.clone()
+    }
+
+    /// Notes which objects of precious kinds came and went. One with finalizers is deleted by the
+    /// request that marks it.
+    fn note_precious(&self, who: &Identity, request: &ResourceRequest, outcome: &Outcome) {
+        let changes = outcome.changes.iter();
+        for change in changes.filter(|change| is_precious(change.resource())) {
+            let mut object = format!("{} {}", change.resource(), change.name());
+            if !change.namespace().is_empty() {
+                object = format!("{object} in {}", change.namespace());
+            }
+            let mut inner = self.lock();
+            let deletes = matches!(request.verb, Verb::Delete | Verb::DeleteCollection);
+            let script = inner.script.as_ref();
+            if deletes && script.is_some_and(|script| script.follows(&who.user)) {
+                inner.precious.deleted.insert(object.clone());
+            }
+            if change.kind() == EventKind::Deleted {
+                inner.precious.kept.remove(&object);
+            } else {
+                inner.precious.kept.insert(object);
+            }
+        }
     }
 
     /// Whoever acts as `user` is killed by telling this.
@@ -349,6 +404,13 @@ impl Hooks for Faults {
             if is_dead {
                 std::future::pending::<()>().await;
             }
+            let step = self
+                .script()
+                .map(|script| script.before(&who.user, request));
+            if let Some(Step::Refuse(code)) = step {
+                let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                return Verdict::Fail(code, "refused by the explorer".to_owned());
+            }
             match self.failure(who, request) {
                 Some(code) => {
                     let code_of = code.as_u16();
@@ -372,7 +434,11 @@ impl Hooks for Faults {
                 .find(|(of, on, _)| late && *of == watch.who.user && *on == resource)
                 .map(|(_, _, delay)| *delay)
         };
+        let script = self.script();
         Box::pin(async move {
+            if let Some(script) = script {
+                script.deliver(watch, &event).await;
+            }
             if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
                 sleep(delay).await;
                 self.lock().caught_up.insert(watch.id, watch.newest());
@@ -400,12 +466,21 @@ impl Hooks for Faults {
         self.lock()
             .log
             .push(Request::new(who, request, outcome.code.as_u16()));
+        self.note_precious(who, request, &outcome);
         Box::pin(async move {
             if let Some(now) = self.is_fatal(who, &outcome) {
                 now.notify_one();
                 std::future::pending::<()>().await;
             }
-            Reply::Send
+            let script = self.script();
+            match script.map(|script| script.after(&who.user, request, &outcome)) {
+                Some(Step::Kill) => {
+                    self.kill(&who.user);
+                    std::future::pending().await
+                }
+                Some(Step::Lose) => Reply::Lose,
+                _ => Reply::Send,
+            }
         })
     }
 }

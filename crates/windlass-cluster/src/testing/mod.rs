@@ -2,6 +2,7 @@
 
 mod cluster;
 mod dry_run;
+mod explore;
 mod faults;
 mod outside;
 mod pristine;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub use cluster::TestCluster;
+pub use explore::{Exploration, Finding, Report, Wrong};
 pub use faults::{Failure, Request};
 pub use outside::{Fate, Outside, OutsideCall};
 pub use replica::Replica;

@@ -200,7 +200,14 @@ impl TestCluster {
 
     /// A cluster of the same seed with the same operators, in which nothing has happened yet.
     pub(super) async fn fresh(&self) -> Self {
-        let cluster = Self::new(self.seed()).await;
+        self.fresh_with(self.seed()).await
+    }
+
+    /// The same with another seed.
+    pub(super) async fn fresh_with(&self, seed: u64) -> Self {
+        let cluster = Self::new(seed).await;
+        let fleeting = self.fleeting();
+        cluster.do_not_compare(&fleeting.iter().map(String::as_str).collect::<Vec<_>>());
         for origin in self.origins() {
             cluster.start_origin(origin, None).await;
         }
@@ -219,7 +226,7 @@ impl TestCluster {
         self.state().await
     }
 
-    async fn state(&self) -> Vec<String> {
+    pub(super) async fn state(&self) -> Vec<String> {
         self.settle().await;
         state::of(&self.client(), &self.fleeting())
             .await
@@ -236,7 +243,7 @@ fn resources_of(operator: &Operator) -> BTreeSet<String> {
 }
 
 /// The lines that are not in both, each as often as it is missing: pods look alike here.
-fn difference(expected: &[String], found: &[String]) -> String {
+pub(super) fn difference(expected: &[String], found: &[String]) -> String {
     let mut surplus: Vec<&String> = found.iter().collect();
     let mut lines = Vec::new();
     for line in expected {

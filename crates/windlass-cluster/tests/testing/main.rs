@@ -2,6 +2,7 @@
 
 mod crash;
 mod determinism;
+mod explore;
 mod node_faults;
 mod operators;
 mod outside;

@@ -22,7 +22,7 @@ fn named(name: &str) -> ObjectMeta {
     }
 }
 
-fn map(ctx: &Context<Secret>, suffix: &str) -> ConfigMap {
+pub(crate) fn map(ctx: &Context<Secret>, suffix: &str) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {
             namespace: ctx.key().namespace().map(str::to_owned),

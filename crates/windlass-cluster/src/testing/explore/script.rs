@@ -1,0 +1,200 @@
+//! A run as the API server's hooks see it: what happened is noted, and the faults of a plan are
+//! carried out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+use windlass::testing::Activity;
+use windlass_apiserver::hooks::{Outcome, Watch, WatchEvent};
+use windlass_apiserver::http::ResourceRequest;
+
+use super::plan::{Act, Entry, Fault, Plan, Point};
+use crate::testing::faults::{describe, resource_of};
+
+/// How long an event is held.
+const HELD: Duration = Duration::from_mins(1);
+
+/// What becomes of a request.
+pub(crate) enum Step {
+    /// It goes on.
+    Pass,
+    /// It is refused with this code.
+    Refuse(u16),
+    /// Its answer is lost.
+    Lose,
+    /// Whoever sent it is killed.
+    Kill,
+}
+
+/// Follows one run.
+pub(crate) struct Script {
+    /// The operators' users, with their names.
+    operators: BTreeMap<String, String>,
+    activity: Activity,
+    state: Mutex<State>,
+    /// Notified when an operator is about to write.
+    writes: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// How often each thing has happened: the side of the server, the operator, what it was.
+    counts: HashMap<(Side, String, String), usize>,
+    trace: Vec<Entry>,
+    pending: Vec<Fault>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Attempt,
+    Applied,
+    Event,
+}
+
+impl Script {
+    pub(super) fn new(
+        operators: BTreeMap<String, String>,
+        activity: Activity,
+        plan: &Plan,
+    ) -> Self {
+        let state = State {
+            pending: plan.0.clone(),
+            ..State::default()
+        };
+        Self {
+            operators,
+            activity,
+            state: Mutex::new(state),
+            writes: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has happened so far.
+    pub(super) fn trace(&self) -> Vec<Entry> {
+        self.lock().trace.clone()
+    }
+
+    /// The faults whose point the run has not come to.
+    pub(super) fn not_reached(&self) -> Vec<Fault> {
+        self.lock().pending.clone()
+    }
+
+    /// Whether a user is one of the operators.
+    pub(crate) fn follows(&self, user: &str) -> bool {
+        self.operators.contains_key(user)
+    }
+
+    /// Before a request is applied.
+    pub(crate) fn before(&self, user: &str, request: &ResourceRequest) -> Step {
+        let Some(operator) = self.writer(user, request) else {
+            return Step::Pass;
+        };
+        self.writes.notify_waiters();
+        let mut state = self.lock();
+        let at = state.point(Side::Attempt, operator, describe(request));
+        let act = state.take(&at, |act| matches!(act, Act::Refuse(_)));
+        state.trace.push(Entry::Attempt(at));
+        match act {
+            Some(Act::Refuse(code)) => Step::Refuse(code),
+            _ => Step::Pass,
+        }
+    }
+
+    /// After a request was applied.
+    pub(crate) fn after(&self, user: &str, request: &ResourceRequest, outcome: &Outcome) -> Step {
+        let Some(operator) = self.writer(user, request).filter(|_| outcome.wrote) else {
+            return Step::Pass;
+        };
+        let mut state = self.lock();
+        let at = state.point(Side::Applied, operator, describe(request));
+        let act = state.take(&at, |act| matches!(act, Act::Kill | Act::LoseAnswer));
+        let changed = !outcome.changes.is_empty();
+        state.trace.push(Entry::Applied { at, changed });
+        match act {
+            Some(Act::Kill) => Step::Kill,
+            Some(Act::LoseAnswer) => Step::Lose,
+            _ => Step::Pass,
+        }
+    }
+
+    /// Before an event is sent: holds it if the plan says so.
+    pub(crate) async fn deliver(&self, watch: &Watch, event: &WatchEvent<'_>) {
+        let Some(operator) = self.operators.get(&watch.who.user) else {
+            return;
+        };
+        let act = {
+            let mut state = self.lock();
+            let at = state.point(Side::Event, operator, described(watch, event));
+            let act = state.take(&at, |act| matches!(act, Act::Hold | Act::HoldUntilWrite));
+            state.trace.push(Entry::Event(at));
+            act
+        };
+        let Some(act) = act else {
+            return;
+        };
+        // A cluster is not settled while an event is on its way.
+        let _due = self
+            .activity
+            .due(Instant::now() + HELD, "an event that is held");
+        if act == Act::HoldUntilWrite {
+            let _ = timeout(HELD, self.writes.notified()).await;
+        } else {
+            tokio::time::sleep(HELD).await;
+        }
+    }
+
+    fn writer(&self, user: &str, request: &ResourceRequest) -> Option<&str> {
+        let operator = self.operators.get(user).filter(|_| request.verb.writes());
+        operator.map(String::as_str)
+    }
+}
+
+impl State {
+    /// The point that a run has come to.
+    fn point(&mut self, side: Side, operator: &str, what: String) -> Point {
+        let count = self
+            .counts
+            .entry((side, operator.to_owned(), what.clone()))
+            .or_default();
+        *count += 1;
+        Point {
+            operator: operator.to_owned(),
+            what,
+            nth: *count,
+        }
+    }
+
+    /// The fault that is planned for this point, which then is no longer pending.
+    fn take(&mut self, at: &Point, is_of_side: impl Fn(Act) -> bool) -> Option<Act> {
+        let mut pending = self.pending.iter();
+        let found = pending.position(|fault| fault.at == *at && is_of_side(fault.act))?;
+        Some(self.pending.remove(found).act)
+    }
+}
+
+/// An event and the watch that it goes to, for a person.
+fn described(watch: &Watch, event: &WatchEvent<'_>) -> String {
+    let kind = event.kind.as_str();
+    let mut text = format!("{kind} {} {}", resource_of(&watch.request), event.name);
+    if !event.namespace.is_empty() {
+        text.push_str(" in ");
+        text.push_str(event.namespace);
+    }
+    for selector in [&watch.label_selector, &watch.field_selector] {
+        if !selector.is_empty() {
+            text.push_str(" by ");
+            text.push_str(selector);
+        }
+    }
+    if watch.metadata_only {
+        text.push_str(" (metadata)");
+    }
+    text
+}
