@@ -8,7 +8,7 @@
 //! How a request goes through the files: [`http`] reads path, query and caller; `verbs` does what
 //! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `policy`, `webhook`, `strategy`
 //! and `validation` shape the object; `store` keeps it and wakes the watches. What differs between
-//! kinds is in the table of `facts` and in `registry`, nowhere else.
+//! kinds is in the table of `facts` and, a file each, in `kinds`, nowhere else.
 
 mod admission;
 mod apply;
@@ -26,6 +26,7 @@ mod durable_reads;
 mod event;
 mod facts;
 pub mod http;
+mod kinds;
 mod metadata;
 mod node;
 mod openapi;

@@ -22,10 +22,7 @@ const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";
 
 /// Judges a write of a certificate signing request.
-pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Value>) -> Result<()> {
-    if !attributes.resource.is(GROUP, "certificatesigningrequests") {
-        return Ok(());
-    }
+pub(crate) fn validate(attributes: &Attributes<'_>, object: Option<&Value>) -> Result<()> {
     match (attributes.operation, attributes.subresource, object) {
         (Operation::Create, "", Some(object)) => check_subject(attributes, object),
         (Operation::Update, "approval", _) => check_signer(attributes, "approve"),

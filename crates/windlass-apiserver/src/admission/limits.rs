@@ -97,7 +97,7 @@ pub(super) fn check(
     for limits in ranges(store, namespace) {
         let mut wrong: Vec<String> = Vec::new();
         for limit in &limits {
-            if resource.plural == "pods" {
+            if resource.strategy.is_pod() {
                 check_pod(limit, &object["spec"], &mut wrong);
             } else if limit["type"] == "PersistentVolumeClaim" {
                 let asked = amounts(&object["spec"]["resources"]["requests"]);

@@ -6,7 +6,7 @@ use super::{move_field, set_meta};
 use crate::auth::Identity;
 
 /// Nothing of a request is anybody's but through the path that may change it.
-pub(super) fn reset_fields(subresource: &str) -> &'static [&'static [&'static str]] {
+pub(crate) fn reset_fields(subresource: &str) -> &'static [&'static [&'static str]] {
     match subresource {
         "status" => &[&["spec"], &["status", "conditions"]],
         "approval" => &[&["spec"], &["status", "certificate"]],
@@ -34,7 +34,7 @@ pub(crate) fn set_requester(request: &mut Value, who: &Identity) {
 }
 
 /// Approving changes the conditions alone.
-pub(super) fn keep_all_but_conditions(new: &mut Value, old: &Value) {
+pub(crate) fn keep_all_but_conditions(new: &mut Value, old: &Value) {
     let mut kept = old.clone();
     move_field(new, &mut kept, "metadata");
     let conditions = new["status"]["conditions"].take();
@@ -68,7 +68,7 @@ fn decided(condition: &Value) -> bool {
 }
 
 /// Through the status nobody changes what was decided.
-pub(super) fn keep_decisions(new: &mut Value, old: &Value) {
+pub(crate) fn keep_decisions(new: &mut Value, old: &Value) {
     let of = |object: &Value, kind: &str| -> Vec<Value> {
         let conditions = object["status"]["conditions"].as_array();
         let all = conditions.into_iter().flatten();

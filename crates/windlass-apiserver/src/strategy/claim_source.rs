@@ -12,7 +12,7 @@ fn is_known(source: &Value) -> bool {
 }
 
 /// Drops what the older field may not say, and fills in the one from the other.
-pub(super) fn normalise_sources(claim: &mut Value, old: Option<&Value>) {
+pub(crate) fn normalise_sources(claim: &mut Value, old: Option<&Value>) {
     let Some(spec) = claim["spec"].as_object_mut() else {
         return;
     };

@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::resource::Resource;
-
-/// A way to a field; `*` is every item of a list or entry of a map.
-type Way = &'static [&'static str];
+use crate::kinds::{Strategy, Way};
 
 /// Of a pod, alone or as a template.
 const POD: &[Way] = &[
@@ -46,85 +43,12 @@ const HOLLOW: &[Way] = &[
     &["spec", "ephemeralContainers", "*", "lifecycle"],
 ];
 
-/// Of other kinds.
-const KINDS: &[(&str, &str, Way)] = &[
-    ("", "nodes", &["spec", "configSource"]),
-    ("", "nodes", &["status", "config"]),
-    (
-        "apps",
-        "statefulsets",
-        &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"],
-    ),
-    ("coordination.k8s.io", "leases", &["spec", "strategy"]),
-    (
-        "coordination.k8s.io",
-        "leases",
-        &["spec", "preferredHolder"],
-    ),
-    (
-        "resource.k8s.io",
-        "resourceslices",
-        &["spec", "devices", "*", "attributes", "*", "bools"],
-    ),
-    (
-        "resource.k8s.io",
-        "resourceslices",
-        &["spec", "devices", "*", "attributes", "*", "ints"],
-    ),
-    (
-        "resource.k8s.io",
-        "resourceslices",
-        &["spec", "devices", "*", "attributes", "*", "strings"],
-    ),
-    (
-        "resource.k8s.io",
-        "resourceslices",
-        &["spec", "devices", "*", "attributes", "*", "versions"],
-    ),
-    (
-        "resource.k8s.io",
-        "resourceslices",
-        &["spec", "devices", "*", "nodeAllocatableResourceMappings"],
-    ),
-    (
-        "storage.k8s.io",
-        "csidrivers",
-        &["spec", "preventPodSchedulingIfMissing"],
-    ),
-];
-
-/// Where kinds have the pods they make.
-const TEMPLATES: &[(&str, &str, Way)] = &[
-    ("", "pods", &[]),
-    ("", "podtemplates", &["template"]),
-    ("", "replicationcontrollers", &["spec", "template"]),
-    ("apps", "daemonsets", &["spec", "template"]),
-    ("apps", "deployments", &["spec", "template"]),
-    ("apps", "replicasets", &["spec", "template"]),
-    ("apps", "statefulsets", &["spec", "template"]),
-    (
-        "batch",
-        "cronjobs",
-        &["spec", "jobTemplate", "spec", "template"],
-    ),
-    ("batch", "jobs", &["spec", "template"]),
-];
-
 /// Takes such fields off an object.
-pub(super) fn drop(object: &mut Value, resource: &Resource) {
-    if resource.is_custom() {
-        return;
-    }
-    for (_, _, way) in KINDS
-        .iter()
-        .filter(|(group, plural, _)| resource.is(group, plural))
-    {
+pub(super) fn drop(object: &mut Value, strategy: &dyn Strategy) {
+    for way in strategy.disabled_fields() {
         visit(object, way, remove);
     }
-    let template = TEMPLATES
-        .iter()
-        .find(|(group, plural, _)| resource.is(group, plural));
-    let Some((_, _, way)) = template else {
+    let Some(way) = strategy.pod_template() else {
         return;
     };
     let Some(pod) = way

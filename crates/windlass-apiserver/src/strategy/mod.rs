@@ -1,79 +1,19 @@
 //! What a write may change: the fields the server sets itself, generation, and the split of status from the rest.
 
 mod app_armor;
-mod certificate;
-mod claim_source;
+pub(crate) mod certificate;
+pub(crate) mod claim_source;
 mod disabled;
-mod kinds;
-mod pod;
+pub(crate) mod pod;
 
 use serde_json::Value;
 
 pub(crate) use app_armor::adopt as adopt_app_armor;
-pub(crate) use certificate::{set_requester, set_times as set_condition_times};
 pub(crate) use pod::qos_class;
 
-use crate::clock::Clock;
-use crate::equality::{fields_mean_the_same, means_the_same};
+use crate::kinds::Writing;
 use crate::object::{meta, set_meta};
-use crate::random::Random;
 use crate::resource::Resource;
-
-/// Kinds without a generation, among those that have a spec.
-const WITHOUT_GENERATION: &[(&str, &str)] = &[
-    ("", "services"),
-    ("", "namespaces"),
-    ("", "nodes"),
-    ("", "persistentvolumeclaims"),
-    ("", "persistentvolumes"),
-    ("", "resourcequotas"),
-    ("", "limitranges"),
-    ("autoscaling", "horizontalpodautoscalers"),
-    ("coordination.k8s.io", "leases"),
-    ("certificates.k8s.io", "certificatesigningrequests"),
-    ("storage.k8s.io", "csidrivers"),
-    ("storage.k8s.io", "csinodes"),
-    ("storage.k8s.io", "volumeattachments"),
-    ("apiregistration.k8s.io", "apiservices"),
-    ("networking.k8s.io", "ipaddresses"),
-    ("networking.k8s.io", "servicecidrs"),
-    ("resource.k8s.io", "resourceclaims"),
-    ("resource.k8s.io", "resourceclaimtemplates"),
-];
-
-/// Kinds whose generation also follows their annotations.
-const GENERATION_FOLLOWS_ANNOTATIONS: &[(&str, &str)] = &[("apps", "deployments")];
-
-fn has_generation(resource: &Resource) -> bool {
-    let address = (resource.group.as_str(), resource.plural.as_str());
-    resource.is_custom()
-        || (resource.ty.field("spec").is_some() && !WITHOUT_GENERATION.contains(&address))
-        || resource.group == "admissionregistration.k8s.io"
-        || resource.is("", "podtemplates")
-        || resource.is("discovery.k8s.io", "endpointslices")
-        || resource.is("scheduling.k8s.io", "priorityclasses")
-        || resource.is("", "podtemplates")
-}
-
-/// Fields that a write through a path is not going to change, whatever it says about them.
-pub(crate) fn reset_fields(
-    resource: &Resource,
-    subresource: &str,
-) -> &'static [&'static [&'static str]] {
-    if resource.is("certificates.k8s.io", "certificatesigningrequests") {
-        return certificate::reset_fields(subresource);
-    }
-    match subresource {
-        "status" if resource.is_custom() || resource.is("storage.k8s.io", "volumeattachments") => {
-            &[&["metadata"], &["spec"]]
-        }
-        "status" if resource.is("apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
-        "status" if resource.is("", "pods") => &[&["spec"], &["metadata", "ownerReferences"]],
-        "status" => &[&["spec"]],
-        "" | "finalize" if resource.has_status() => &[&["status"]],
-        _ => &[],
-    }
-}
 
 /// Drops what only the server says of an object.
 pub(crate) fn wipe(object: &mut Value) {
@@ -88,36 +28,39 @@ pub(crate) fn wipe(object: &mut Value) {
     }
 }
 
-/// Sets what a new object gets from the server and drops what it may not bring.
+/// Sets what a new object gets from the server and drops what it may not bring; the client is warned
+/// of what comes back.
 pub(crate) fn prepare_create(
     object: &mut Value,
     resource: &Resource,
-    clock: &Clock,
-    random: &Random,
-) {
-    let uid = random.uid();
-    if resource.is("", "limitranges") && crate::object::meta(object, "name").is_empty() {
-        set_meta(object, "name", Some(random.uid().into()));
-    }
-    set_meta(object, "uid", Some(uid.into()));
+    writing: &Writing<'_>,
+) -> Vec<String> {
+    let strategy = resource.strategy;
+    set_meta(object, "uid", Some(writing.random.uid().into()));
     set_meta(object, "selfLink", None);
     set_meta(
         object,
         "creationTimestamp",
-        Some(clock.now_seconds().into()),
+        Some(writing.clock.now_seconds().into()),
     );
-    if has_generation(resource) {
+    if strategy.has_generation(has_spec(resource)) {
         set_meta(object, "generation", Some(1.into()));
     }
     // A node tells its status when it joins.
-    if resource.has_status() && !resource.is("", "nodes") {
+    if resource.has_status() && !strategy.keeps_new_status() {
         reset_status(object, None);
     }
-    kinds::prepare_create(object, resource, clock);
+    disabled::drop(object, strategy);
+    strategy.prepare_create(object, writing)
+}
+
+fn has_spec(resource: &Resource) -> bool {
+    resource.ty.field("spec").is_some()
 }
 
 /// Keeps what an update of the main resource or of one subresource may not change.
 pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, subresource: &str) {
+    let strategy = resource.strategy;
     let before = &old["metadata"];
     for field in ["creationTimestamp", "generation", "selfLink"] {
         set_meta(new, field, before.get(field).cloned());
@@ -136,7 +79,7 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
         set_meta(new, "deletionGracePeriodSeconds", Some(grace.clone()));
     }
     match subresource {
-        "status" if resource.is_custom() || resource.is("storage.k8s.io", "volumeattachments") => {
+        "status" if !strategy.status_takes_metadata() => {
             let mut kept = old.clone();
             move_field(new, &mut kept, "status");
             for field in ["managedFields", "resourceVersion"] {
@@ -150,26 +93,24 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
             move_field(new, &mut kept, "status");
             move_field(new, &mut kept, "metadata");
             *new = kept;
-            kinds::prepare_status_update(new, old, resource);
+            strategy.prepare_status_update(new, old);
         }
         "binding" => {}
-        "ephemeralcontainers" | "resize" if resource.is("", "pods") => {
-            pod::keep_all_but(new, old, subresource);
-        }
-        "approval" => certificate::keep_all_but_conditions(new, old),
+        _ if strategy.prepare_subresource(new, old, subresource) => {}
         "finalize" => reset_status(new, old.get("status")),
         _ => {
             if resource.has_status() {
                 reset_status(new, old.get("status"));
             }
-            kinds::prepare_update(new, old, resource);
+            disabled::drop(new, strategy);
+            strategy.prepare_update(new, old);
         }
     }
     // A pod that is given its node is still the pod that was asked for, and what a status write
     // changes of the metadata (a Deployment's revision) asks for nothing new.
     if !matches!(subresource, "binding" | "status")
-        && (has_generation(resource) || resource.is("storage.k8s.io", "csidrivers"))
-        && generation_changes(new, old, resource)
+        && strategy.counts_changes(has_spec(resource))
+        && strategy.generation_changes(new, old, resource)
     {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
         set_meta(new, "generation", Some(generation.saturating_add(1).into()));
@@ -194,34 +135,4 @@ fn reset_status(object: &mut Value, status: Option<&Value>) {
             None => map.remove("status"),
         };
     }
-}
-
-fn generation_changes(new: &Value, old: &Value, resource: &Resource) -> bool {
-    // What of a class may change asks for nothing new.
-    if resource.is("scheduling.k8s.io", "priorityclasses") {
-        return false;
-    }
-    let address = (resource.group.as_str(), resource.plural.as_str());
-    if resource.is_custom() || resource.ty.field("spec").is_none() {
-        let rest = |object: &Value| -> serde_json::Map<String, Value> {
-            let mut map = object.as_object().cloned().unwrap_or_default();
-            map.remove("metadata");
-            if resource.has_status() {
-                map.remove("status");
-            }
-            map
-        };
-        let labels = |object: &Value| object["metadata"].get("labels").cloned();
-        // Of a custom resource even another way to write a number is a change.
-        let same = if resource.is_custom() {
-            rest(new) == rest(old)
-        } else {
-            fields_mean_the_same(&rest(new), &rest(old))
-        };
-        return !same
-            || (resource.is("discovery.k8s.io", "endpointslices") && labels(new) != labels(old));
-    }
-    !means_the_same(&new["spec"], &old["spec"])
-        || (GENERATION_FOLLOWS_ANNOTATIONS.contains(&address)
-            && new["metadata"].get("annotations") != old["metadata"].get("annotations"))
 }

@@ -7,7 +7,7 @@ use crate::object::set_meta;
 use crate::quantity::Quantity;
 
 /// A new pod waits, is of a class of service, and may be held back by gates.
-pub(super) fn prepare_create(pod: &mut Value, clock: &Clock) {
+pub(crate) fn prepare_create(pod: &mut Value, clock: &Clock) {
     let class = qos_class(pod);
     pod["status"] = json!({"phase": "Pending", "qosClass": class});
     merge_label_keys(pod);
@@ -72,7 +72,7 @@ fn merge_keys(term: &mut Value, keys: &str, operator: &str, labels: &Value) {
 }
 
 /// Through a subresource only one thing changes.
-pub(super) fn keep_all_but(new: &mut Value, old: &Value, subresource: &str) {
+pub(crate) fn keep_all_but(new: &mut Value, old: &Value, subresource: &str) {
     let mut kept = old.clone();
     for field in ["managedFields", "resourceVersion"] {
         set_meta(&mut kept, field, new["metadata"].get(field).cloned());

@@ -11,11 +11,7 @@ const MARK: &str = "resource.kubernetes.io/admin-access";
 impl Call<'_> {
     /// What is wrong with a new claim, or a template of some, that asks for such access.
     pub(super) fn admin_access_causes(&self, object: &Value) -> Option<Cause> {
-        let spec = match self.resource.plural.as_str() {
-            "resourceclaims" => &object["spec"],
-            "resourceclaimtemplates" => &object["spec"]["spec"],
-            _ => return None,
-        };
+        let spec = self.resource.strategy.device_requests(object)?;
         let requests = spec["devices"]["requests"].as_array()?;
         let asked = requests
             .iter()

@@ -9,8 +9,8 @@ use super::admit::Admitted;
 use super::write::{WriteOr, Written};
 use crate::apply::{self, Managers};
 use crate::auth::rbac::escalation;
+use crate::kinds::Order;
 use crate::object::{self, meta, set_meta};
-use crate::resource::Resource;
 use crate::status::{ApiError, Cause, Result, field};
 use crate::store::{Stored, WriteError};
 use crate::{admission, decode, metadata, object_meta, strategy, validation};
@@ -91,19 +91,8 @@ impl Call<'_> {
         )?;
         let mut reservation = self.reserve(&mut new, Some(old), subresource)?;
         strategy::prepare_update(&mut new, old, resource, subresource);
-        if resource.is("", "persistentvolumes") && subresource == "status" {
-            let was = &old["status"];
-            if new["status"]["phase"] != was["phase"] {
-                new["status"]["lastPhaseTransitionTime"] = self.server.clock().now_seconds().into();
-            } else if let Some(time) = was.get("lastPhaseTransitionTime") {
-                new["status"]["lastPhaseTransitionTime"] = time.clone();
-            }
-        }
-        if matches!(subresource, "status" | "approval")
-            && resource.is("certificates.k8s.io", "certificatesigningrequests")
-        {
-            strategy::set_condition_times(&mut new, old, &self.server.clock().now_seconds());
-        }
+        let strategy = resource.strategy;
+        strategy.set_times(&mut new, old, subresource, self.server.clock());
         set_meta(
             &mut new,
             "resourceVersion",
@@ -115,16 +104,15 @@ impl Call<'_> {
         self.settle(&mut new);
         self.refuse(&new, &self.update_causes(&new, old, subresource))?;
         self.drop_shown_empties(&mut new);
-        // That a kind of address is on its way out is told to who makes one.
-        if subresource.is_empty() && !resource.is("discovery.k8s.io", "endpointslices") {
-            self.warn(validation::warnings(resource, &new));
+        if subresource.is_empty() && strategy.warns_on_update() {
+            self.warn(strategy.warnings(&new));
         }
         if resource.is_custom() {
             self.warn(crate::crd::finalizer_warnings(&new, Some(old)));
             decode::whole_numbers(&mut new);
         }
         if subresource.is_empty() {
-            admission::validate_change(self.server, resource, &new, old)?;
+            strategy.admit_changed(&self.admission(), &new, old)?;
         }
         if seen {
             self.judge(&admitted, Some(&new)).await?;
@@ -133,7 +121,7 @@ impl Call<'_> {
             return Ok(Written::Stored(found.clone()));
         }
         let key = found.key.clone();
-        if is_finished(&new, old, resource) {
+        if is_finished(&new, old) && !strategy.is_held(&new) {
             if !self.dry_run {
                 let deleted = self
                     .server
@@ -176,7 +164,8 @@ impl Call<'_> {
     /// What is wrong with a change. The metadata is looked at for every kind, and again by the
     /// kind's own rules: its causes are told each time, as Kubernetes does.
     fn update_causes(&self, new: &Value, old: &Value, subresource: &str) -> Vec<Cause> {
-        let checks = metadata::Checks::of(&self.resource);
+        let strategy = self.resource.strategy;
+        let checks = strategy.metadata_checks();
         let mut causes = object_meta::common_causes(new);
         causes.extend(object_meta::update_causes(new, old));
         let changed = match subresource {
@@ -184,20 +173,15 @@ impl Call<'_> {
             _ => checks.status,
         };
         let own_update = metadata::own_update_causes(new, old, changed);
-        if checks.whole_first && !self.resource.is_custom() && matches!(subresource, "" | "scale") {
-            let times = if self.resource.is("", "persistentvolumes") {
-                2
-            } else {
-                1
-            };
-            for _ in 0..times {
+        if checks.whole_times > 0 && matches!(subresource, "" | "scale") {
+            for _ in 0..checks.whole_times {
                 causes.extend(metadata::own_causes(new, checks.whole));
-                if !validation::is_changes_only(&self.resource) {
+                if strategy.update_order() != Order::Only {
                     causes.extend(self.kind_causes(new, Some(old), subresource));
                 }
             }
             causes.extend(own_update);
-            causes.extend(validation::check_changed(new, old, &self.resource));
+            causes.extend(validation::check_changed(new, old, strategy));
             return causes;
         }
         causes.extend(own_update);
@@ -208,13 +192,13 @@ impl Call<'_> {
             let kind_causes = || self.kind_causes(new, Some(old), subresource);
             causes.extend(self.in_stored_form(new, |new| {
                 self.in_stored_form(old, |old| {
-                    validation::check_change(new, old, &self.resource, own, kind_causes)
+                    validation::check_change(new, old, strategy, own, kind_causes)
                 })
             }));
         } else {
             causes.extend(self.in_stored_form(new, |new| {
                 self.in_stored_form(old, |old| {
-                    validation::check_subresource(new, old, &self.resource, subresource)
+                    validation::check_subresource(new, old, strategy, subresource)
                 })
             }));
         }
@@ -226,7 +210,7 @@ impl Call<'_> {
     async fn is_stored_as(&self, new: &Value, found: &Stored) -> Result<bool> {
         let as_stored = match &self.resource.custom {
             Some(custom) => custom.objects.as_stored,
-            None => !self.resource.is("", "persistentvolumeclaims"),
+            None => self.resource.strategy.is_stored_as_read(),
         };
         if as_stored {
             return Ok(true);
@@ -237,15 +221,7 @@ impl Call<'_> {
 
     /// Where kube-apiserver keeps an object, which some of its messages tell.
     fn storage_key(&self) -> String {
-        let (group, plural) = (&self.resource.group, &self.resource.plural);
-        let table = match (group.as_str(), plural.as_str()) {
-            ("", "nodes") => "minions".to_owned(),
-            ("", "services") => "services/specs".to_owned(),
-            ("", "endpoints") => "services/endpoints".to_owned(),
-            ("apiextensions.k8s.io" | "apiregistration.k8s.io", _) => format!("{group}/{plural}"),
-            _ if self.resource.is_custom() => format!("{group}/{plural}"),
-            _ => plural.clone(),
-        };
+        let table = self.resource.strategy.storage_prefix(&self.resource);
         let namespace = match self.namespace() {
             "" => String::new(),
             namespace => format!("{namespace}/"),
@@ -318,16 +294,11 @@ fn version_named(object: &Value) -> Result<Option<u64>> {
 }
 
 /// Whether an object that is going away has nothing left that holds it.
-fn is_finished(new: &Value, old: &Value, resource: &Resource) -> bool {
-    let held_by_namespace = resource.is("", "namespaces")
-        && new["spec"]["finalizers"]
-            .as_array()
-            .is_some_and(|finalizers| !finalizers.is_empty());
+fn is_finished(new: &Value, old: &Value) -> bool {
     object::is_terminating(old)
         && object::finalizers(new).is_empty()
         && old["metadata"]["deletionGracePeriodSeconds"]
             .as_i64()
             .unwrap_or_default()
             == 0
-        && !held_by_namespace
 }

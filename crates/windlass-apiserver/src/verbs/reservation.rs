@@ -39,7 +39,7 @@ impl<'a> Call<'a> {
         old: Option<&Value>,
         subresource: &str,
     ) -> Result<Option<Reservation<'a>>> {
-        if !self.resource.is("", "services") || !subresource.is_empty() {
+        if !self.resource.strategy.is_given_addresses() || !subresource.is_empty() {
             return Ok(None);
         }
         let plan = services::allocate(self.server, object, old, self.dry_run)

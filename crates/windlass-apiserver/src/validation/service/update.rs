@@ -10,7 +10,7 @@ use crate::validation::at::At;
 const ONCE: &str = "may not change once set";
 
 /// Everything that `new` changes and may not. Comes before what is wrong with `new` by itself.
-pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let (spec, before) = (
         At::root(&new["spec"], "spec"),
         At::root(&old["spec"], "spec"),
