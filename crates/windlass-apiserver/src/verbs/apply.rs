@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::change::Update;
+use super::pipeline::Update;
 use crate::apply::{self, Managers, Writer};
 use crate::decode::{DecodeError, FieldValidation};
 use crate::go;

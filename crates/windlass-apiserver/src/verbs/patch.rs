@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Call;
-use super::change::Update;
+use super::pipeline::Update;
 use crate::decode::{self, DecodeError};
 use crate::go;
 use crate::http::{Answer, media_type};

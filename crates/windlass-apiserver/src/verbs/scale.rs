@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::admit::Admitted;
-use super::change::Update;
+use super::pipeline::Update;
 use super::write::Written;
 use crate::apply::{self, Managers, PathElement, Writer};
 use crate::http::{Answer, media_type};

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::change::Update;
+use super::pipeline::Update;
 use super::write::Written;
 use crate::http::Answer;
 use crate::object::{meta, set_meta};

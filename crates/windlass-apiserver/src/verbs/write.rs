@@ -1,4 +1,4 @@
-//! What every write passes on its way to the store.
+//! How objects are read from a request, brought into the form they are stored in, and answered.
 
 use std::sync::Arc;
 
@@ -6,23 +6,15 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Call;
-use super::admit::Admitted;
-use crate::apply::Managers;
-use crate::auth::rbac::escalation;
 use crate::decode::{self, DecodeError, FieldValidation};
 use crate::http::Answer;
-use crate::kinds::{Admission, Writing};
-use crate::object::{meta, set_meta};
+use crate::kinds::Admission;
+use crate::object::meta;
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, WriteError};
-use crate::{admission, crd, defaults, metadata, strategy, validation, webhook};
-
-/// How often a name that is taken is drawn again, the first time counted in.
-const GENERATE_TRIES: usize = 8;
-/// How much of `generateName` is used, so that the name stays a label.
-const GENERATED_BASE_LENGTH: usize = 63 - crate::random::SUFFIX_LENGTH;
+use crate::{defaults, webhook};
 
 /// The result of a write: what is stored now, or would be.
 pub(super) enum Written {
@@ -105,39 +97,6 @@ impl Call<'_> {
         }
     }
 
-    /// What is wrong with a new object: by the rules of its kind, or else by those of all.
-    fn validate(&self, object: &Value) -> Result<()> {
-        let metadata = metadata::create_causes(object, &self.resource);
-        let mut kind = self.kind_causes(object, None, "");
-        kind.splice(0..0, self.admin_access_causes(object));
-        if self.resource.strategy.metadata_checks().created == metadata::Own::Not {
-            self.refuse(object, &kind)?;
-            return self.refuse(object, &metadata);
-        }
-        self.refuse(object, &[metadata, kind].concat())
-    }
-
-    /// What is wrong with an object by the rules of its kind.
-    pub(super) fn kind_causes(
-        &self,
-        object: &Value,
-        old: Option<&Value>,
-        subresource: &str,
-    ) -> Vec<Cause> {
-        if let Some(custom) = &self.resource.custom {
-            let Some(old) = old else {
-                return custom.objects.check_create(object);
-            };
-            let (causes, warnings) = custom.objects.check_update(object, old, subresource);
-            self.warn(warnings);
-            causes
-        } else {
-            let strategy = self.resource.strategy;
-            self.warn(strategy.early_warnings(object, old));
-            self.in_stored_form(object, |object| validation::check(object, old, strategy))
-        }
-    }
-
     pub(super) fn refuse(&self, object: &Value, causes: &[Cause]) -> Result<()> {
         if causes.is_empty() {
             return Ok(());
@@ -155,157 +114,6 @@ impl Call<'_> {
         let mut stored = object.clone();
         to_stored(&mut stored);
         look(&stored)
-    }
-
-    /// Makes a new object of a normalised one.
-    pub(super) async fn create_object(
-        &self,
-        object: Value,
-        decided: Option<Managers>,
-    ) -> Result<Written> {
-        self.create_through("", object, decided).await
-    }
-
-    /// The same by a write to a subresource, which gives out no addresses.
-    pub(super) async fn create_through(
-        &self,
-        subresource: &str,
-        mut object: Value,
-        decided: Option<Managers>,
-    ) -> Result<Written> {
-        let resource = &self.resource;
-        if let Some(custom) = &resource.custom
-            && custom
-                .terminating
-                .load(std::sync::atomic::Ordering::Relaxed)
-        {
-            return Err(ApiError::forbidden(
-                resource.subject(),
-                meta(&object, "name"),
-                "create not allowed while custom resource definition is terminating",
-            ));
-        }
-        self.place(&mut object)?;
-        strategy::wipe(&mut object);
-        self.record(&mut object, &self.untouched(), subresource, decided);
-        admission::admit(self.server, resource, self.namespace(), &mut object)?;
-        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
-        let admitted = Admitted::create(self, &name, &options);
-        self.mutate(&admitted, Some(&mut object)).await?;
-        // What webhooks made of it is no more to be trusted than what the client sent.
-        self.place(&mut object)?;
-        escalation::check(
-            self.server,
-            self.who,
-            resource,
-            self.namespace(),
-            &object,
-            None,
-        )?;
-        if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
-            let name = meta(&object, "name").to_owned();
-            return self
-                .create_named(object, &options, subresource)
-                .await
-                .map_err(|error| self.refusal(&name, error));
-        }
-        let base = meta(&object, "generateName");
-        let base: String = base.chars().take(GENERATED_BASE_LENGTH).collect();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let name = format!("{base}{}", self.server.random().name_suffix());
-            let mut named = object.clone();
-            set_meta(&mut named, "name", Some(name.as_str().into()));
-            match self.create_named(named, &options, subresource).await {
-                Err(WriteOr::Write(WriteError::Exists)) if tries < GENERATE_TRIES => {}
-                Err(error) => return Err(self.refusal(&name, error)),
-                Ok(written) => return Ok(written),
-            }
-        }
-    }
-
-    /// Prepares, checks and stores an object that has its name.
-    async fn create_named(
-        &self,
-        mut object: Value,
-        options: &Value,
-        subresource: &str,
-    ) -> Result<Written, WriteOr> {
-        let resource = &self.resource;
-        let mut reservation = self.reserve(&mut object, None, subresource)?;
-        let writing = Writing {
-            who: self.who,
-            clock: self.server.clock(),
-            random: self.server.random(),
-        };
-        self.warn(strategy::prepare_create(&mut object, resource, &writing));
-        if let Some(custom) = &resource.custom {
-            // The status that a client sent is gone, and the default of one comes instead.
-            custom.objects.fill_defaults(&mut object);
-        }
-        self.fill_defaults(&mut object);
-        self.settle(&mut object);
-        self.validate(&object)?;
-        self.drop_shown_empties(&mut object);
-        self.warn(resource.strategy.warnings(&object));
-        if resource.is_custom() {
-            self.warn(crd::finalizer_warnings(&object, None));
-            decode::whole_numbers(&mut object);
-        }
-        let admission = self.admission();
-        resource.strategy.admit_created(&admission, &object)?;
-        let admitted = Admitted::create(self, meta(&object, "name"), options);
-        self.judge(&admitted, Some(&object)).await?;
-        if !self.dry_run && !matches!(meta(&object, "resourceVersion"), "" | "0") {
-            return Err(WriteOr::Refused(ApiError::without_reason(
-                "resourceVersion should not be set on objects to be created",
-            )));
-        }
-        let key = Key::new(meta(&object, "namespace"), meta(&object, "name"));
-        if self.dry_run {
-            return match self.server.store().get(&resource.table, &key) {
-                Some(_) => Err(WriteOr::Write(WriteError::Exists)),
-                None => Ok(Written::Value(object)),
-            };
-        }
-        let mut object = self.to_stored(object).await?;
-        resource.strategy.keep_new(&mut object);
-        self.claim(reservation.as_mut(), &object)?;
-        let stored = self
-            .server
-            .store()
-            .create(&resource.table, key, object, &resource.selectable)
-            .map_err(WriteOr::Write)?;
-        if let Some(reservation) = reservation {
-            reservation.keep();
-        }
-        self.after_write(&stored, false);
-        Ok(Written::Stored(stored))
-    }
-
-    fn refusal(&self, name: &str, error: WriteOr) -> ApiError {
-        match error {
-            WriteOr::Write(error) => self.write_error(name, error),
-            WriteOr::Refused(error) => error,
-        }
-    }
-
-    /// Puts the object where the path says, or says that it is elsewhere.
-    pub(crate) fn place(&self, object: &mut Value) -> Result<()> {
-        let given = meta(object, "namespace").to_owned();
-        if !self.resource.namespaced {
-            set_meta(object, "namespace", None);
-            return Ok(());
-        }
-        if !given.is_empty() && given != self.namespace() {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        let namespace = Some(self.namespace()).filter(|namespace| !namespace.is_empty());
-        set_meta(object, "namespace", namespace.map(Value::from));
-        Ok(())
     }
 
     pub(super) fn write_error(&self, name: &str, error: WriteError) -> ApiError {
