@@ -1,7 +1,6 @@
 //! Built-in admission: what a new object passes, and what it is given, before it is stored.
 
 mod account;
-mod certificate;
 mod class;
 mod limits;
 mod priority;
@@ -11,7 +10,6 @@ mod security;
 
 use serde_json::{Value, json};
 
-pub(crate) use certificate::validate as check_certificate_request;
 pub(crate) use class::{
     default_ingress as default_ingress_class, default_storage as default_storage_class,
 };
@@ -111,7 +109,7 @@ fn shown_name(object: &Value) -> &str {
 }
 
 /// What a plug-in says no with.
-fn refused(resource: &Resource, name: &str, why: &str) -> ApiError {
+pub(crate) fn refused(resource: &Resource, name: &str, why: &str) -> ApiError {
     ApiError::forbidden(resource.subject(), name, why)
 }
 

@@ -11,9 +11,9 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::auth::rbac;
+use crate::kinds::core::service::allocation as services;
 use crate::object::{meta, set_meta};
 use crate::server::ApiServer;
-use crate::services;
 use crate::store::{Key, TableName};
 
 /// Everything but roles and bindings.

@@ -13,7 +13,6 @@
 mod admission;
 mod apply;
 mod auth;
-mod autoscaler;
 mod bootstrap;
 mod crd;
 mod custom;
@@ -23,7 +22,6 @@ mod derived;
 mod discovery;
 #[cfg(test)]
 mod durable_reads;
-mod event;
 mod facts;
 pub mod http;
 mod kinds;
@@ -31,9 +29,7 @@ mod metadata;
 mod node;
 mod openapi;
 mod patch;
-mod pending_claim;
 pub mod pki;
-mod pods;
 mod policy;
 mod registry;
 #[cfg(test)]
@@ -42,10 +38,9 @@ mod resource;
 mod restore;
 mod selector;
 mod server;
-mod services;
 mod snapshot;
 mod status;
-mod strategy;
+mod system_fields;
 mod table;
 mod types;
 mod validation;
@@ -63,9 +58,9 @@ use windlass_cel as cel;
 use windlass_store as store;
 
 pub use clock::Clock;
+pub use kinds::core::service::allocation::ServiceRange;
 pub use node::NodeClient;
 pub use random::Random;
 pub use server::{ApiServer, Config, Hooks, InProcess, Outcome, Verdict};
-pub use services::ServiceRange;
 pub use snapshot::Snapshot;
 pub use store::StorageError;

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{refused, shown_name};
+use crate::kinds::core::pod::resources as pods;
 use crate::object::meta_mut;
-use crate::pods;
 use crate::quantity::Quantity;
 use crate::resource::Resource;
 use crate::status::Result;

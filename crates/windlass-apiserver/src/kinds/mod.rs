@@ -12,12 +12,12 @@ mod apiregistration;
 mod apps;
 mod autoscaling;
 mod batch;
-mod certificates;
+pub(crate) mod certificates;
 mod coordination;
-mod core;
+pub(crate) mod core;
 mod custom;
 mod discovery;
-mod events;
+pub(crate) mod events;
 mod flowcontrol;
 mod networking;
 mod node;
@@ -47,7 +47,7 @@ use crate::names;
 use crate::random::Random;
 use crate::resource::Resource;
 use crate::server::ApiServer;
-use crate::status::Result;
+use crate::status::{Cause, Result};
 use crate::store::Stored;
 use crate::table;
 use crate::types::Type;
@@ -135,11 +135,6 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     /// How quotas count it, if they do.
     fn measured(&self) -> Option<Measured> {
         Some(Measured::Other)
-    }
-
-    /// Where it asks for devices.
-    fn device_requests<'a>(&self, _: &'a Value) -> Option<&'a Value> {
-        None
     }
 
     /// Whether no policy is asked about it.
@@ -342,6 +337,11 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
 
     /// What is wrong with an object that is new, or that was `old`.
     fn check(&self, _: &Value, _: Option<&Value>, _: &mut Causes) {}
+
+    /// What is wrong with a new object where it is.
+    fn check_there(&self, _: &Admission<'_>, _: &Value) -> Option<Cause> {
+        None
+    }
 
     /// What a change may not do.
     fn check_update(&self, _: &Value, _: &Value, _: &mut Causes) {}

@@ -1,6 +1,5 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
-mod admin_access;
 mod admit;
 mod apply;
 mod binding;

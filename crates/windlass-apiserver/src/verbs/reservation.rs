@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Call;
+use crate::kinds::core::service::allocation::{self as services, Plan, Refusal};
 use crate::object::meta;
 use crate::server::ApiServer;
-use crate::services::{self, Plan, Refusal};
 use crate::status::{ApiError, Result};
 
 /// Addresses and ports chosen for a Service. Nobody else gets them while it lives; dropped before

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::amounts::Amounts;
 use super::scope;
+use crate::kinds::core::pod::resources as pods;
 use crate::object::meta;
-use crate::pods;
 use crate::quantity::Quantity;
 use crate::resource::Resource;
 use crate::webhook::{Attributes, Operation};

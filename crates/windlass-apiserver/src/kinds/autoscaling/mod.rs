@@ -1,5 +1,6 @@
 //! The kinds of autoscaling.
 
+mod form;
 mod v1;
 mod v2;
 

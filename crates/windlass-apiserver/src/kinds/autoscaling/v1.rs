@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::autoscaler;
+use super::form as autoscaler;
 use crate::defaults;
 use crate::kinds::{Form, Strategy};
 use crate::metadata::Checks;

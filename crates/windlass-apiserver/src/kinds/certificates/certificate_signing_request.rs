@@ -1,12 +1,13 @@
 //! `CertificateSigningRequest`: what is asked for is for good, and deciding is a subresource.
 
+mod decision;
+mod signer;
+
 use serde_json::Value;
 
-use crate::admission;
 use crate::clock::Clock;
 use crate::kinds::{Fields, Strategy, Writing};
 use crate::status::Result;
-use crate::strategy::certificate;
 use crate::validation::at::Causes;
 use crate::validation::certificate as certificate_rules;
 use crate::webhook::Attributes;
@@ -35,15 +36,15 @@ impl Strategy for CertificateSigningRequest {
     }
 
     fn admit_write(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> Result<()> {
-        admission::check_certificate_request(attributes, object)
+        signer::validate(attributes, object)
     }
 
     fn reset_fields(&self, subresource: &str, _: bool) -> Fields {
-        certificate::reset_fields(subresource)
+        decision::reset_fields(subresource)
     }
 
     fn prepare_create(&self, object: &mut Value, writing: &Writing<'_>) -> Vec<String> {
-        certificate::set_requester(object, writing.who);
+        decision::set_requester(object, writing.who);
         Vec::new()
     }
 
@@ -52,20 +53,20 @@ impl Strategy for CertificateSigningRequest {
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
-        certificate::keep_decisions(new, old);
+        decision::keep_decisions(new, old);
     }
 
     fn prepare_subresource(&self, new: &mut Value, old: &Value, subresource: &str) -> bool {
         let is_own = subresource == "approval";
         if is_own {
-            certificate::keep_all_but_conditions(new, old);
+            decision::keep_all_but_conditions(new, old);
         }
         is_own
     }
 
     fn set_times(&self, new: &mut Value, old: &Value, subresource: &str, clock: &Clock) {
         if matches!(subresource, "status" | "approval") {
-            certificate::set_times(new, old, &clock.now_seconds());
+            decision::set_times(new, old, &clock.now_seconds());
         }
     }
 }

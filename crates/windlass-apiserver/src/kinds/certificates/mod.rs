@@ -1,6 +1,6 @@
 //! The kinds of certificates.k8s.io.
 
-mod certificate_signing_request;
+pub(crate) mod certificate_signing_request;
 
 use super::Strategy;
 

@@ -9,12 +9,12 @@ mod namespace;
 mod node;
 mod persistent_volume;
 mod persistent_volume_claim;
-mod pod;
+pub(crate) mod pod;
 mod pod_template;
 mod replication_controller;
 mod resource_quota;
 mod secret;
-mod service;
+pub(crate) mod service;
 mod service_account;
 
 use super::Strategy;

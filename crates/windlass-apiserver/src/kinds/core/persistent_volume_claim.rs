@@ -1,13 +1,14 @@
 //! `PersistentVolumeClaim`, which is stored without the phase it reads with.
 
+mod source;
+mod stored;
+
 use serde_json::Value;
 
 use crate::admission;
 use crate::admission::quota::Measured;
 use crate::kinds::{Admission, Form, Strategy, Writing};
-use crate::pending_claim;
 use crate::status::Result;
-use crate::strategy::claim_source;
 use crate::validation::at::Causes;
 use crate::validation::{claim, warnings};
 
@@ -45,12 +46,12 @@ impl Strategy for PersistentVolumeClaim {
     }
 
     fn prepare_create(&self, object: &mut Value, _: &Writing<'_>) -> Vec<String> {
-        claim_source::normalise_sources(object, None);
+        source::normalise_sources(object, None);
         Vec::new()
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        claim_source::normalise_sources(new, Some(old));
+        source::normalise_sources(new, Some(old));
     }
 
     fn admit(&self, admission: &Admission<'_>, object: &mut Value) -> Result<()> {
@@ -69,7 +70,7 @@ impl Strategy for PersistentVolumeClaim {
     }
 
     fn requested_form(&self) -> Option<Form> {
-        Some(pending_claim::read_kept)
+        Some(stored::read_kept)
     }
 
     fn is_stored_as_read(&self) -> bool {
@@ -77,6 +78,6 @@ impl Strategy for PersistentVolumeClaim {
     }
 
     fn keep_new(&self, object: &mut Value) {
-        pending_claim::keep_new(object);
+        stored::keep_new(object);
     }
 }

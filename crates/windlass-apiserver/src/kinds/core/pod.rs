@@ -1,5 +1,9 @@
 //! `Pod`.
 
+mod app_armor;
+pub(crate) mod prepare;
+pub(crate) mod resources;
+
 use serde_json::Value;
 
 use crate::admission;
@@ -7,7 +11,6 @@ use crate::admission::quota::Measured;
 use crate::kinds::{Admission, Fields, Strategy, Way, Writing, reset_fields};
 use crate::object::{is_terminating, set_meta};
 use crate::status::Result;
-use crate::strategy;
 use crate::table;
 use crate::validation::at::Causes;
 use crate::validation::pod;
@@ -68,8 +71,8 @@ impl Strategy for Pod {
     }
 
     fn prepare_create(&self, object: &mut Value, writing: &Writing<'_>) -> Vec<String> {
-        strategy::pod::prepare_create(object, writing.clock);
-        strategy::adopt_app_armor(object)
+        prepare::prepare_create(object, writing.clock);
+        app_armor::adopt(object)
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
@@ -85,7 +88,7 @@ impl Strategy for Pod {
     fn prepare_subresource(&self, new: &mut Value, old: &Value, subresource: &str) -> bool {
         let is_own = matches!(subresource, "ephemeralcontainers" | "resize");
         if is_own {
-            strategy::pod::keep_all_but(new, old, subresource);
+            prepare::keep_all_but(new, old, subresource);
         }
         is_own
     }

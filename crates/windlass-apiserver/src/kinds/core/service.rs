@@ -1,5 +1,7 @@
 //! `Service`, which is given addresses and ports.
 
+pub(crate) mod allocation;
+
 use serde_json::Value;
 
 use crate::admission::quota::Measured;
@@ -10,7 +12,6 @@ use crate::metadata::Checks;
 use crate::names;
 use crate::resource::Resource;
 use crate::server::ApiServer;
-use crate::services;
 use crate::store::Stored;
 use crate::validation::at::Causes;
 use crate::validation::service;
@@ -70,7 +71,7 @@ impl Strategy for Service {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        services::drop_dependent(new, old);
+        allocation::drop_dependent(new, old);
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
@@ -83,7 +84,7 @@ impl Strategy for Service {
 
     fn after_write(&self, server: &ApiServer, _: &Resource, stored: &Stored, deleted: bool) {
         if deleted {
-            services::release(server, &stored.value());
+            allocation::release(server, &stored.value());
             forget_endpoints(server, &stored.key);
         }
     }

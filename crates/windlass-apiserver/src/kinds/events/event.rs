@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::admission::quota::Measured;
-use crate::event;
+use crate::kinds::events::form as event;
 use crate::kinds::{Form, Strategy};
 use crate::metadata::Checks;
 use crate::names;

@@ -1,6 +1,7 @@
 //! The kinds of events.k8s.io.
 
 mod event;
+pub(crate) mod form;
 
 use super::Strategy;
 

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use crate::kinds::{Order, Strategy};
+use super::admin_access;
+
+use crate::kinds::{Admission, Order, Strategy};
 use crate::metadata::Checks;
+use crate::status::Cause;
 use crate::validation::at::Causes;
 use crate::validation::device;
 
@@ -36,7 +39,7 @@ impl Strategy for ResourceClaim {
         Checks::ALL.whole_first()
     }
 
-    fn device_requests<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        Some(&object["spec"])
+    fn check_there(&self, admission: &Admission<'_>, object: &Value) -> Option<Cause> {
+        admin_access::check(admission, &object["spec"])
     }
 }

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use crate::kinds::Strategy;
+use super::admin_access;
+
+use crate::kinds::{Admission, Strategy};
 use crate::metadata::Checks;
+use crate::status::Cause;
 use crate::validation::at::Causes;
 use crate::validation::device;
 
@@ -32,7 +35,7 @@ impl Strategy for ResourceClaimTemplate {
         Checks::ALL.whole_first()
     }
 
-    fn device_requests<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        Some(&object["spec"]["spec"])
+    fn check_there(&self, admission: &Admission<'_>, object: &Value) -> Option<Cause> {
+        admin_access::check(admission, &object["spec"]["spec"])
     }
 }

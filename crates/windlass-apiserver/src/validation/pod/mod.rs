@@ -156,7 +156,7 @@ fn pod_resources(spec: &At<'_, '_>, claims: &BTreeSet<&str>, causes: &mut Causes
     }
     resources::requirements(&at, Of::Pod, claims, causes);
     for (name, request) in at.entries("requests") {
-        let all = crate::pods::requests(spec.value, name);
+        let all = crate::kinds::core::pod::resources::requests(spec.value, name);
         if let (Some(all), Some(given)) = (all, resources::quantity(request.value))
             && all > given
         {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::at::{At, Causes};
-use crate::strategy::qos_class;
+use crate::kinds::core::pod::prepare::qos_class;
 
 pub(crate) fn check(new: &Value, old: &Value, causes: &mut Causes) {
     let spec = At::root(&new["spec"], "spec");

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::address::{check_endpoint_ip, cidr_errors, ip_errors, is_ip};
 use super::at::At;
 use super::label;
+use crate::kinds::core::service::allocation::{has_health_check, is_external, is_headless};
 use crate::names;
-use crate::services::{has_health_check, is_external, is_headless};
 use crate::status::{Cause, field};
 
 pub(crate) use addresses::check as check_addresses;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::kinds::core::service::allocation::{has_address, has_health_check, is_headless};
 use crate::names;
-use crate::services::{has_address, has_health_check, is_headless};
 use crate::status::{Cause, field};
 use crate::validation::at::At;
 

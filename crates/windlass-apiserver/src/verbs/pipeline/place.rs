@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Write, version_named};
 use crate::object::{meta, set_meta};
 use crate::status::{ApiError, Result};
-use crate::strategy;
+use crate::system_fields;
 use crate::verbs::Call;
 
 /// An object that is where the path says.
@@ -33,7 +33,7 @@ pub(super) fn run(write: &Write<'_, '_>, mut object: Value) -> Result<Placed> {
     let Some(old) = &write.old else {
         call.refuse_terminating(&object)?;
         call.place(&mut object)?;
-        strategy::wipe(&mut object);
+        system_fields::wipe(&mut object);
         return Ok(Placed {
             object,
             names_version: false,

@@ -7,7 +7,7 @@ use super::mutate::Mutated;
 use crate::kinds::Writing;
 use crate::object::{self, set_meta};
 use crate::status::Result;
-use crate::strategy;
+use crate::system_fields;
 use crate::verbs::reservation::Reservation;
 
 /// An object that is complete, and the addresses that were chosen for it.
@@ -32,14 +32,18 @@ pub(super) fn run<'c>(write: &Write<'_, 'c>, mutated: Mutated) -> Result<Prepare
                 clock: server.clock(),
                 random: server.random(),
             };
-            call.warn(strategy::prepare_create(&mut object, resource, &writing));
+            call.warn(system_fields::prepare_create(
+                &mut object,
+                resource,
+                &writing,
+            ));
             if let Some(custom) = &resource.custom {
                 // The status that a client sent is gone, and the default of one comes instead.
                 custom.objects.fill_defaults(&mut object);
             }
         }
         Some(old) => {
-            strategy::prepare_update(&mut object, old.value, resource, write.subresource);
+            system_fields::prepare_update(&mut object, old.value, resource, write.subresource);
             let strategy = resource.strategy;
             strategy.set_times(&mut object, old.value, write.subresource, server.clock());
             let revision = old.found.revision.to_string();

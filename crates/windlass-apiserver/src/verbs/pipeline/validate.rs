@@ -49,8 +49,9 @@ impl Call<'_> {
     fn validate(&self, object: &Value) -> Result<()> {
         let metadata = metadata::create_causes(object, &self.resource);
         let mut kind = self.kind_causes(object, None, "");
-        kind.splice(0..0, self.admin_access_causes(object));
-        if self.resource.strategy.metadata_checks().created == metadata::Own::Not {
+        let strategy = self.resource.strategy;
+        kind.splice(0..0, strategy.check_there(&self.admission(), object));
+        if strategy.metadata_checks().created == metadata::Own::Not {
             self.refuse(object, &kind)?;
             return self.refuse(object, &metadata);
         }

@@ -1,15 +1,8 @@
 //! What a write may change: the fields the server sets itself, generation, and the split of status from the rest.
 
-mod app_armor;
-pub(crate) mod certificate;
-pub(crate) mod claim_source;
 mod disabled;
-pub(crate) mod pod;
 
 use serde_json::Value;
-
-pub(crate) use app_armor::adopt as adopt_app_armor;
-pub(crate) use pod::qos_class;
 
 use crate::kinds::Writing;
 use crate::object::{meta, set_meta};
@@ -118,7 +111,7 @@ pub(crate) fn prepare_update(new: &mut Value, old: &Value, resource: &Resource, 
 }
 
 /// Gives `to` what `from` has of a field, or its absence.
-fn move_field(from: &mut Value, to: &mut Value, field: &str) {
+pub(crate) fn move_field(from: &mut Value, to: &mut Value, field: &str) {
     let (Some(from), Some(to)) = (from.as_object_mut(), to.as_object_mut()) else {
         return;
     };

@@ -11,7 +11,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer as _;
 
-use super::refused;
+use crate::admission::refused;
 use crate::auth::{Action, ResourceAction};
 use crate::object::meta;
 use crate::status::Result;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{move_field, set_meta};
 use crate::auth::Identity;
+use crate::object::set_meta;
+use crate::system_fields::move_field;
 
 /// Nothing of a request is anybody's but through the path that may change it.
 pub(crate) fn reset_fields(subresource: &str) -> &'static [&'static [&'static str]] {
