@@ -55,7 +55,9 @@ impl Row {
 }
 
 const CLUSTER: &[&str] = &["windlass-cluster"];
+const SHARED: &[&str] = &["windlass-apimachinery"];
 const FRAMEWORK: &[&str] = &["windlass"];
+const FRAMEWORK_AND_SHARED: &[&str] = &["windlass", "windlass-apimachinery"];
 const CLUSTER_PARTS: &[&str] = &[
     "windlass",
     "windlass-apiserver",
@@ -75,11 +77,24 @@ const EVERYTHING: &[&str] = &[
 ];
 
 const TABLE: &[Row] = &[
-    Row::of("windlass-manifests"),
-    Row::of("windlass").may(&["windlass-manifests"]).client(),
-    Row::of("windlass-apiserver"),
-    Row::of("windlass-workloads").may(FRAMEWORK).client(),
-    Row::of("windlass-node").may(FRAMEWORK).client(),
+    Row::of("windlass-apimachinery"),
+    Row::of("windlass-manifests").may(SHARED),
+    Row::of("windlass")
+        .may(&["windlass-apimachinery", "windlass-manifests"])
+        .client(),
+    Row::of("windlass-cel").may(SHARED),
+    Row::of("windlass-schema").may(&["windlass-apimachinery", "windlass-cel"]),
+    Row::of("windlass-store").may(SHARED),
+    Row::of("windlass-apiserver").may(&[
+        "windlass-apimachinery",
+        "windlass-cel",
+        "windlass-schema",
+        "windlass-store",
+    ]),
+    Row::of("windlass-workloads")
+        .may(FRAMEWORK_AND_SHARED)
+        .client(),
+    Row::of("windlass-node").may(FRAMEWORK_AND_SHARED).client(),
     Row::of("windlass-cluster-macros"),
     Row::of("windlass-cluster").may(CLUSTER_PARTS).client(),
     Row::of("operators/")

@@ -1,7 +1,6 @@
 //! Built-in admission: what a new object passes, and what it is given, before it is stored.
 
 mod account;
-mod certificate;
 mod class;
 mod limits;
 mod priority;
@@ -11,6 +10,12 @@ mod security;
 
 use serde_json::{Value, json};
 
+pub(crate) use class::{
+    default_ingress as default_ingress_class, default_storage as default_storage_class,
+};
+pub(crate) use priority::check_delete as check_priority_delete;
+
+use crate::kinds::Admission;
 use crate::object::{meta, meta_mut};
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -29,67 +34,69 @@ pub(crate) fn admit(
     object: &mut Value,
 ) -> Result<()> {
     namespace_lifecycle(server.store(), resource, namespace, shown_name(object))?;
-    if resource.is_custom() {
-        return Ok(());
-    }
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => {
-            limits::admit(server.store(), namespace, object);
-            account::admit(server.store(), server.random(), resource, namespace, object)?;
-            priority::admit(server.store(), resource, object)?;
-            tolerate_failing_nodes(object);
-            runtime::admit(server.store(), resource, object)?;
-        }
-        ("", "persistentvolumeclaims") => {
-            class::default_storage(server.store(), object);
-            add_finalizer(object, "kubernetes.io/pvc-protection");
-        }
-        ("", "nodes") => taint_until_ready(object),
-        ("", "persistentvolumes") => add_finalizer(object, "kubernetes.io/pv-protection"),
-        ("storage.k8s.io", "volumeattributesclasses") => {
-            add_finalizer(object, "kubernetes.io/vac-protection");
-        }
-        ("networking.k8s.io", "ingresses") => class::default_ingress(server.store(), object),
-        _ => {}
-    }
-    Ok(())
+    let admission = Admission {
+        server,
+        resource,
+        namespace,
+    };
+    resource.strategy.admit(&admission, object)
 }
 
-/// Refuses a new object that its kind allows and the cluster does not.
-pub(crate) fn validate(
-    server: &ApiServer,
-    resource: &Resource,
-    namespace: &str,
-    object: &Value,
+/// What a new pod is given, or why it is refused.
+pub(crate) fn admit_pod(admission: &Admission<'_>, pod: &mut Value) -> Result<()> {
+    let Admission {
+        server,
+        resource,
+        namespace,
+    } = *admission;
+    limits::admit(server.store(), namespace, pod);
+    account::admit(server.store(), server.random(), resource, namespace, pod)?;
+    priority::admit(server.store(), resource, pod)?;
+    tolerate_failing_nodes(pod);
+    runtime::admit(server.store(), resource, pod)
+}
+
+/// What a change of a pod is given.
+pub(crate) fn admit_pod_change(new: &mut Value, old: &Value) {
+    priority::keep(new, old);
+    tolerate_failing_nodes(new);
+}
+
+/// Refuses a pod or a claim that is out of its namespace's bounds.
+pub(crate) fn check_limits(admission: &Admission<'_>, object: &Value) -> Result<()> {
+    let store = admission.server.store();
+    limits::check(store, admission.resource, admission.namespace, object)
+}
+
+/// Refuses a claim that grows where its class does not allow it.
+pub(crate) fn check_growth(admission: &Admission<'_>, new: &Value, old: &Value) -> Result<()> {
+    class::check_growth(admission.server.store(), admission.resource, new, old)
+}
+
+/// Refuses a second class that is the default.
+pub(crate) fn check_default_priority(
+    admission: &Admission<'_>,
+    class: &Value,
+    is_new: bool,
 ) -> Result<()> {
-    if resource.is("", "pods") || resource.is("", "persistentvolumeclaims") {
-        limits::check(server.store(), resource, namespace, object)?;
-    } else if resource.is("scheduling.k8s.io", "priorityclasses") {
-        priority::check_default(server.store(), resource, object, true)?;
-    }
-    Ok(())
+    let store = admission.server.store();
+    priority::check_default(store, admission.resource, class, is_new)
 }
 
 /// Refuses a write that its kind allows and the writer may not make.
 pub(crate) fn judge(attributes: &Attributes<'_>, object: Option<&Value>) -> Result<()> {
-    certificate::validate(attributes, object)?;
+    attributes
+        .resource
+        .strategy
+        .admit_write(attributes, object)?;
     security::validate(attributes, object)
 }
 
 /// What a change is given before it is looked at.
 pub(crate) fn admit_change(resource: &Resource, subresource: &str, new: &mut Value, old: &Value) {
-    if resource.is("", "pods") && subresource.is_empty() {
-        priority::keep(new, old);
-        tolerate_failing_nodes(new);
+    if subresource.is_empty() {
+        resource.strategy.admit_change(new, old);
     }
-}
-
-/// Refuses a deletion that the cluster does not allow.
-pub(crate) fn validate_delete(resource: &Resource, name: &str) -> Result<()> {
-    if resource.is("scheduling.k8s.io", "priorityclasses") {
-        priority::check_delete(resource, name)?;
-    }
-    Ok(())
 }
 
 /// The name of a new object as a refusal shows it: one that is still to be generated by its base.
@@ -102,24 +109,8 @@ fn shown_name(object: &Value) -> &str {
 }
 
 /// What a plug-in says no with.
-fn refused(resource: &Resource, name: &str, why: &str) -> ApiError {
+pub(crate) fn refused(resource: &Resource, name: &str, why: &str) -> ApiError {
     ApiError::forbidden(resource.subject(), name, why)
-}
-
-/// Refuses a change that its kind allows and the cluster does not.
-pub(crate) fn validate_change(
-    server: &ApiServer,
-    resource: &Resource,
-    new: &Value,
-    old: &Value,
-) -> Result<()> {
-    if resource.is("", "persistentvolumeclaims") {
-        class::check_growth(server.store(), resource, new, old)?;
-        limits::check(server.store(), resource, meta(new, "namespace"), new)?;
-    } else if resource.is("scheduling.k8s.io", "priorityclasses") {
-        priority::check_default(server.store(), resource, new, false)?;
-    }
-    Ok(())
 }
 
 /// Creating needs a namespace that exists and is not going away.
@@ -175,7 +166,7 @@ fn tolerate_failing_nodes(pod: &mut Value) {
 }
 
 /// Nothing is sent to a new node until somebody has seen that it is ready.
-fn taint_until_ready(node: &mut Value) {
+pub(crate) fn taint_until_ready(node: &mut Value) {
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
     if !node["spec"].is_object() {
         node["spec"] = json!({});
@@ -193,7 +184,7 @@ fn taint_until_ready(node: &mut Value) {
 }
 
 /// Storage that is in use is not taken away from under its user.
-fn add_finalizer(object: &mut Value, name: &str) {
+pub(crate) fn add_finalizer(object: &mut Value, name: &str) {
     let finalizers = meta_mut(object)
         .entry("finalizers")
         .or_insert_with(|| json!([]));

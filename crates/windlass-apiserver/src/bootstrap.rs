@@ -11,9 +11,9 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::auth::rbac;
+use crate::kinds::core::service::allocation as services;
 use crate::object::{meta, set_meta};
 use crate::server::ApiServer;
-use crate::services;
 use crate::store::{Key, TableName};
 
 /// Everything but roles and bindings.
@@ -58,11 +58,7 @@ pub(crate) fn run(server: &ApiServer) {
         };
         let mut object = object.clone();
         set_times(&mut object, &server.clock().now_seconds());
-        match resource.plural.as_str() {
-            "servicecidrs" => object["spec"]["cidrs"] = json!([server.service_range().to_string()]),
-            "services" => set_address(server, &mut object),
-            _ => {}
-        }
+        resource.strategy.at_start_up(server, &mut object);
         store(server, &resource.table, object, &resource.selectable);
     }
     for (table, object) in ROLES.iter() {
@@ -71,7 +67,7 @@ pub(crate) fn run(server: &ApiServer) {
 }
 
 /// The `kubernetes` Service has the first address of the range.
-fn set_address(server: &ApiServer, service: &mut Value) {
+pub(crate) fn set_address(server: &ApiServer, service: &mut Value) {
     let address = server.service_range().first().to_string();
     service["spec"]["clusterIPs"] = json!([address]);
     service["spec"]["clusterIP"] = address.as_str().into();

@@ -15,6 +15,7 @@ use windlass_schema::{JsonPath, ObjectSchema, ScalePaths, Schemas, compare_versi
 
 use crate::decode;
 use crate::facts::ColumnFacts;
+use crate::kinds::Custom;
 use crate::object::finalizers;
 use crate::registry::Known;
 use crate::resource::{Resource, Subresource};
@@ -179,6 +180,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
                 table: table(&group, &text(&names["plural"])),
                 ty,
                 counts: Arc::default(),
+                strategy: &Custom,
                 custom: Some(Arc::new(CustomVersion {
                     objects: schemas.version(
                         &name,

@@ -21,7 +21,7 @@ fn definitions() -> TableName {
 
 /// What follows from a write to a CRD, or to the last object of one.
 pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stored, deleted: bool) {
-    if resource.is(GROUP, PLURAL) {
+    if !resource.is_custom() {
         let definition = stored.value();
         if deleted {
             withdraw(server, &definition);
@@ -31,7 +31,7 @@ pub(crate) fn after_write(server: &ApiServer, resource: &Resource, stored: &Stor
             establish(server, &stored.key);
             establish_others(server, &definition);
         }
-    } else if resource.is_custom() && deleted {
+    } else if deleted {
         let name = format!("{}.{}", resource.plural, resource.group);
         let key = Key::new("", &name);
         if find(server, &key).is_some_and(|definition| object::is_terminating(&definition)) {

@@ -8,12 +8,11 @@
 //! How a request goes through the files: [`http`] reads path, query and caller; `verbs` does what
 //! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `policy`, `webhook`, `strategy`
 //! and `validation` shape the object; `store` keeps it and wakes the watches. What differs between
-//! kinds is in the table of `facts` and in `registry`, nowhere else.
+//! kinds is in the table of `facts` and, a file each, in `kinds`, nowhere else.
 
 mod admission;
 mod apply;
 mod auth;
-mod autoscaler;
 mod bootstrap;
 mod crd;
 mod custom;
@@ -23,17 +22,15 @@ mod derived;
 mod discovery;
 #[cfg(test)]
 mod durable_reads;
-mod event;
 mod facts;
 pub mod hooks;
 pub mod http;
+mod kinds;
 mod metadata;
 mod node;
 mod openapi;
 mod patch;
-mod pending_claim;
 pub mod pki;
-mod pods;
 mod policy;
 mod registry;
 #[cfg(test)]
@@ -42,10 +39,9 @@ mod resource;
 mod restore;
 mod selector;
 mod server;
-mod services;
 mod snapshot;
 mod status;
-mod strategy;
+mod system_fields;
 mod table;
 mod types;
 mod validation;
@@ -63,9 +59,9 @@ use windlass_cel as cel;
 use windlass_store as store;
 
 pub use clock::Clock;
+pub use kinds::core::service::allocation::ServiceRange;
 pub use node::NodeClient;
 pub use random::Random;
 pub use server::{ApiServer, Config, InProcess};
-pub use services::ServiceRange;
 pub use snapshot::Snapshot;
 pub use store::StorageError;

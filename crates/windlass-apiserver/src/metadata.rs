@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::names;
 use crate::object::meta;
 use crate::object_meta::{common_causes, finalizer_causes, invalid, update_causes};
 use crate::resource::Resource;
@@ -10,20 +9,7 @@ use crate::status::{Cause, field};
 
 /// What is wrong with the metadata of a new object.
 pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
-    let check = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces" | "services") | ("apps", "statefulsets") if !resource.is_custom() => {
-            names::label_errors
-        }
-        ("networking.k8s.io", "ipaddresses") if !resource.is_custom() => {
-            crate::validation::address_name_errors
-        }
-        ("rbac.authorization.k8s.io", _) | (_, "events" | "poddisruptionbudgets")
-            if !resource.is_custom() =>
-        {
-            names::segment_errors
-        }
-        _ => names::subdomain_errors,
-    };
+    let check = |name: &str| resource.strategy.name_errors(name);
     let (name, base) = (meta(object, "name"), meta(object, "generateName"));
     let mut causes = Vec::new();
     if !base.is_empty() {
@@ -44,7 +30,7 @@ pub(crate) fn create_causes(object: &Value, resource: &Resource) -> Vec<Cause> {
         causes.push(field::required("metadata.namespace", ""));
     }
     causes.extend(common_causes(object));
-    if Checks::of(resource).created == Own::WithFinalizers {
+    if resource.strategy.metadata_checks().created == Own::WithFinalizers {
         causes.extend(finalizer_causes(object));
     }
     causes
@@ -71,70 +57,62 @@ pub(crate) struct Checks {
     pub(crate) whole: Own,
     /// In a change of the status.
     pub(crate) status: Own,
-    /// Whether the changed object is looked at by itself before the change is.
-    pub(crate) whole_first: bool,
+    /// How often the changed object is looked at by itself before the change is.
+    pub(crate) whole_times: u8,
 }
 
-/// Kinds whose changes are looked at after what they make.
-const WHOLE_FIRST: &[(&str, &str)] = &[
-    ("", "namespaces"),
-    ("", "nodes"),
-    ("", "persistentvolumes"),
-    ("batch", "jobs"),
-    ("networking.k8s.io", "ipaddresses"),
-    ("node.k8s.io", "runtimeclasses"),
-    ("resource.k8s.io", "deviceclasses"),
-    ("resource.k8s.io", "resourceclaims"),
-    ("resource.k8s.io", "resourceclaimtemplates"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-    ("rbac.authorization.k8s.io", "rolebindings"),
-    ("rbac.authorization.k8s.io", "roles"),
-    ("storage.k8s.io", "csistoragecapacities"),
-    ("storage.k8s.io", "storageclasses"),
-];
-
 impl Checks {
-    pub(crate) fn of(resource: &Resource) -> Self {
-        use Own::{Not, Plain, WithFinalizers};
-        let checks = |created, changed, whole, status| Self {
+    const fn new(created: Own, changed: Own, whole: Own, status: Own) -> Self {
+        Self {
             created,
             changed,
             whole,
             status,
-            whole_first: WHOLE_FIRST.contains(&(resource.group.as_str(), resource.plural.as_str())),
-        };
-        if resource.is_custom() {
-            return checks(Plain, Plain, Not, Plain);
+            whole_times: 0,
         }
-        match (resource.group.as_str(), resource.plural.as_str()) {
-            (_, "events" | "poddisruptionbudgets") => checks(Not, Not, Not, Not),
-            ("coordination.k8s.io", "leases") => checks(Plain, Plain, Not, Not),
-            ("node.k8s.io", "runtimeclasses") => checks(Plain, Plain, Plain, Not),
-            ("admissionregistration.k8s.io", _) => checks(Plain, Not, Plain, Not),
-            ("discovery.k8s.io", "endpointslices")
-            | ("storage.k8s.io", "csinodes" | "volumeattachments") => {
-                checks(WithFinalizers, Not, WithFinalizers, Not)
-            }
-            // The whole is looked at twice instead.
-            ("", "persistentvolumes") => {
-                checks(WithFinalizers, Not, WithFinalizers, WithFinalizers)
-            }
-            ("", "limitranges") => checks(WithFinalizers, Not, WithFinalizers, Not),
-            ("batch", "cronjobs") => checks(WithFinalizers, WithFinalizers, Not, Not),
-            ("", "podtemplates" | "replicationcontrollers" | "services")
-            | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
-            | ("autoscaling" | "scheduling.k8s.io", _)
-            | ("networking.k8s.io", "networkpolicies")
-            | ("storage.k8s.io", "csidrivers") => {
-                checks(WithFinalizers, WithFinalizers, Not, WithFinalizers)
-            }
-            _ => checks(
-                WithFinalizers,
-                WithFinalizers,
-                WithFinalizers,
-                WithFinalizers,
-            ),
+    }
+
+    /// Those of most kinds.
+    pub(crate) const ALL: Self = Self::new(
+        Own::WithFinalizers,
+        Own::WithFinalizers,
+        Own::WithFinalizers,
+        Own::WithFinalizers,
+    );
+    pub(crate) const NONE: Self = Self::new(Own::Not, Own::Not, Own::Not, Own::Not);
+    pub(crate) const CUSTOM: Self = Self::new(Own::Plain, Own::Plain, Own::Not, Own::Plain);
+    pub(crate) const LEASE: Self = Self::new(Own::Plain, Own::Plain, Own::Not, Own::Not);
+    pub(crate) const RUNTIME_CLASS: Self =
+        Self::new(Own::Plain, Own::Plain, Own::Plain, Own::Not).whole_first();
+    pub(crate) const ADMISSION: Self = Self::new(Own::Plain, Own::Not, Own::Plain, Own::Not);
+    /// A change is not looked at but for what it makes.
+    pub(crate) const WITHOUT_CHANGE: Self =
+        Self::new(Own::WithFinalizers, Own::Not, Own::WithFinalizers, Own::Not);
+    /// The whole is looked at twice instead of the change.
+    pub(crate) const VOLUME: Self = Self {
+        whole_times: 2,
+        ..Self::new(
+            Own::WithFinalizers,
+            Own::Not,
+            Own::WithFinalizers,
+            Own::WithFinalizers,
+        )
+    };
+    pub(crate) const CRON_JOB: Self =
+        Self::new(Own::WithFinalizers, Own::WithFinalizers, Own::Not, Own::Not);
+    /// What a change makes is not looked at.
+    pub(crate) const WITHOUT_WHOLE: Self = Self::new(
+        Own::WithFinalizers,
+        Own::WithFinalizers,
+        Own::Not,
+        Own::WithFinalizers,
+    );
+
+    /// The same for a kind whose changed object is looked at before the change is.
+    pub(crate) const fn whole_first(self) -> Self {
+        Self {
+            whole_times: 1,
+            ..self
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::auth::review::is_review;
 use crate::facts;
 use crate::http::ResourceRequest;
+use crate::kinds;
 use crate::resource::Resource;
 
 /// A group in discovery: its name and versions, the preferred one first.
@@ -36,8 +36,8 @@ impl Registry {
         let mut known = Known::default();
         for facts in facts::get().resources.iter().filter(|facts| {
             let has = |wanted: &str| facts.verbs.iter().any(|verb| verb == wanted);
-            let asked = is_review(&facts.group, &facts.plural) || facts.plural == "bindings";
-            has("create") && (has("list") || asked)
+            let strategy = kinds::find(&facts.group, &facts.version, &facts.plural);
+            has("create") && (has("list") || strategy.is_only_posted())
         }) {
             known.all.push(Arc::new(Resource::from_facts(facts)));
         }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::crd::CustomVersion;
 use crate::facts::{ColumnFacts, ResourceFacts};
 use crate::http::Counts;
+use crate::kinds::{self, Strategy};
 use crate::status::Subject;
 use crate::store::TableName;
 use crate::types::Type;
@@ -61,6 +62,8 @@ pub(crate) struct Resource {
     pub(crate) counts: Arc<Counts>,
     /// Present for resources that come from a CRD.
     pub(crate) custom: Option<Arc<CustomVersion>>,
+    /// What its kind does its own way.
+    pub(crate) strategy: &'static dyn Strategy,
 }
 
 impl Resource {
@@ -81,12 +84,7 @@ impl Resource {
                 }),
             })
             .collect();
-        // Core and events.k8s.io events are one thing seen through two types.
-        let table_group = if facts.plural == "events" {
-            ""
-        } else {
-            &facts.group
-        };
+        let strategy = kinds::find(&facts.group, &facts.version, &facts.plural);
         Self {
             group: facts.group.clone(),
             version: facts.version.clone(),
@@ -104,27 +102,24 @@ impl Resource {
                 .field_selectors
                 .iter()
                 .filter(|field| !field.starts_with("metadata."))
-                .map(|field| stored_field(&facts.group, &facts.plural, field))
+                .map(|field| strategy.stored_field(field))
                 .collect(),
-            table: TableName::new(table_group, &facts.plural),
+            table: TableName::new(strategy.table_group(&facts.group), &facts.plural),
             ty: Type::Named(facts.type_name.as_str().into()),
             counts: Arc::default(),
             custom: None,
+            strategy,
         }
     }
 
     /// Where a field that a selector names is found in a stored object.
     pub(crate) fn stored_field(&self, field: &str) -> String {
-        if self.is_custom() {
-            field.to_owned()
-        } else {
-            stored_field(&self.group, &self.plural, field)
-        }
+        self.strategy.stored_field(field)
     }
 
     /// Whether objects of it are kept, rather than answered.
     pub(crate) fn is_stored(&self) -> bool {
-        self.is_custom() || !crate::auth::review::is_review(&self.group, &self.plural)
+        !self.strategy.is_review()
     }
 
     pub(crate) fn is_custom(&self) -> bool {
@@ -142,31 +137,14 @@ impl Resource {
 
     /// The fingerprint of the version objects are stored in, by which clients see that it changed.
     pub(crate) fn storage_version_hash(&self) -> String {
-        let group = self.group.as_str();
-        let (group, version) = match (&self.custom, group, self.plural.as_str()) {
-            (Some(custom), ..) => (group, custom.objects.storage_version.as_str()),
-            // Kubernetes stores some kinds in a version it no longer serves, or in another's.
-            (None, _, "events") => ("", "v1"),
-            (None, _, "horizontalpodautoscalers") => (group, "v2"),
-            (None, "apiextensions.k8s.io", _) => (group, "v1beta1"),
-            (None, _, "mutatingadmissionpolicies" | "mutatingadmissionpolicybindings") => {
-                (group, "v1beta1")
-            }
-            (None, ..) => (group, self.version.as_str()),
+        // Kubernetes stores some kinds in a version it no longer serves, or in another's.
+        let (group, version) = match &self.custom {
+            Some(custom) => (&*self.group, &*custom.objects.storage_version),
+            None => self.strategy.storage_version(&self.group, &self.version),
         };
         let text = format!("{group}/{version}/{}", self.kind);
         let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         STANDARD.encode(digest.as_ref().get(..8).unwrap_or_default())
-    }
-
-    /// Whether this is the built-in resource of that group and plural.
-    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
-        self.plural == plural && self.group == group && !self.is_custom()
-    }
-
-    /// Whether this is the version of autoscalers that is made from another.
-    pub(crate) fn is_old_autoscaler(&self) -> bool {
-        self.version == "v1" && self.is("autoscaling", "horizontalpodautoscalers")
     }
 
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
@@ -192,13 +170,5 @@ impl Resource {
             group: &self.group,
             kind: &self.kind,
         }
-    }
-}
-
-fn stored_field(group: &str, plural: &str, field: &str) -> String {
-    if (group, plural) == ("events.k8s.io", "events") {
-        crate::event::stored_field(field)
-    } else {
-        field.to_owned()
     }
 }

@@ -63,10 +63,8 @@ impl Selector {
                     format!(
                         "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                     )
-                } else if resource.is("batch", "jobs") {
-                    format!("field label \"{field}\" not supported for Job")
                 } else {
-                    format!("field label not supported: {field}")
+                    resource.strategy.unknown_field_label(field)
                 }));
             }
             *field = stored;

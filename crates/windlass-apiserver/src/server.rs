@@ -17,12 +17,12 @@ use crate::auth::{Accounts, Identity, Presented, SigningKey};
 use crate::clock::Clock;
 use crate::hooks::{ConnectionReset, Hooks, Outcome, Reply, Verdict};
 use crate::http::{Aside, Body, ResourceRequest, Room};
+use crate::kinds::core::service::allocation::{Allocations, ServiceRange};
 use crate::node::NodeClient;
 use crate::openapi::Whole;
 use crate::policy::Policies;
 use crate::random::Random;
 use crate::registry::Registry;
-use crate::services::{Allocations, ServiceRange};
 use crate::status::ApiError;
 use crate::store::{StorageError, Store};
 use crate::webhook::{Hooks as WebhookHooks, TlsTransport, WebhookTransport};
@@ -66,7 +66,7 @@ impl Default for Config {
             service_range: ServiceRange::default(),
             nodes: None,
             service_account_key: None,
-            event_ttl: crate::event::TTL,
+            event_ttl: crate::kinds::events::form::TTL,
             compaction_interval: Duration::from_mins(5),
             min_request_timeout: Duration::from_mins(30),
             hooks: None,

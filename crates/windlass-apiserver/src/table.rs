@@ -11,12 +11,12 @@ mod node;
 mod pod;
 mod text;
 
+pub(crate) use pod::row_conditions as pod_row_conditions;
 pub(crate) use text::{labels, requirements};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::object::meta;
 use crate::resource::Resource;
 
 /// How a Table is made.
@@ -46,8 +46,7 @@ pub(crate) fn of(
         .map(|object| {
             let cells = cells(resource, object, options.now);
             let mut row = json!({"cells": cells, "object": null});
-            let over = resource.is("", "pods").then(|| pod::row_conditions(object));
-            if let Some(conditions) = over.flatten() {
+            if let Some(conditions) = resource.strategy.row_conditions(object) {
                 row["conditions"] = conditions;
             }
             if options.whole_objects {
@@ -82,10 +81,7 @@ fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     let mut cells: Vec<Value> = columns
         .map(|column| cell::of(&resource.plural, object, &column.name, now))
         .collect();
-    // One kind has a cell that no column announces.
-    if resource.is("networking.k8s.io", "ipaddresses") {
-        cells.push(age(meta(object, "creationTimestamp"), now).into());
-    }
+    cells.extend(resource.strategy.extra_cells(object, now));
     cells
 }
 
@@ -111,7 +107,7 @@ fn custom_cell(value: Option<&Value>, ty: &str, now: Timestamp) -> Value {
 }
 
 /// How long ago, as kubectl says it: `5s`, `3m20s`, `2h`, `4d`.
-fn age(since: &str, now: Timestamp) -> String {
+pub(crate) fn age(since: &str, now: Timestamp) -> String {
     let Ok(since) = since.parse::<Timestamp>() else {
         return "<unknown>".to_owned();
     };

@@ -40,7 +40,7 @@ fn default_of(store: &Store, table: &TableName, marks: &[&str]) -> Option<String
 }
 
 /// A claim without a class gets the default one.
-pub(super) fn default_storage(store: &Store, claim: &mut Value) {
+pub(crate) fn default_storage(store: &Store, claim: &mut Value) {
     let chosen = !claim["spec"]["storageClassName"].is_null()
         || annotation(claim, STORAGE_ANNOTATION).is_some();
     if chosen || !claim["spec"].is_object() {
@@ -53,7 +53,7 @@ pub(super) fn default_storage(store: &Store, claim: &mut Value) {
 }
 
 /// An Ingress without a class gets the default one.
-pub(super) fn default_ingress(store: &Store, ingress: &mut Value) {
+pub(crate) fn default_ingress(store: &Store, ingress: &mut Value) {
     let chosen = !ingress["spec"]["ingressClassName"].is_null()
         || annotation(ingress, INGRESS_ANNOTATION).is_some();
     if chosen || !ingress["spec"].is_object() {

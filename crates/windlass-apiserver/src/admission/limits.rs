@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{refused, shown_name};
+use crate::kinds::core::pod::resources as pods;
 use crate::object::meta_mut;
-use crate::pods;
 use crate::quantity::Quantity;
 use crate::resource::Resource;
 use crate::status::Result;
@@ -97,7 +97,7 @@ pub(super) fn check(
     for limits in ranges(store, namespace) {
         let mut wrong: Vec<String> = Vec::new();
         for limit in &limits {
-            if resource.plural == "pods" {
+            if resource.strategy.is_pod() {
                 check_pod(limit, &object["spec"], &mut wrong);
             } else if limit["type"] == "PersistentVolumeClaim" {
                 let asked = amounts(&object["spec"]["resources"]["requests"]);

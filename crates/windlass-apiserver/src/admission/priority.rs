@@ -103,7 +103,7 @@ pub(super) fn check_default(
 }
 
 /// The classes every cluster has stay.
-pub(super) fn check_delete(resource: &Resource, name: &str) -> Result<()> {
+pub(crate) fn check_delete(resource: &Resource, name: &str) -> Result<()> {
     if SYSTEM_PRIORITIES.iter().any(|(known, _)| *known == name) {
         let why = "this is a system priority class and cannot be deleted";
         return Err(refused(resource, name, why));

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::Identity;
 use crate::http::{Query, ResourceRequest, Verb};
+use crate::kinds;
 use crate::status::{ApiError, Subject};
 
 /// Something that can be allowed.
@@ -43,7 +44,8 @@ impl<'a> ResourceAction<'a> {
     pub(crate) fn of(request: &'a ResourceRequest, selected: Option<&'a str>) -> Self {
         let name = request.name.as_deref().or(selected).unwrap_or_default();
         // A Namespace is in itself.
-        let namespace = if request.group.is_empty() && request.resource == "namespaces" {
+        let strategy = kinds::find(&request.group, &request.version, &request.resource);
+        let namespace = if strategy.is_namespace() {
             request.name.as_deref()
         } else {
             request.namespace.as_deref()

@@ -80,7 +80,7 @@ pub(crate) fn misread(object: &Value, resource: &Resource) -> Option<String> {
             let mut reader = Reader::of(&known.kind);
             let ty = Type::Named(known.type_name.as_str().into());
             let read = reader.read(&mut object.clone(), &ty, &Place::Root);
-            read.err().or_else(|| {
+            read.err().map(|error| error.to_string()).or_else(|| {
                 check_kind(object, resource)
                     .err()
                     .map(|error| error.message)

@@ -3,6 +3,7 @@
 //! A body is of the kind that the path names (`kind`), from JSON or `protobuf`, and is read into its
 //! type field by field (`reader`) down to what has no parts (`scalar`).
 
+mod error;
 mod kind;
 pub(crate) mod protobuf;
 mod reader;
@@ -10,6 +11,7 @@ mod scalar;
 
 use serde_json::{Value, json};
 
+pub(crate) use error::DecodeError;
 pub(crate) use kind::{check_kind, misread, unreadable};
 use reader::Reader;
 pub(crate) use scalar::whole_numbers;
@@ -43,7 +45,10 @@ impl FieldValidation {
 
 /// Brings an object into the form it is stored in; the unknown fields come back, or why it is not
 /// of its type.
-pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<String>, String> {
+pub(crate) fn normalise(
+    object: &mut Value,
+    resource: &Resource,
+) -> Result<Vec<String>, DecodeError> {
     normalise_as(object, resource, ObjectSchema::read)
 }
 
@@ -51,7 +56,7 @@ pub(crate) fn normalise(object: &mut Value, resource: &Resource) -> Result<Vec<S
 pub(crate) fn normalise_applied(
     object: &mut Value,
     resource: &Resource,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, DecodeError> {
     normalise_as(object, resource, ObjectSchema::read_applied)
 }
 
@@ -59,7 +64,7 @@ fn normalise_as(
     object: &mut Value,
     resource: &Resource,
     read: fn(&ObjectSchema, &mut Value) -> Result<Vec<String>, String>,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, DecodeError> {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".into(), resource.api_version().into());
         map.insert("kind".into(), resource.kind.clone().into());
@@ -101,9 +106,9 @@ pub(crate) fn check_body(
     group: &str,
     version: &str,
     kind: &str,
-) -> Result<(), String> {
+) -> Result<(), DecodeError> {
     if !body.is_object() {
-        return Err(not_an_object(body));
+        return Err(not_an_object(body).into());
     }
     let package = match group.split('.').next() {
         None | Some("") => "core",
@@ -117,6 +122,7 @@ pub(crate) fn check_body(
 pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
     let mut reader = Reader::of("ObjectMeta");
     let ty = Type::Named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".into());
-    reader.read(metadata, &ty, &Place::Root)?;
+    let read = reader.read(metadata, &ty, &Place::Root);
+    read.map_err(|error| error.to_string())?;
     Ok(reader.unknown.into_texts())
 }

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::DecodeError;
 use super::scalar::{read_bytes, read_quantity, read_time};
 use crate::defaults;
 use crate::findings::{Findings, MOST_STRANGE};
@@ -53,7 +54,7 @@ impl<'t> Reader<'t> {
         value: &mut Value,
         ty: &'t Type,
         place: &Place<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), DecodeError> {
         step();
         let shape_fits = match ty.resolve() {
             // Somebody else's object is kept as it comes, and looked at later if at all.
@@ -68,7 +69,7 @@ impl<'t> Reader<'t> {
             Type::Any | Type::Named(_) => return Ok(()),
         };
         if !shape_fits {
-            return Err(self.mismatch(value, ty, place));
+            return Err(self.mismatch(value, ty, place).into());
         }
         match (ty.resolve(), value) {
             (Type::Struct { fields, open, .. }, Value::Object(map)) => {
@@ -131,7 +132,7 @@ impl<'t> Reader<'t> {
         scalar: Scalar,
         ty: &Type,
         place: &Place<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), DecodeError> {
         let whole = value.is_i64() || value.is_u64();
         let fits = match scalar {
             Scalar::String | Scalar::Untyped => value.is_string(),
@@ -151,14 +152,15 @@ impl<'t> Reader<'t> {
                     go::json_kind(value),
                     self.structure,
                     place.fields()
-                ));
+                )
+                .into());
             }
             Scalar::Quantity => return read_quantity(value),
         };
         if fits || value.is_null() {
             return Ok(());
         }
-        Err(self.mismatch(value, ty, place))
+        Err(self.mismatch(value, ty, place).into())
     }
 }
 
@@ -178,7 +180,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn read(value: &mut Value, ty: &str) -> Result<Vec<String>, String> {
+    fn read(value: &mut Value, ty: &str) -> Result<Vec<String>, DecodeError> {
         let mut reader = Reader::of(ty);
         let ty = Type::Named(format!("io.k8s.api.core.v1.{ty}").into());
         reader.read(value, &ty, &Place::Root)?;
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_place_as_go_does() {
-        let error = |mut value: Value| read(&mut value, "Pod").unwrap_err();
+        let error = |mut value: Value| read(&mut value, "Pod").unwrap_err().to_string();
         assert_eq!(
             error(json!({"spec": {"containers": [{"name": 1}]}})),
             "json: cannot unmarshal number into Go struct field Container.spec.containers.name of type string"

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use serde_json::Value;
 
+use super::DecodeError;
 use crate::go;
 use crate::quantity::{self, Quantity};
 use crate::timestamp::{self, Precision};
@@ -27,7 +28,7 @@ pub(crate) fn whole_numbers(value: &mut Value) {
 }
 
 /// A time is kept in UTC, as precise as its type is.
-pub(super) fn read_time(value: &mut Value, precision: Precision) -> Result<(), String> {
+pub(super) fn read_time(value: &mut Value, precision: Precision) -> Result<(), DecodeError> {
     match value {
         Value::Null => Ok(()),
         Value::String(text) => {
@@ -37,7 +38,8 @@ pub(super) fn read_time(value: &mut Value, precision: Precision) -> Result<(), S
         other => Err(format!(
             "json: cannot unmarshal {} into Go value of type string",
             go::json_kind(other)
-        )),
+        )
+        .into()),
     }
 }
 
@@ -48,7 +50,7 @@ const LENIENT: base64::engine::GeneralPurpose = base64::engine::GeneralPurpose::
 );
 
 /// Bytes are kept as Go would write them.
-pub(super) fn read_bytes(value: &mut Value) -> Result<(), String> {
+pub(super) fn read_bytes(value: &mut Value) -> Result<(), DecodeError> {
     match value {
         Value::Null => Ok(()),
         Value::String(text) => {
@@ -66,24 +68,25 @@ pub(super) fn read_bytes(value: &mut Value) -> Result<(), String> {
                         base64::DecodeError::InvalidLength(_)
                         | base64::DecodeError::InvalidPadding => plain.len() - plain.len() % 4,
                     };
-                    Err(format!("illegal base64 data at input byte {at}"))
+                    Err(DecodeError::Base64(at))
                 }
             }
         }
         other => Err(format!(
             "json: cannot unmarshal {} into Go value of type []uint8",
             go::json_kind(other)
-        )),
+        )
+        .into()),
     }
 }
 
 /// A quantity is kept in its canonical form.
-pub(super) fn read_quantity(value: &mut Value) -> Result<(), String> {
+pub(super) fn read_quantity(value: &mut Value) -> Result<(), DecodeError> {
     let text = match value {
         Value::Null => return Ok(()),
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        _ => return Err(quantity::MALFORMED.to_owned()),
+        _ => return Err(quantity::MALFORMED.to_owned().into()),
     };
     let read = Quantity::parse(&text).ok_or_else(|| quantity::problem(&text).to_owned())?;
     *value = read.to_string().into();

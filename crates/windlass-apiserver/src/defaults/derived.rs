@@ -211,7 +211,8 @@ fn pod_requests(spec: &mut Fields) {
         if !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with("hugepages-") {
             continue;
         }
-        let asked = crate::pods::requests(&whole, &name).map(|all| Value::from(all.to_string()));
+        let asked = crate::kinds::core::pod::resources::requests(&whole, &name)
+            .map(|all| Value::from(all.to_string()));
         requests.entry(name).or_insert(asked.unwrap_or(limit));
     }
 }

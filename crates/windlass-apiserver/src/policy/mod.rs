@@ -209,7 +209,7 @@ fn denied(attributes: &Attributes<'_>, object: Option<&Value>, denial: &Denial) 
 
 /// The namespace that a request is in, as expressions see it.
 fn namespace_of(attributes: &Attributes<'_>) -> Option<Value> {
-    if attributes.namespace.is_empty() || attributes.resource.is("", "namespaces") {
+    if attributes.namespace.is_empty() || attributes.resource.strategy.is_namespace() {
         return None;
     }
     let key = Key::new("", attributes.namespace);

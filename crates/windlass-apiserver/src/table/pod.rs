@@ -186,7 +186,7 @@ pub(super) fn gates(pod: &Value) -> String {
 }
 
 /// What a row says about a pod that is over.
-pub(super) fn row_conditions(pod: &Value) -> Option<Value> {
+pub(crate) fn row_conditions(pod: &Value) -> Option<Value> {
     let (reason, message) = match pod["status"]["phase"].as_str()? {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
         "Failed" => ("Failed", "The pod failed."),

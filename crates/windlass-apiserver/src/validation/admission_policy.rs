@@ -24,7 +24,7 @@ const PATCHES: &[&str] = &["ApplyConfiguration", "JSONPatch"];
 const MAX_ANNOTATION: usize = 5 * 1024;
 const NEITHER: &str = "validations or auditAnnotations must contain at least one item";
 
-pub(super) fn check_validating(policy: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_validating(policy: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(policy, "").then("spec");
     let variables = check_common(&spec, causes);
     let (validations, annotations) = (spec.child("validations"), spec.child("auditAnnotations"));
@@ -214,7 +214,7 @@ fn check_validation(
     validation.child("reason").one_of_if_set(REASONS, causes);
 }
 
-pub(super) fn check_mutating(policy: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_mutating(policy: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(policy, "").then("spec");
     check_common(&spec, causes);
     let mutations = spec.child("mutations");
@@ -256,7 +256,7 @@ fn check_mutation(mutation: &At<'_, '_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_validating_binding(binding: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_validating_binding(binding: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(binding, "").then("spec");
     check_binding(&spec, causes);
     let actions = spec.child("validationActions");
@@ -278,7 +278,7 @@ pub(super) fn check_validating_binding(binding: &Value, causes: &mut Vec<Cause>)
     }
 }
 
-pub(super) fn check_mutating_binding(binding: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_mutating_binding(binding: &Value, causes: &mut Vec<Cause>) {
     check_binding(&At::root(binding, "").then("spec"), causes);
 }
 

@@ -7,7 +7,7 @@ use crate::names;
 use crate::object::meta;
 use crate::status::{Cause, field};
 
-pub(super) fn check(service: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(service: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(service, "").then("spec");
     let (group, version) = (spec.child("group"), spec.child("version"));
     let name = meta(service, "name");

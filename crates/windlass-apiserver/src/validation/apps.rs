@@ -49,7 +49,7 @@ fn replicated(spec: &At<'_, '_>, kind: &str, causes: &mut Causes) {
     template::always_restarting(&at, kind, causes);
 }
 
-pub(super) fn deployment(spec: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn deployment(spec: &At<'_, '_>, causes: &mut Causes) {
     spec.child("replicas").nonnegative(causes);
     if selector(spec, "deployment", "invalid label selector", causes) {
         replicated(spec, "ReplicaSet", causes);
@@ -110,14 +110,14 @@ fn not_a_strategy(at: &At<'_, '_>, ty: &str, allowed: &[&str], causes: &mut Caus
     causes.push(cause);
 }
 
-pub(super) fn replica_set(spec: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn replica_set(spec: &At<'_, '_>, causes: &mut Causes) {
     nonnegative(spec, &["replicas", "minReadySeconds"], causes);
     if selector(spec, "deployment", "invalid label selector", causes) {
         replicated(spec, "ReplicaSet", causes);
     }
 }
 
-pub(super) fn replication_controller(spec: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn replication_controller(spec: &At<'_, '_>, causes: &mut Causes) {
     spec.child("minReadySeconds").nonnegative(causes);
     let chosen = spec
         .map("selector")
@@ -138,7 +138,7 @@ pub(super) fn replication_controller(spec: &At<'_, '_>, causes: &mut Causes) {
     template::always_restarting(&at, "ReplicationController", causes);
 }
 
-pub(super) fn daemon_set(spec: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn daemon_set(spec: &At<'_, '_>, causes: &mut Causes) {
     let (chooses, at) = (spec.child("selector"), spec.child("template"));
     label::selector(&chooses, causes);
     let empty = label::is_empty(chooses.value) && !chooses.value.is_null();
@@ -181,7 +181,7 @@ fn rolling_daemon_set(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// `is_new` tells whether what may not change anyway is looked at.
-pub(super) fn stateful_set(spec: &At<'_, '_>, is_new: bool, causes: &mut Causes) {
+pub(crate) fn stateful_set(spec: &At<'_, '_>, is_new: bool, causes: &mut Causes) {
     let management = spec.child("podManagementPolicy");
     match spec.text("podManagementPolicy") {
         "" => causes.push(management.required("")),
@@ -273,7 +273,7 @@ fn stateful_set_strategy(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// Of a `StatefulSet` only some fields may change.
-pub(super) fn stateful_set_update(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn stateful_set_update(new: &Value, old: &Value, causes: &mut Causes) {
     let rest = |spec: &Value| {
         let mut spec = spec.as_object().cloned().unwrap_or_default();
         spec.retain(|field, _| !STATEFUL_SET.contains(&field.as_str()));
@@ -287,7 +287,7 @@ pub(super) fn stateful_set_update(new: &Value, old: &Value, causes: &mut Causes)
 }
 
 /// What a controller knew at some time; `is_new` tells whether its data are looked at.
-pub(super) fn revision(revision: &Value, is_new: bool, causes: &mut Causes) {
+pub(crate) fn revision(revision: &Value, is_new: bool, causes: &mut Causes) {
     let at = At::root(revision, "");
     at.child("revision").nonnegative(causes);
     let data = at.child("data");
@@ -302,7 +302,7 @@ pub(super) fn revision(revision: &Value, is_new: bool, causes: &mut Causes) {
 }
 
 /// Numbers of replicas in a status: which there are, and which are part of which.
-pub(super) fn replica_status(
+pub(crate) fn replica_status(
     status: &At<'_, '_>,
     of_all: &[&str],
     ready: &str,
@@ -328,7 +328,7 @@ pub(super) fn replica_status(
 }
 
 /// A count of collisions only grows.
-pub(super) fn collisions(status: &At<'_, '_>, old: &Value, causes: &mut Causes) {
+pub(crate) fn collisions(status: &At<'_, '_>, old: &Value, causes: &mut Causes) {
     let before = old["status"]["collisionCount"].as_i64();
     let now = status.int("collisionCount");
     if before.is_some_and(|before| now.is_none_or(|now| now < before)) {

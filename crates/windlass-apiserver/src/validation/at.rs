@@ -12,14 +12,14 @@ use crate::names;
 use crate::status::{Cause, field};
 
 /// What is wrong, in the order it was found.
-pub(super) type Causes = Vec<Cause>;
+pub(crate) type Causes = Vec<Cause>;
 
 static ABSENT: Value = Value::Null;
 
 /// A value inside an object.
 #[derive(Clone)]
-pub(super) struct At<'p, 'v> {
-    pub(super) value: &'v Value,
+pub(crate) struct At<'p, 'v> {
+    pub(crate) value: &'v Value,
     parent: Parent<'p, 'v>,
     step: Step<'p, 'v>,
 }
@@ -70,7 +70,7 @@ impl fmt::Display for At<'_, '_> {
 
 impl<'p, 'v> At<'p, 'v> {
     /// A value that `path` leads to; the whole object when it is empty.
-    pub(super) fn root(value: &'v Value, path: &'p str) -> Self {
+    pub(crate) fn root(value: &'v Value, path: &'p str) -> Self {
         Self {
             value,
             parent: Parent::None,
@@ -79,7 +79,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// The same place with another value: what is shown there, or checked in its stead.
-    pub(super) fn with(&self, value: &'v Value) -> Self {
+    pub(crate) fn with(&self, value: &'v Value) -> Self {
         Self {
             value,
             ..self.clone()
@@ -95,7 +95,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// A field of a place that nobody else holds.
-    pub(super) fn then(self, name: &'p str) -> Self {
+    pub(crate) fn then(self, name: &'p str) -> Self {
         Self {
             value: self.value.get(name).unwrap_or(&ABSENT),
             parent: Parent::Owned(Rc::new(self)),
@@ -104,7 +104,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// An entry of a map that nobody else holds.
-    pub(super) fn then_key(self, key: &'p str) -> Self {
+    pub(crate) fn then_key(self, key: &'p str) -> Self {
         Self {
             value: self.value.get(key).unwrap_or(&ABSENT),
             parent: Parent::Owned(Rc::new(self)),
@@ -113,12 +113,12 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// An entry of this map, named as Kubernetes names it: `data[key]`.
-    pub(super) fn key<'a>(&'a self, key: &'a str) -> At<'a, 'v> {
+    pub(crate) fn key<'a>(&'a self, key: &'a str) -> At<'a, 'v> {
         self.step(self.value.get(key).unwrap_or(&ABSENT), Step::Key(key))
     }
 
     /// The elements of this list.
-    pub(super) fn elements<'a>(&'a self) -> impl Iterator<Item = At<'a, 'v>> {
+    pub(crate) fn elements<'a>(&'a self) -> impl Iterator<Item = At<'a, 'v>> {
         let items = self.value.as_array().into_iter().flatten();
         items
             .enumerate()
@@ -126,25 +126,25 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// The keys of this map.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &'v str> + use<'v> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'v str> + use<'v> {
         let map = self.value.as_object().into_iter();
         map.flat_map(|map| map.keys().map(String::as_str))
     }
 
     /// The way in words.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         self.to_string()
     }
 
-    pub(super) fn as_text(&self) -> &'v str {
+    pub(crate) fn as_text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
 
-    pub(super) fn as_int(&self) -> i64 {
+    pub(crate) fn as_int(&self) -> i64 {
         self.value.as_i64().unwrap_or_default()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self.value {
             Value::Array(items) => items.len(),
             Value::Object(map) => map.len(),
@@ -154,12 +154,12 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// Whether the field was given at all.
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
     /// Whether it is what Go has in a field that nobody set: nothing, zero, an empty text or list.
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         match self.value {
             Value::Number(number) => number.as_i64() == Some(0),
             Value::Bool(truth) => !truth,
@@ -168,18 +168,18 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// A field, absent or not.
-    pub(super) fn child<'a>(&'a self, name: &'a str) -> At<'a, 'v> {
+    pub(crate) fn child<'a>(&'a self, name: &'a str) -> At<'a, 'v> {
         self.step(self.value.get(name).unwrap_or(&ABSENT), Step::Field(name))
     }
 
     /// A field that is there.
-    pub(super) fn get<'a>(&'a self, name: &'a str) -> Option<At<'a, 'v>> {
+    pub(crate) fn get<'a>(&'a self, name: &'a str) -> Option<At<'a, 'v>> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         Some(self.step(value, Step::Field(name)))
     }
 
     /// The items of a list.
-    pub(super) fn items<'a>(&'a self, name: &'a str) -> impl Iterator<Item = At<'a, 'v>> {
+    pub(crate) fn items<'a>(&'a self, name: &'a str) -> impl Iterator<Item = At<'a, 'v>> {
         let list = self.value.get(name).and_then(Value::as_array);
         list.into_iter()
             .flatten()
@@ -188,7 +188,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// The entries of a map.
-    pub(super) fn entries<'a>(
+    pub(crate) fn entries<'a>(
         &'a self,
         name: &'a str,
     ) -> impl Iterator<Item = (&'v str, At<'a, 'v>)> {
@@ -199,76 +199,76 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// A text field, empty when absent.
-    pub(super) fn text(&self, name: &str) -> &'v str {
+    pub(crate) fn text(&self, name: &str) -> &'v str {
         self.value
             .get(name)
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
 
-    pub(super) fn int(&self, name: &str) -> Option<i64> {
+    pub(crate) fn int(&self, name: &str) -> Option<i64> {
         self.value.get(name).and_then(Value::as_i64)
     }
 
-    pub(super) fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         self.value.get(name) == Some(&Value::Bool(true))
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.value.get(name).is_some_and(|value| !value.is_null())
     }
 
-    pub(super) fn list(&self, name: &str) -> &'v [Value] {
+    pub(crate) fn list(&self, name: &str) -> &'v [Value] {
         let list = self.value.get(name).and_then(Value::as_array);
         list.map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn map(&self, name: &str) -> Option<&'v Map<String, Value>> {
+    pub(crate) fn map(&self, name: &str) -> Option<&'v Map<String, Value>> {
         self.value.get(name).and_then(Value::as_object)
     }
 
     /// The value itself is wrong.
-    pub(super) fn invalid(&self, why: &str) -> Cause {
+    pub(crate) fn invalid(&self, why: &str) -> Cause {
         field::invalid(self.to_string(), self.value, why)
     }
 
     /// The same, told of another value than the one here.
-    pub(super) fn invalid_value(&self, value: impl Into<Value>, why: &str) -> Cause {
+    pub(crate) fn invalid_value(&self, value: impl Into<Value>, why: &str) -> Cause {
         field::invalid(self.to_string(), &value.into(), why)
     }
 
     /// The same for a value that is shown in another form than its JSON.
-    pub(super) fn invalid_shown(&self, shown: &str, why: &str) -> Cause {
+    pub(crate) fn invalid_shown(&self, shown: &str, why: &str) -> Cause {
         field::invalid_shown(self.to_string(), shown, why)
     }
 
-    pub(super) fn required(&self, why: &str) -> Cause {
+    pub(crate) fn required(&self, why: &str) -> Cause {
         field::required(self.to_string(), why)
     }
 
-    pub(super) fn forbidden(&self, why: &str) -> Cause {
+    pub(crate) fn forbidden(&self, why: &str) -> Cause {
         field::forbidden(self.to_string(), why)
     }
 
-    pub(super) fn not_found(&self) -> Cause {
+    pub(crate) fn not_found(&self) -> Cause {
         field::not_found(self.to_string(), &self.text_or_empty())
     }
 
-    pub(super) fn duplicate(&self) -> Cause {
+    pub(crate) fn duplicate(&self) -> Cause {
         field::duplicate(self.to_string(), self.value)
     }
 
-    pub(super) fn duplicate_value(&self, value: impl Into<Value>) -> Cause {
+    pub(crate) fn duplicate_value(&self, value: impl Into<Value>) -> Cause {
         field::duplicate(self.to_string(), &value.into())
     }
 
     /// None of the values there are.
-    pub(super) fn not_supported(&self, allowed: &[&str]) -> Cause {
+    pub(crate) fn not_supported(&self, allowed: &[&str]) -> Cause {
         self.not_supported_value(self.text_or_empty(), allowed)
     }
 
     /// The same, told of another value than the one here.
-    pub(super) fn not_supported_value(&self, value: impl Into<Value>, allowed: &[&str]) -> Cause {
+    pub(crate) fn not_supported_value(&self, value: impl Into<Value>, allowed: &[&str]) -> Cause {
         let quoted: Vec<String> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
         field::not_supported(self.to_string(), &value.into(), &quoted)
     }
@@ -283,23 +283,23 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// A text is wrong, which is empty when it was left out.
-    pub(super) fn invalid_text(&self, why: &str) -> Cause {
+    pub(crate) fn invalid_text(&self, why: &str) -> Cause {
         self.invalid_value(self.as_text(), why)
     }
 
     /// A number is wrong, which is zero when it was left out.
-    pub(super) fn invalid_int(&self, why: &str) -> Cause {
+    pub(crate) fn invalid_int(&self, why: &str) -> Cause {
         self.invalid_value(self.as_int(), why)
     }
 
     /// One cause for each thing a check of the text found.
-    pub(super) fn each(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Causes) {
+    pub(crate) fn each(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Causes) {
         let wrong = check(self.as_text());
         causes.extend(wrong.iter().map(|why| self.invalid_text(why)));
     }
 
     /// A text that must be there and stand a check.
-    pub(super) fn name(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Causes) {
+    pub(crate) fn name(&self, check: impl Fn(&str) -> Vec<String>, causes: &mut Causes) {
         if self.as_text().is_empty() {
             causes.push(self.required(""));
         } else {
@@ -308,14 +308,14 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// The number of a port.
-    pub(super) fn port_number(&self, causes: &mut Causes) {
+    pub(crate) fn port_number(&self, causes: &mut Causes) {
         if !(1..=65535).contains(&self.as_int()) {
             causes.push(self.invalid_int(PORT_RANGE));
         }
     }
 
     /// The number or the name of a port.
-    pub(super) fn port(&self, causes: &mut Causes) {
+    pub(crate) fn port(&self, causes: &mut Causes) {
         if self.value.is_string() {
             self.each(names::port_name_errors, causes);
         } else {
@@ -324,7 +324,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// Every complaint about the text here.
-    pub(super) fn complain(&self, wrong: Vec<String>, causes: &mut Causes) {
+    pub(crate) fn complain(&self, wrong: Vec<String>, causes: &mut Causes) {
         for why in wrong {
             causes.push(field::invalid(
                 self.to_string(),
@@ -335,7 +335,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// A text that must be one of these, and be there.
-    pub(super) fn one_of(&self, allowed: &[&str], causes: &mut Causes) {
+    pub(crate) fn one_of(&self, allowed: &[&str], causes: &mut Causes) {
         match self.value.as_str().unwrap_or_default() {
             "" => causes.push(self.required("")),
             text if allowed.contains(&text) => {}
@@ -344,7 +344,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// A text that must be one of these, if it is there.
-    pub(super) fn one_of_if_set(&self, allowed: &[&str], causes: &mut Causes) {
+    pub(crate) fn one_of_if_set(&self, allowed: &[&str], causes: &mut Causes) {
         if let Some(text) = self.value.as_str()
             && !allowed.contains(&text)
         {
@@ -353,14 +353,14 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// A number that may not be below zero.
-    pub(super) fn nonnegative(&self, causes: &mut Causes) {
+    pub(crate) fn nonnegative(&self, causes: &mut Causes) {
         if self.value.as_i64().is_some_and(|number| number < 0) {
             causes.push(self.invalid("must be greater than or equal to 0"));
         }
     }
 
     /// A number within bounds, if it is there.
-    pub(super) fn between(&self, low: i64, high: i64, causes: &mut Causes) {
+    pub(crate) fn between(&self, low: i64, high: i64, causes: &mut Causes) {
         if self
             .value
             .as_i64()
@@ -371,18 +371,18 @@ impl<'p, 'v> At<'p, 'v> {
     }
 }
 
-pub(super) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
-pub(super) const IMMUTABLE: &str = "field is immutable";
+pub(crate) const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+pub(crate) const IMMUTABLE: &str = "field is immutable";
 
 /// A field that an update left other than it was.
-pub(super) fn immutable(new: &At<'_, '_>, old: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn immutable(new: &At<'_, '_>, old: &At<'_, '_>, causes: &mut Causes) {
     if new.value != old.value {
         causes.push(new.invalid(IMMUTABLE));
     }
 }
 
 /// Several numbers that may not be below zero.
-pub(super) fn nonnegative(at: &At<'_, '_>, names: &[&str], causes: &mut Causes) {
+pub(crate) fn nonnegative(at: &At<'_, '_>, names: &[&str], causes: &mut Causes) {
     for name in names {
         at.child(name).nonnegative(causes);
     }

@@ -25,7 +25,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("containerResource", "ContainerResource"),
 ];
 
-pub(super) fn check(autoscaler: &Value, causes: &mut Causes) {
+pub(crate) fn check(autoscaler: &Value, causes: &mut Causes) {
     let spec = At::root(&autoscaler["spec"], "spec");
     let (min, max) = (spec.child("minReplicas"), spec.child("maxReplicas"));
     let most = max.value.as_i64().unwrap_or_default();

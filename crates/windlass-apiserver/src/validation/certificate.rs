@@ -49,7 +49,7 @@ fn blocks(field: &At<'_, '_>) -> Vec<Pem> {
         .collect()
 }
 
-pub(super) fn check(request: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(request: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(request, "").then("spec");
     let asked = spec.child("request");
     match blocks(&asked).first() {
@@ -196,10 +196,10 @@ fn check_change(new: &Value, old: &Value, approves: bool, causes: &mut Vec<Cause
     }
 }
 
-pub(super) fn check_status(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_status(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     check_change(new, old, false, causes);
 }
 
-pub(super) fn check_approval(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_approval(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     check_change(new, old, true, causes);
 }

@@ -9,7 +9,7 @@ use crate::names;
 use crate::quantity::Quantity;
 use crate::status::{Cause, field};
 
-pub(super) fn check(claim: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(claim: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(claim, "").then("spec");
     let modes = spec.child("accessModes");
     if modes.len() == 0 {
@@ -82,7 +82,7 @@ fn check_source(source: &At<'_, '_>, causes: &mut Vec<Cause>) {
 }
 
 /// A claim is for life, but for its size and class of attributes once it is bound.
-pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let (mut spec, mut before) = (new["spec"].clone(), old["spec"].clone());
     if before["volumeName"].as_str().is_none_or(str::is_empty) {
         before["volumeName"] = spec["volumeName"].clone();
@@ -149,7 +149,7 @@ fn without_nulls(mut spec: Value) -> Value {
     spec
 }
 
-pub(super) fn check_status(new: &Value, _: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_status(new: &Value, _: &Value, causes: &mut Vec<Cause>) {
     let capacity = At::root(new, "").then("status").then("capacity");
     for key in capacity.keys() {
         let amount = capacity.key(key);

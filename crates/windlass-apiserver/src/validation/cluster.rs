@@ -20,7 +20,7 @@ pub(crate) const SYSTEM_PRIORITIES: &[(&str, i64)] = &[
 ];
 
 /// What is wrong with a node. Its taints are told as if they were metadata.
-pub(super) fn node(node: &Value, is_new: bool, causes: &mut Causes) {
+pub(crate) fn node(node: &Value, is_new: bool, causes: &mut Causes) {
     let at = At::root(node, "");
     taints(node, causes);
     for list in ["capacity", "allocatable"] {
@@ -91,7 +91,7 @@ fn taints(node: &Value, causes: &mut Causes) {
 }
 
 /// A node keeps the addresses of its pods and its provider's name for it.
-pub(super) fn node_update(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn node_update(new: &Value, old: &Value, causes: &mut Causes) {
     let (spec, before) = (At::root(&new["spec"], "spec"), &old["spec"]);
     if before.get("podCIDRs").is_some() && spec.value.get("podCIDRs") != before.get("podCIDRs") {
         let why = "node updates may not change podCIDR except from \"\" to valid";
@@ -106,7 +106,7 @@ pub(super) fn node_update(new: &Value, old: &Value, causes: &mut Causes) {
     taints(new, causes);
 }
 
-pub(super) fn priority_class(class: &Value, causes: &mut Causes) {
+pub(crate) fn priority_class(class: &Value, causes: &mut Causes) {
     let at = At::root(class, "");
     let metadata = at.child("metadata");
     let name = metadata.text("name");
@@ -138,7 +138,7 @@ pub(super) fn priority_class(class: &Value, causes: &mut Causes) {
     }
 }
 
-pub(super) fn priority_class_update(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn priority_class_update(new: &Value, old: &Value, causes: &mut Causes) {
     let at = At::root(new, "");
     if new["value"] != old["value"] {
         causes.push(
@@ -151,7 +151,7 @@ pub(super) fn priority_class_update(new: &Value, old: &Value, causes: &mut Cause
     }
 }
 
-pub(super) fn runtime_class(class: &Value, causes: &mut Causes) {
+pub(crate) fn runtime_class(class: &Value, causes: &mut Causes) {
     let at = At::root(class, "");
     match at.text("handler") {
         "" => causes.push(at.child("handler").required("")),
@@ -180,7 +180,7 @@ pub(super) fn runtime_class(class: &Value, causes: &mut Causes) {
     }
 }
 
-pub(super) fn budget(budget: &Value, causes: &mut Causes) {
+pub(crate) fn budget(budget: &Value, causes: &mut Causes) {
     let spec = At::root(&budget["spec"], "spec");
     if spec.has("minAvailable") && spec.has("maxUnavailable") {
         let shown = internal::show(spec.value, "policy.PodDisruptionBudgetSpec");
@@ -199,7 +199,7 @@ pub(super) fn budget(budget: &Value, causes: &mut Causes) {
         .one_of_if_set(&policies, causes);
 }
 
-pub(super) fn lease(lease: &Value, causes: &mut Causes) {
+pub(crate) fn lease(lease: &Value, causes: &mut Causes) {
     let spec = At::root(&lease["spec"], "spec");
     let lasts = spec.child("leaseDurationSeconds");
     if lasts.value.as_i64().is_some_and(|seconds| seconds <= 0) {
@@ -212,7 +212,7 @@ pub(super) fn lease(lease: &Value, causes: &mut Causes) {
 }
 
 /// A field of the object itself that may not change.
-pub(super) fn immutable(new: &Value, old: &Value, name: &str, causes: &mut Causes) {
+pub(crate) fn immutable(new: &Value, old: &Value, name: &str, causes: &mut Causes) {
     if new[name] != old[name] {
         causes.push(field::invalid(name, &new[name], "field is immutable"));
     }

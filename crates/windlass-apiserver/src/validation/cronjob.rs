@@ -8,7 +8,7 @@ use super::{internal, job, schedule};
 /// So that the names of its Jobs stay labels.
 const MAX_NAME: usize = 52;
 
-pub(super) fn check_name(cron: &Value, causes: &mut Causes) {
+pub(crate) fn check_name(cron: &Value, causes: &mut Causes) {
     let at = At::root(cron, "");
     let metadata = at.child("metadata");
     if metadata.text("name").len() > MAX_NAME {
@@ -18,7 +18,7 @@ pub(super) fn check_name(cron: &Value, causes: &mut Causes) {
 }
 
 /// `old` is what it was, for an update.
-pub(super) fn check(new: &Value, old: Option<&Value>, causes: &mut Causes) {
+pub(crate) fn check(new: &Value, old: Option<&Value>, causes: &mut Causes) {
     let spec = At::root(&new["spec"], "spec");
     when(&spec, old, causes);
     spec.child("startingDeadlineSeconds").nonnegative(causes);

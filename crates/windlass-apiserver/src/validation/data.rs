@@ -42,7 +42,7 @@ fn size(data: &At<'_, '_>, of: impl Fn(&Value) -> usize) -> usize {
     values.map(of).sum()
 }
 
-pub(super) fn check_config_map(map: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_config_map(map: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(map, "");
     let (data, binary) = (root.child("data"), root.child("binaryData"));
     for key in data.keys() {
@@ -60,7 +60,7 @@ pub(super) fn check_config_map(map: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_secret(secret: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_secret(secret: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(secret, "");
     let data = root.child("data");
     check_keys(&data, causes);
@@ -112,7 +112,7 @@ fn check_docker(credentials: &At<'_, '_>, causes: &mut Vec<Cause>) {
 }
 
 /// An immutable `ConfigMap` or Secret stays so, with all it holds.
-pub(super) fn check_frozen(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_frozen(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if old["immutable"] != true {
         return;
     }
@@ -126,7 +126,7 @@ pub(super) fn check_frozen(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_secret_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_secret_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if new["type"] != old["type"] {
         causes.push(field::invalid("type", &new["type"], IMMUTABLE));
     }

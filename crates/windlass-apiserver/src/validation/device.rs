@@ -16,7 +16,7 @@ const NODE_CHOICES: &[&str] = &[
     "perDeviceNodeSelection",
 ];
 
-pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(class, "").then("spec");
     check_selectors(&spec.child("selectors"), causes);
     for config in spec.child("config").elements() {
@@ -58,11 +58,11 @@ fn check_config(config: &At<'_, '_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_claim(claim: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_claim(claim: &Value, causes: &mut Vec<Cause>) {
     check_devices(&At::root(claim, "").then("spec").then("devices"), causes);
 }
 
-pub(super) fn check_template(template: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_template(template: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(template, "").then("spec");
     let metadata = spec.child("metadata");
     let annotations = metadata.child("annotations");
@@ -186,7 +186,7 @@ fn check_toleration(toleration: &At<'_, '_>, causes: &mut Vec<Cause>) {
 }
 
 /// A claim says once what it wants.
-pub(super) fn check_spec_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_spec_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if !means_the_same(&new["spec"], &old["spec"]) {
         causes.push(field::invalid_shown(
             "spec",
@@ -208,7 +208,7 @@ fn shown(spec: &Value) -> String {
     )
 }
 
-pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(slice, "").then("spec");
     spec.child("driver").name(names::subdomain_errors, causes);
     let pool = spec.child("pool");
@@ -283,7 +283,7 @@ fn check_attributes(attributes: &At<'_, '_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let (spec, before) = (
         At::root(new, "").then("spec"),
         At::root(old, "").then("spec"),

@@ -17,7 +17,7 @@ const MAX_PORTS: usize = 20_000;
 const MAX_ADDRESSES: usize = 100;
 const MAX_HINTS: usize = 8;
 
-pub(super) fn check(endpoints: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(endpoints: &Value, causes: &mut Vec<Cause>) {
     for subset in At::root(endpoints, "").then("subsets").elements() {
         let (ready, waiting) = (subset.child("addresses"), subset.child("notReadyAddresses"));
         if ready.len() == 0 && waiting.len() == 0 {
@@ -59,7 +59,7 @@ fn check_address(address: &At<'_, '_>, causes: &mut Vec<Cause>) {
     check_endpoint_ip(&ip, causes);
 }
 
-pub(super) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_slice(slice: &Value, causes: &mut Vec<Cause>) {
     check_slice_parts(slice, true, causes);
 }
 
@@ -173,7 +173,7 @@ fn check_slice_ports(ports: &At<'_, '_>, causes: &mut Vec<Cause>) {
 }
 
 /// Endpoints that stay are good enough.
-pub(super) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_slice_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     check_slice_parts(new, new["endpoints"] != old["endpoints"], causes);
     let kind = |slice| At::root(slice, "").then("addressType");
     immutable(&kind(new), &kind(old), causes);

@@ -34,7 +34,7 @@ fn named<'v>(event: &'v Value, name: &str) -> &'v Value {
 }
 
 /// What both groups ask of an event.
-pub(super) fn check(event: &Value, newer: bool, causes: &mut Causes) {
+pub(crate) fn check(event: &Value, newer: bool, causes: &mut Causes) {
     let at = At::root(event, "");
     let involved = at.child("involvedObject");
     let namespace = event["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -103,7 +103,7 @@ fn series(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// What only the newer group asks of a new event.
-pub(super) fn check_newer(event: &Value, causes: &mut Causes) {
+pub(crate) fn check_newer(event: &Value, causes: &mut Causes) {
     let at = At::root(event, "");
     series(&at, causes);
     if event["eventTime"].is_null() {
@@ -129,7 +129,7 @@ pub(super) fn check_newer(event: &Value, causes: &mut Causes) {
 }
 
 /// What may not change through the newer group.
-pub(super) fn check_newer_update(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn check_newer_update(new: &Value, old: &Value, causes: &mut Causes) {
     let at = At::root(new, "");
     if new["series"] != old["series"] {
         series(&at, causes);

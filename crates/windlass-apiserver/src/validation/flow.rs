@@ -21,7 +21,7 @@ const VERBS: &[&str] = &[
 /// What the catch-all has, and nobody else may.
 const LAST: i64 = 10_000;
 
-pub(super) fn check_schema(schema: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_schema(schema: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(schema, "").then("spec");
     let precedence = spec.child("matchingPrecedence");
     if precedence.as_int() <= 0 {
@@ -196,7 +196,7 @@ fn check_paths(paths: &At<'_, '_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_level(level: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_level(level: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(level, "").then("spec");
     let kind = spec.child("type");
     let exempt = meta(level, "name") == "exempt";

@@ -16,7 +16,7 @@ const ODD_ENDINGS: &[&str] = &["/..", "/."];
 /// Characters a controller's path may have beside letters and digits.
 const PATH_CHARACTERS: &str = "/-._~%!$&'()*+,;=:";
 
-pub(super) fn check(ingress: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(ingress: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(ingress, "");
     let spec = root.child("spec");
     let annotation = root
@@ -149,7 +149,7 @@ fn check_reference(reference: &At<'_, '_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_status(ingress: &Value, _: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_status(ingress: &Value, _: &Value, causes: &mut Vec<Cause>) {
     let status = At::root(ingress, "").then("status");
     for point in status.child("loadBalancer").then("ingress").elements() {
         let address = point.child("ip");
@@ -160,7 +160,7 @@ pub(super) fn check_status(ingress: &Value, _: &Value, causes: &mut Vec<Cause>) 
     }
 }
 
-pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(class, "").then("spec");
     let controller = spec.child("controller");
     if controller.as_text().len() > 250 {
@@ -213,7 +213,7 @@ fn check_parameters(parameters: &At<'_, '_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let controller = |class| At::root(class, "").then("spec").then("controller");
     let (now, before) = (controller(new), controller(old));
     if now.value != before.value {

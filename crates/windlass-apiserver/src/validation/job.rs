@@ -18,7 +18,7 @@ const MAX_RULES: usize = 20;
 const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 
 /// A Job, besides its metadata.
-pub(super) fn check(job: &Value, causes: &mut Causes) {
+pub(crate) fn check(job: &Value, causes: &mut Causes) {
     let at = At::root(job, "");
     let spec = at.child("spec");
     generated_selector(&at, causes);
@@ -347,7 +347,7 @@ fn success_policy(spec: &At<'_, '_>, policy: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// What may not change of a Job.
-pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     let (spec, before) = (At::root(&new["spec"], "spec"), &old["spec"]);
     check_spec(&spec, causes);
     selected(&spec, causes);

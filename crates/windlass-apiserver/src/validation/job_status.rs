@@ -9,7 +9,7 @@ use super::indexes;
 use super::job::is_true;
 use crate::status::field;
 
-pub(super) fn check(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn check(new: &Value, old: &Value, causes: &mut Causes) {
     let status = At::root(&new["status"], "status");
     nonnegative(
         &status,

@@ -21,7 +21,7 @@ const SCOPES: &[&str] = &[
     "CrossNamespacePodAffinity",
 ];
 
-pub(super) fn limit_range(range: &Value, causes: &mut Causes) {
+pub(crate) fn limit_range(range: &Value, causes: &mut Causes) {
     let spec = At::root(&range["spec"], "spec");
     let mut seen = BTreeSet::new();
     for limit in spec.items("limits") {
@@ -141,7 +141,7 @@ fn bounds(limit: &At<'_, '_>, key: &str, of_pod: bool, causes: &mut Causes) {
     }
 }
 
-pub(super) fn quota(quota: &Value, causes: &mut Causes) {
+pub(crate) fn quota(quota: &Value, causes: &mut Causes) {
     let spec = At::root(&quota["spec"], "spec");
     amounts(&spec, "hard", causes);
     let hard: Vec<&str> = spec
@@ -171,7 +171,7 @@ pub(super) fn quota(quota: &Value, causes: &mut Causes) {
 }
 
 /// Amounts of resources in a quota.
-pub(super) fn amounts(at: &At<'_, '_>, list: &str, causes: &mut Causes) {
+pub(crate) fn amounts(at: &At<'_, '_>, list: &str, causes: &mut Causes) {
     for (name, entry) in at.entries(list) {
         resources::name(&entry, name, Of::Quota, causes);
         resources::amount(&entry, name, causes);
@@ -258,7 +258,7 @@ fn scope_selector(spec: &At<'_, '_>, selector: &At<'_, '_>, hard: &[&str], cause
 }
 
 /// The scopes of a quota stay.
-pub(super) fn quota_update(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn quota_update(new: &Value, old: &Value, causes: &mut Causes) {
     let set = |quota: &Value| -> BTreeSet<String> {
         let scopes = quota["spec"]["scopes"].as_array().into_iter().flatten();
         scopes

@@ -19,7 +19,7 @@ fn check_finalizer(name: &str, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check(namespace: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(namespace: &Value, causes: &mut Vec<Cause>) {
     let finalizers = At::root(namespace, "").then("spec").then("finalizers");
     for finalizer in finalizers.elements() {
         check_finalizer(finalizer.as_text(), &finalizers.path(), causes);
@@ -27,7 +27,7 @@ pub(super) fn check(namespace: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// A namespace is active until it is deleted, and terminating from then on.
-pub(super) fn check_status(namespace: &Value, _: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_status(namespace: &Value, _: &Value, causes: &mut Vec<Cause>) {
     let phase = &namespace["status"]["phase"];
     let why = match is_terminating(namespace) {
         false if *phase != "Active" => "may only be 'Active' if `deletionTimestamp` is empty",
@@ -40,7 +40,7 @@ pub(super) fn check_status(namespace: &Value, _: &Value, causes: &mut Vec<Cause>
 }
 
 /// What is wrong with the finalizers that `finalize` sets.
-pub(super) fn check_finalize(namespace: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_finalize(namespace: &Value, causes: &mut Vec<Cause>) {
     for finalizer in At::root(namespace, "")
         .then("spec")
         .then("finalizers")

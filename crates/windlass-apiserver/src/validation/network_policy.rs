@@ -11,7 +11,7 @@ use crate::status::Cause;
 const PROTOCOLS: &[&str] = &["TCP", "UDP", "SCTP"];
 const TYPES: &[&str] = &["Ingress", "Egress"];
 
-pub(super) fn check(policy: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(policy: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(policy, "").then("spec");
     label::selector(&spec.child("podSelector"), causes);
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {

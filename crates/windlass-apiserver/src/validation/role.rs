@@ -1,6 +1,6 @@
 //! Roles and bindings.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::at::At;
 use crate::names;
@@ -17,7 +17,7 @@ fn quoted(texts: &[&str]) -> Vec<String> {
 }
 
 /// The rules of a role: about resources or, in the whole cluster only, about paths.
-pub(super) fn check(role: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
+pub(crate) fn check(role: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
     let rules = role["rules"].as_array().into_iter().flatten();
     for (index, rule) in rules.enumerate() {
         let at = |part: &str| format!("rules[{index}].{part}");
@@ -70,7 +70,7 @@ pub(super) fn check(role: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
 }
 
 /// A binding: the role it refers to, and whom it is for.
-pub(super) fn check_binding(binding: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
+pub(crate) fn check_binding(binding: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
     let role = &binding["roleRef"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if text(&role["apiGroup"]) != GROUP {
@@ -135,4 +135,13 @@ fn check_subject(subject: &Value, namespaced: bool, path: &str, causes: &mut Vec
     if is_account && !namespaced && text("namespace").is_empty() {
         causes.push(field::required(at("namespace"), ""));
     }
+}
+
+/// What a binding refers to is for life; it is shown under the names of the Go struct.
+pub(crate) fn check_reference(new: &Value, old: &Value) -> Option<Cause> {
+    let (new, old) = (&new["roleRef"], &old["roleRef"]);
+    (new != old).then(|| {
+        let shown = json!({"APIGroup": new["apiGroup"], "Kind": new["kind"], "Name": new["name"]});
+        field::invalid("roleRef", &shown, "cannot change roleRef")
+    })
 }

@@ -12,7 +12,7 @@ pub(crate) fn name_errors(name: &str) -> Vec<String> {
     canonical_ip_errors(name)
 }
 
-pub(super) fn check_address(address: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_address(address: &Value, causes: &mut Vec<Cause>) {
     let parent = At::root(address, "").then("spec").then("parentRef");
     if !parent.is_set() {
         causes.push(parent.required(""));
@@ -31,7 +31,7 @@ pub(super) fn check_address(address: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_address_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_address_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let parent = &new["spec"]["parentRef"];
     if *parent != old["spec"]["parentRef"] {
         let text = |part: &str| parent[part].as_str().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ pub(super) fn check_address_update(new: &Value, old: &Value, causes: &mut Vec<Ca
     }
 }
 
-pub(super) fn check_range(range: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_range(range: &Value, causes: &mut Vec<Cause>) {
     let list = At::root(range, "").then("spec").then("cidrs");
     let path = list.path();
     match list.len() {
@@ -73,7 +73,7 @@ pub(super) fn check_range(range: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// What a range has it keeps; another family may be added.
-pub(super) fn check_range_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_range_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let list = |range| At::root(range, "").then("spec").then("cidrs");
     let (now, then) = (list(new), list(old));
     for (now, then) in now.elements().zip(then.elements()) {

@@ -17,7 +17,7 @@ const PARAMETERS_COUNT: usize = 512;
 /// Seconds a token for a driver lives at least and at most.
 const TOKEN_SECONDS: (i64, i64) = (600, 1 << 32);
 
-pub(super) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_class(class: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(class, "");
     check_provisioner(&root.child("provisioner"), causes);
     check_parameters(&root.child("parameters"), true, causes);
@@ -84,7 +84,7 @@ fn check_topologies(topologies: &At<'_, '_>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for part in [
         "parameters",
         "provisioner",
@@ -99,7 +99,7 @@ pub(super) fn check_class_update(new: &Value, old: &Value, causes: &mut Vec<Caus
     }
 }
 
-pub(super) fn check_driver(driver: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_driver(driver: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(driver, "").then("spec");
     spec.child("fsGroupPolicy")
         .one_of_if_set(&["File", "None", "ReadWriteOnceWithFSType"], causes);
@@ -131,7 +131,7 @@ pub(super) fn check_driver(driver: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_driver_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_driver_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for (part, path) in [
         ("attachRequired", "spec.attachedRequired"),
         ("fsGroupPolicy", ""),
@@ -144,7 +144,7 @@ pub(super) fn check_driver_update(new: &Value, old: &Value, causes: &mut Vec<Cau
     }
 }
 
-pub(super) fn check_node(node: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_node(node: &Value, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
     for driver in At::root(node, "").then("spec").then("drivers").elements() {
         let (name, id) = (driver.child("name"), driver.child("nodeID"));
@@ -174,7 +174,7 @@ pub(super) fn check_node(node: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// A driver that a node has stays as it is; others may come, and it may go.
-pub(super) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let drivers = |node: &Value| {
         node["spec"]["drivers"]
             .as_array()
@@ -205,7 +205,7 @@ pub(super) fn check_node_update(new: &Value, old: &Value, causes: &mut Vec<Cause
     }
 }
 
-pub(super) fn check_attachment(attachment: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_attachment(attachment: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(attachment, "").then("spec");
     check_driver_name(&spec.child("attacher"), causes);
     let source = spec.child("source");
@@ -226,7 +226,7 @@ pub(super) fn check_attachment(attachment: &Value, causes: &mut Vec<Cause>) {
     spec.child("nodeName").each(names::subdomain_errors, causes);
 }
 
-pub(super) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let (spec, before) = (&new["spec"], &old["spec"]);
     if spec != before {
         let source = &spec["source"];
@@ -242,7 +242,7 @@ pub(super) fn check_attachment_update(new: &Value, old: &Value, causes: &mut Vec
     }
 }
 
-pub(super) fn check_capacity(capacity: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_capacity(capacity: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(capacity, "");
     label::selector(&root.child("nodeTopology"), causes);
     root.child("storageClassName")
@@ -253,7 +253,7 @@ pub(super) fn check_capacity(capacity: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn check_capacity_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_capacity_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for part in ["nodeTopology", "storageClassName"] {
         immutable(
             &At::root(new, "").then(part),
@@ -263,13 +263,13 @@ pub(super) fn check_capacity_update(new: &Value, old: &Value, causes: &mut Vec<C
     }
 }
 
-pub(super) fn check_attributes(class: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_attributes(class: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(class, "");
     check_provisioner(&root.child("driverName"), causes);
     check_parameters(&root.child("parameters"), false, causes);
 }
 
-pub(super) fn check_attributes_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_attributes_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for part in ["driverName", "parameters"] {
         if new[part] != old[part] {
             let why = format!("updates to {part} are forbidden.");

@@ -11,7 +11,7 @@ use crate::names;
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// What is wrong with a template.
-pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn check(at: &At<'_, '_>, causes: &mut Causes) {
     let metadata = at.child("metadata");
     // Told as if the metadata were part of the template itself.
     let path = at.to_string();
@@ -66,7 +66,7 @@ pub(super) fn selected(at: &At<'_, '_>, selector: &Value, causes: &mut Causes) {
 }
 
 /// A selector that may not change shows in Go's order.
-pub(super) fn immutable_selector(new: &At<'_, '_>, old: &Value, causes: &mut Causes) {
+pub(crate) fn immutable_selector(new: &At<'_, '_>, old: &Value, causes: &mut Causes) {
     if new.value != old {
         let shown = internal::show(new.value, "v1.LabelSelector");
         causes.push(new.invalid_shown(&shown, "field is immutable"));

@@ -52,7 +52,7 @@ const HOST_PATH_TYPES: &[&str] = &[
     "Socket",
 ];
 
-pub(super) fn check(volume: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(volume: &Value, causes: &mut Vec<Cause>) {
     let spec = At::root(volume, "").then("spec");
     check_modes(&spec.child("accessModes"), "", causes);
     check_capacity(&spec.child("capacity"), causes);
@@ -287,7 +287,7 @@ pub(super) fn check_inline(spec: &At<'_, '_>, causes: &mut Vec<Cause>) {
 }
 
 /// The place of a volume is for life.
-pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_update(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let source = |volume: &Value| {
         let spec = &volume["spec"];
         let sources: Vec<Value> = SOURCES.iter().map(|name| spec[*name].clone()).collect();

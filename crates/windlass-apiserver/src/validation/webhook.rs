@@ -18,11 +18,11 @@ pub(super) const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
 pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 pub(super) const REINVOCATION: &[&str] = &["IfNeeded", "Never"];
 
-pub(super) fn check_mutating(configuration: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_mutating(configuration: &Value, causes: &mut Vec<Cause>) {
     check(configuration, true, causes);
 }
 
-pub(super) fn check_validating(configuration: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_validating(configuration: &Value, causes: &mut Vec<Cause>) {
     check(configuration, false, causes);
 }
 

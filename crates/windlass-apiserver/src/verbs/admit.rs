@@ -61,7 +61,7 @@ impl Call<'_> {
             subresource: admitted.subresource,
             operation: admitted.operation,
             // A namespace is in itself.
-            namespace: if self.resource.is("", "namespaces") {
+            namespace: if self.resource.strategy.is_namespace() {
                 admitted.name
             } else {
                 self.namespace()
@@ -82,7 +82,7 @@ impl Call<'_> {
     ) -> Result<()> {
         let attributes = self.attributes(admitted);
         // What is made below an object, or beside one, is new content as well.
-        let below = !admitted.subresource.is_empty() || self.resource.is("", "bindings");
+        let below = !admitted.subresource.is_empty() || self.resource.strategy.binds_pods();
         if admitted.operation == Operation::Create && below {
             self.check_namespace(admitted.name)?;
         }
@@ -102,7 +102,7 @@ impl Call<'_> {
             if attributes.has_own_body() {
                 let (group, version, kind) = attributes.kind();
                 return decode::check_body(object, &group, &version, &kind)
-                    .map_err(|why| webhook::internal_error(&why));
+                    .map_err(|why| webhook::internal_error(&why.to_string()));
             }
             self.settle_patched(object)
         };
@@ -151,7 +151,8 @@ impl Call<'_> {
             return Err(ApiError::invalid(subject, meta(object, "name"), &[cause]));
         }
         let forgotten = object["metadata"]["managedFields"] == json!([]);
-        decode::normalise(object, &self.resource).map_err(|why| webhook::internal_error(&why))?;
+        decode::normalise(object, &self.resource)
+            .map_err(|why| webhook::internal_error(&why.to_string()))?;
         if forgotten {
             set_meta(object, "managedFields", None);
         }

@@ -4,9 +4,9 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Call;
-use super::change::Update;
+use super::pipeline::Update;
 use crate::apply::{self, Managers, Writer};
-use crate::decode::FieldValidation;
+use crate::decode::{DecodeError, FieldValidation};
 use crate::go;
 use crate::http::{Answer, decode_yaml};
 use crate::object::{meta, set_meta};
@@ -147,7 +147,7 @@ impl Call<'_> {
     }
 
     /// A configuration that fits the schema and still is no object of its kind.
-    fn unconvertible(&self, config: &Value, why: &str) -> ApiError {
+    fn unconvertible(&self, config: &Value, why: &DecodeError) -> ApiError {
         let Resource {
             group,
             version,
@@ -155,10 +155,9 @@ impl Call<'_> {
             ..
         } = &*self.resource;
         let (namespace, name) = (meta(config, "namespace"), meta(config, "name"));
-        let how = if why.contains("base64") {
-            "error decoding from json: "
-        } else {
-            ""
+        let how = match why {
+            DecodeError::Base64(_) => "error decoding from json: ",
+            DecodeError::Value(_) => "",
         };
         ApiError::without_reason(format!(
             "failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to proper version: unable to convert unstructured object to {group}/{version}, Kind={kind}: {how}{why}"

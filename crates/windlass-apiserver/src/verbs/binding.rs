@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::admit::Admitted;
-use super::change::Update;
+use super::pipeline::Update;
 use crate::apply::Managers;
 use crate::http::{Answer, ResourceRequest};
 use crate::node::Upgrade;

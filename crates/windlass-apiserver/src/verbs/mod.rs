@@ -1,17 +1,16 @@
 //! What can be done with objects: one module per verb, the same for every kind.
 
-mod admin_access;
 mod admit;
 mod apply;
 mod binding;
-mod change;
 mod create;
-mod delete;
+pub(crate) mod delete;
 mod eviction;
 mod list;
 mod options;
 mod ownership;
 mod patch;
+mod pipeline;
 mod present;
 mod reservation;
 mod scale;
@@ -119,11 +118,8 @@ impl<'a> Call<'a> {
                 _ => true,
             }
             && below.is_none_or(|name| self.resource.subresource(name).is_some());
-        if routed && self.resource.is("", "endpoints") {
-            self.warn([
-                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-                    .to_owned(),
-            ]);
+        if routed && let Some(warning) = self.resource.strategy.request_warning() {
+            self.warn([warning.to_owned()]);
         }
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
@@ -134,7 +130,7 @@ impl<'a> Call<'a> {
         if let Some(name) = &self.request.subresource {
             return self.run_subresource(name).await;
         }
-        if self.resource.is("", "bindings") {
+        if self.resource.strategy.binds_pods() {
             return match self.request.verb {
                 Verb::Create if !named => self.bind_named().await,
                 _ => Err(ApiError::method_not_allowed()),

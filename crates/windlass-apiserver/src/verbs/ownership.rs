@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::Call;
 use crate::apply::{self, Managers, Writer};
+use crate::defaults;
 use crate::object::{meta, set_meta};
 use crate::types::Type;
-use crate::{defaults, strategy};
 
 impl Call<'_> {
     /// Ownership as the object tells it; a client that sends none keeps what there is, and one
@@ -99,7 +99,9 @@ impl Call<'_> {
                     &self.resource.ty,
                     managers,
                     &writer,
-                    strategy::reset_fields(&self.resource, subresource),
+                    self.resource
+                        .strategy
+                        .reset_fields(subresource, self.resource.has_status()),
                 )
             }
         };

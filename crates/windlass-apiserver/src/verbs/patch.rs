@@ -4,8 +4,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Call;
-use super::change::Update;
-use crate::decode;
+use super::pipeline::Update;
+use crate::decode::{self, DecodeError};
 use crate::go;
 use crate::http::{Answer, media_type};
 use crate::object::meta;
@@ -50,10 +50,10 @@ impl Call<'_> {
             }
             let strange = match self.normalise(&mut object) {
                 Ok(strange) => strange,
-                Err(why) if why.contains("illegal base64") && kind == PatchKind::Strategic => {
+                Err(why @ DecodeError::Base64(_)) if kind == PatchKind::Strategic => {
                     return Err(refuse(format!("error decoding from json: {why}")));
                 }
-                Err(why) => return Err(refuse(why)),
+                Err(why) => return Err(refuse(why.to_string())),
             };
             self.judge_strange(strange, refuse)?;
             if meta(&object, "name").is_empty() {

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::Call;
 use super::write::to_requested;
-use crate::defaults::drop_template_generation;
 use crate::http::{Answer, Shape};
 use crate::json;
 use crate::resource::Resource;
@@ -53,11 +52,7 @@ impl Call<'_> {
 /// Whether the stored bytes are what a client of this resource reads.
 pub(super) fn is_stored_form(resource: &Resource) -> bool {
     match &resource.custom {
-        None => {
-            !resource.is("events.k8s.io", "events")
-                && !resource.is_old_autoscaler()
-                && !resource.is("", "persistentvolumeclaims")
-        }
+        None => resource.strategy.requested_form().is_none(),
         Some(custom) => custom.objects.reads_as_stored(),
     }
 }
@@ -87,8 +82,8 @@ pub(super) fn list_item(mut object: Value, resource: &Resource) -> Value {
 
 fn metadata_only(metadata: &Value, resource: &Resource) -> Value {
     let mut metadata = metadata.clone();
-    if resource.is("apps", "daemonsets") {
-        drop_template_generation(&mut metadata);
+    if let Some(hide) = resource.strategy.hidden_metadata() {
+        hide(&mut metadata);
     }
     serde_json::json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
@@ -97,7 +92,7 @@ fn metadata_only(metadata: &Value, resource: &Resource) -> Value {
 /// It is the stored bytes again, wherever nothing is to be left out of them.
 pub(super) fn stored_metadata_only(stored_json: &[u8], resource: &Resource) -> Vec<u8> {
     let metadata = json::member(stored_json, "metadata").unwrap_or(b"null");
-    if resource.is("apps", "daemonsets") {
+    if resource.strategy.hidden_metadata().is_some() {
         let metadata: Value = serde_json::from_slice(metadata).unwrap_or_default();
         return metadata_only(&metadata, resource).to_string().into_bytes();
     }

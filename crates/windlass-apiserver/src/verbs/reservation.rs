@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Call;
+use crate::kinds::core::service::allocation::{self as services, Plan, Refusal};
 use crate::object::meta;
 use crate::server::ApiServer;
-use crate::services::{self, Plan, Refusal};
 use crate::status::{ApiError, Result};
 
 /// Addresses and ports chosen for a Service. Nobody else gets them while it lives; dropped before
@@ -39,7 +39,7 @@ impl<'a> Call<'a> {
         old: Option<&Value>,
         subresource: &str,
     ) -> Result<Option<Reservation<'a>>> {
-        if !self.resource.is("", "services") || !subresource.is_empty() {
+        if !self.resource.strategy.is_given_addresses() || !subresource.is_empty() {
             return Ok(None);
         }
         let plan = services::allocate(self.server, object, old, self.dry_run)

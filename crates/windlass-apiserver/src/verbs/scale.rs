@@ -5,14 +5,13 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::admit::Admitted;
-use super::change::Update;
+use super::pipeline::Update;
 use super::write::Written;
 use crate::apply::{self, Managers, PathElement, Writer};
 use crate::http::{Answer, media_type};
 use crate::object::{at, meta, set_at};
 use crate::patch::{Patch, PatchKind};
 use crate::status::{ApiError, Result};
-use crate::table;
 use crate::types::Type;
 use windlass_schema::ScalePaths;
 
@@ -50,12 +49,9 @@ impl Call<'_> {
 
     /// Which pods are counted, in words.
     fn selected(&self, object: &Value) -> String {
-        let selector = &object["spec"]["selector"];
-        if self.resource.is("", "replicationcontrollers") {
-            table::labels(selector)
-        } else {
-            table::requirements(selector)
-        }
+        self.resource
+            .strategy
+            .selector_text(&object["spec"]["selector"])
     }
 
     fn scale_of(&self, object: &Value) -> Value {

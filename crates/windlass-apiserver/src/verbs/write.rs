@@ -1,4 +1,4 @@
-//! What every write passes on its way to the store.
+//! How objects are read from a request, brought into the form they are stored in, and answered.
 
 use std::sync::Arc;
 
@@ -6,28 +6,15 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::Call;
-use super::admit::Admitted;
-use crate::apply::Managers;
-use crate::auth::rbac::{self, escalation};
-use crate::decode::{self, FieldValidation};
+use crate::decode::{self, DecodeError, FieldValidation};
 use crate::http::Answer;
-use crate::object::{meta, set_meta};
+use crate::kinds::Admission;
+use crate::object::meta;
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, WriteError};
-use crate::types::Type;
-use crate::{
-    admission, autoscaler, crd, defaults, event, metadata, pending_claim, services, strategy,
-    validation, webhook,
-};
-
-/// The form autoscalers are stored in.
-const AUTOSCALER: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler";
-/// How often a name that is taken is drawn again, the first time counted in.
-const GENERATE_TRIES: usize = 8;
-/// How much of `generateName` is used, so that the name stays a label.
-const GENERATED_BASE_LENGTH: usize = 63 - crate::random::SUFFIX_LENGTH;
+use crate::{defaults, webhook};
 
 /// The result of a write: what is stored now, or would be.
 pub(super) enum Written {
@@ -47,7 +34,8 @@ impl Call<'_> {
         let mut strange: Vec<String> = strange
             .map(|path| format!("duplicate field \"{path}\""))
             .collect();
-        strange.extend(self.normalise(&mut object).map_err(unreadable)?);
+        let unknown = self.normalise(&mut object);
+        strange.extend(unknown.map_err(|why| unreadable(why.to_string()))?);
         if !self.resource.is_custom() {
             strange.truncate(crate::findings::MOST_STRANGE);
         }
@@ -57,22 +45,14 @@ impl Call<'_> {
 
     /// Brings a client's object into stored form; what is strange about it comes back, or why it
     /// cannot be read.
-    pub(super) fn normalise(&self, object: &mut Value) -> Result<Vec<String>, String> {
+    pub(super) fn normalise(&self, object: &mut Value) -> Result<Vec<String>, DecodeError> {
         let unknown = decode::normalise(object, &self.resource)?;
         if !self.resource.is_custom() {
             defaults::drop_zeros(object, &self.resource.ty);
         }
-        if self
-            .resource
-            .is("apiextensions.k8s.io", "customresourcedefinitions")
-        {
-            // The JSON within a schema is written anew: a default of 2.0 is one of 2.
-            decode::whole_numbers(object);
-        }
+        self.resource.strategy.before_defaults(object);
         self.fill_defaults(object);
-        if self.resource.is("", "services") {
-            defaults::load_balancer_mode(object);
-        }
+        self.resource.strategy.after_defaults(object);
         Ok(unknown
             .iter()
             .map(|path| format!("unknown field \"{path}\""))
@@ -99,21 +79,8 @@ impl Call<'_> {
     }
 
     pub(super) fn fill_defaults(&self, object: &mut Value) {
-        if self.resource.is_old_autoscaler() {
-            // What is filled in is decided in the form it is stored in.
-            autoscaler::to_new(object);
-            defaults::fill(object, &Type::Named(AUTOSCALER.into()));
-            autoscaler::to_old(object);
-        }
-        if !self.resource.is_custom() {
-            defaults::fill(object, &self.resource.ty);
-        }
-        if self
-            .resource
-            .is("apiextensions.k8s.io", "customresourcedefinitions")
-        {
-            windlass_schema::fill_defaults(object);
-        }
+        let resource = &self.resource;
+        resource.strategy.fill_defaults(object, &resource.ty);
     }
 
     /// The last step to stored form, once it is recorded who wrote what.
@@ -130,255 +97,23 @@ impl Call<'_> {
         }
     }
 
-    /// What is wrong with a new object: by the rules of its kind, or else by those of all.
-    fn validate(&self, object: &Value) -> Result<()> {
-        let metadata = metadata::create_causes(object, &self.resource);
-        let mut kind = self.kind_causes(object, None, "");
-        if self.resource.group == "resource.k8s.io" {
-            kind.splice(0..0, self.admin_access_causes(object));
-        }
-        if metadata::Checks::of(&self.resource).created == metadata::Own::Not {
-            self.refuse(object, &kind)?;
-            return self.refuse(object, &metadata);
-        }
-        self.refuse(object, &[metadata, kind].concat())
-    }
-
-    /// What is wrong with an object by the rules of its kind.
-    pub(super) fn kind_causes(
-        &self,
-        object: &Value,
-        old: Option<&Value>,
-        subresource: &str,
-    ) -> Vec<Cause> {
-        if let Some(custom) = &self.resource.custom {
-            let Some(old) = old else {
-                return custom.objects.check_create(object);
-            };
-            let (causes, warnings) = custom.objects.check_update(object, old, subresource);
-            self.warn(warnings);
-            causes
-        } else if self
-            .resource
-            .is("apiextensions.k8s.io", "customresourcedefinitions")
-        {
-            let known = old
-                .map(windlass_schema::unknown_formats)
-                .unwrap_or_default();
-            let strange = windlass_schema::unknown_formats(object).into_iter();
-            self.warn(
-                strange
-                    .filter(|format| !known.contains(format))
-                    .map(|format| format!("unrecognized format \"{format}\"")),
-            );
-            windlass_schema::validate(object, old, decode::read_metadata)
-        } else {
-            self.in_stored_form(object, |object| {
-                validation::check(object, old, &self.resource)
-            })
-        }
-    }
-
     pub(super) fn refuse(&self, object: &Value, causes: &[Cause]) -> Result<()> {
         if causes.is_empty() {
             return Ok(());
         }
         let mut subject = self.resource.kind_subject();
-        if self.resource.is("events.k8s.io", "events") {
-            // Known by the group it is stored in.
-            subject.group = "";
-        }
+        subject.group = self.resource.strategy.error_group(subject.group);
         Err(ApiError::invalid(subject, meta(object, "name"), causes))
     }
 
     /// Looks at an object as it would be stored: some kinds are checked in that form only.
     pub(super) fn in_stored_form<T>(&self, object: &Value, look: impl FnOnce(&Value) -> T) -> T {
-        if self.resource.is("events.k8s.io", "events") || self.resource.is_old_autoscaler() {
-            let mut stored = object.clone();
-            self.unify(&mut stored);
-            look(&stored)
-        } else {
-            look(object)
-        }
-    }
-
-    /// Built-in kinds of two forms are stored in one of them.
-    fn unify(&self, object: &mut Value) {
-        if self.resource.is("events.k8s.io", "events") {
-            event::to_core(object);
-        } else if self.resource.is_old_autoscaler() {
-            autoscaler::to_new(object);
-        }
-    }
-
-    /// Makes a new object of a normalised one.
-    pub(super) async fn create_object(
-        &self,
-        object: Value,
-        decided: Option<Managers>,
-    ) -> Result<Written> {
-        self.create_through("", object, decided).await
-    }
-
-    /// The same by a write to a subresource, which gives out no addresses.
-    pub(super) async fn create_through(
-        &self,
-        subresource: &str,
-        mut object: Value,
-        decided: Option<Managers>,
-    ) -> Result<Written> {
-        let resource = &self.resource;
-        if let Some(custom) = &resource.custom
-            && custom
-                .terminating
-                .load(std::sync::atomic::Ordering::Relaxed)
-        {
-            return Err(ApiError::forbidden(
-                resource.subject(),
-                meta(&object, "name"),
-                "create not allowed while custom resource definition is terminating",
-            ));
-        }
-        self.place(&mut object)?;
-        strategy::wipe(&mut object);
-        self.record(&mut object, &self.untouched(), subresource, decided);
-        admission::admit(self.server, resource, self.namespace(), &mut object)?;
-        let (options, name) = (self.create_options(), meta(&object, "name").to_owned());
-        let admitted = Admitted::create(self, &name, &options);
-        self.mutate(&admitted, Some(&mut object)).await?;
-        // What webhooks made of it is no more to be trusted than what the client sent.
-        self.place(&mut object)?;
-        escalation::check(
-            self.server,
-            self.who,
-            resource,
-            self.namespace(),
-            &object,
-            None,
-        )?;
-        if !meta(&object, "name").is_empty() || meta(&object, "generateName").is_empty() {
-            let name = meta(&object, "name").to_owned();
-            return self
-                .create_named(object, &options, subresource)
-                .await
-                .map_err(|error| self.refusal(&name, error));
-        }
-        let base = meta(&object, "generateName");
-        let base: String = base.chars().take(GENERATED_BASE_LENGTH).collect();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let name = format!("{base}{}", self.server.random().name_suffix());
-            let mut named = object.clone();
-            set_meta(&mut named, "name", Some(name.as_str().into()));
-            match self.create_named(named, &options, subresource).await {
-                Err(WriteOr::Write(WriteError::Exists)) if tries < GENERATE_TRIES => {}
-                Err(error) => return Err(self.refusal(&name, error)),
-                Ok(written) => return Ok(written),
-            }
-        }
-    }
-
-    /// Prepares, checks and stores an object that has its name.
-    async fn create_named(
-        &self,
-        mut object: Value,
-        options: &Value,
-        subresource: &str,
-    ) -> Result<Written, WriteOr> {
-        let resource = &self.resource;
-        let mut reservation = self.reserve(&mut object, None, subresource)?;
-        strategy::prepare_create(
-            &mut object,
-            resource,
-            self.server.clock(),
-            self.server.random(),
-        );
-        if let Some(custom) = &resource.custom {
-            // The status that a client sent is gone, and the default of one comes instead.
-            custom.objects.fill_defaults(&mut object);
-        }
-        if resource.is("", "pods") {
-            self.warn(strategy::adopt_app_armor(&mut object));
-        }
-        if resource.is("certificates.k8s.io", "certificatesigningrequests") {
-            strategy::set_requester(&mut object, self.who);
-        }
-        self.fill_defaults(&mut object);
-        self.settle(&mut object);
-        self.validate(&object)?;
-        self.drop_shown_empties(&mut object);
-        self.warn(validation::warnings(resource, &object));
-        if resource.is_custom() {
-            self.warn(crd::finalizer_warnings(&object, None));
-            decode::whole_numbers(&mut object);
-        }
-        admission::validate(self.server, resource, self.namespace(), &object)?;
-        let admitted = Admitted::create(self, meta(&object, "name"), options);
-        self.judge(&admitted, Some(&object)).await?;
-        if self.dry_run
-            && self
-                .server
-                .store()
-                .get(
-                    &resource.table,
-                    &Key::new(meta(&object, "namespace"), meta(&object, "name")),
-                )
-                .is_some()
-        {
-            return Err(WriteOr::Write(WriteError::Exists));
-        }
-        if !self.dry_run && !matches!(meta(&object, "resourceVersion"), "" | "0") {
-            return Err(WriteOr::Refused(ApiError::without_reason(
-                "resourceVersion should not be set on objects to be created",
-            )));
-        }
-        let key = Key::new(meta(&object, "namespace"), meta(&object, "name"));
-        if self.dry_run {
-            return match self.server.store().get(&resource.table, &key) {
-                Some(_) => Err(WriteOr::Write(WriteError::Exists)),
-                None => Ok(Written::Value(object)),
-            };
-        }
-        let mut object = self.to_stored(object).await?;
-        if resource.is("", "persistentvolumeclaims") {
-            pending_claim::keep_new(&mut object);
-        }
-        self.claim(reservation.as_mut(), &object)?;
-        let stored = self
-            .server
-            .store()
-            .create(&resource.table, key, object, &resource.selectable)
-            .map_err(WriteOr::Write)?;
-        if let Some(reservation) = reservation {
-            reservation.keep();
-        }
-        self.after_write(&stored, false);
-        Ok(Written::Stored(stored))
-    }
-
-    fn refusal(&self, name: &str, error: WriteOr) -> ApiError {
-        match error {
-            WriteOr::Write(error) => self.write_error(name, error),
-            WriteOr::Refused(error) => error,
-        }
-    }
-
-    /// Puts the object where the path says, or says that it is elsewhere.
-    pub(crate) fn place(&self, object: &mut Value) -> Result<()> {
-        let given = meta(object, "namespace").to_owned();
-        if !self.resource.namespaced {
-            set_meta(object, "namespace", None);
-            return Ok(());
-        }
-        if !given.is_empty() && given != self.namespace() {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        let namespace = Some(self.namespace()).filter(|namespace| !namespace.is_empty());
-        set_meta(object, "namespace", namespace.map(Value::from));
-        Ok(())
+        let Some(to_stored) = self.resource.strategy.stored_form() else {
+            return look(object);
+        };
+        let mut stored = object.clone();
+        to_stored(&mut stored);
+        look(&stored)
     }
 
     pub(super) fn write_error(&self, name: &str, error: WriteError) -> ApiError {
@@ -402,7 +137,9 @@ impl Call<'_> {
 
     /// The form an object is stored in.
     pub(super) async fn to_stored(&self, mut object: Value) -> Result<Value> {
-        self.unify(&mut object);
+        if let Some(to_stored) = self.resource.strategy.stored_form() {
+            to_stored(&mut object);
+        }
         if let Some(custom) = &self.resource.custom {
             let api_version = custom.objects.stored_api_version(&self.resource.group);
             let one = vec![object];
@@ -421,15 +158,17 @@ impl Call<'_> {
 
     /// What follows from a write: CRDs start and stop being served, roles take effect.
     pub(super) fn after_write(&self, stored: &Stored, deleted: bool) {
-        crate::custom::after_write(self.server, &self.resource, stored, deleted);
-        rbac::after_write(self.server, &self.resource, &stored.key);
-        let is_event = self.resource.plural == "events" && !self.resource.is_custom();
-        if is_event && !deleted {
-            event::expire_later(self.server, &self.resource, stored);
-        }
-        if deleted && self.resource.is("", "services") {
-            services::release(self.server, &stored.value());
-            self.forget_endpoints(&stored.key);
+        let resource = &self.resource;
+        let strategy = resource.strategy;
+        strategy.after_write(self.server, resource, stored, deleted);
+    }
+
+    /// What is admitted where.
+    pub(super) fn admission(&self) -> Admission<'_> {
+        Admission {
+            server: self.server,
+            resource: &self.resource,
+            namespace: self.namespace(),
         }
     }
 
@@ -464,12 +203,8 @@ pub(super) async fn all_to_requested(
     server: &ApiServer,
 ) -> Result<Vec<Value>> {
     for object in &mut objects {
-        if resource.is("events.k8s.io", "events") {
-            event::from_core(object);
-        } else if resource.is_old_autoscaler() {
-            autoscaler::to_old(object);
-        } else if resource.is("", "persistentvolumeclaims") {
-            pending_claim::read_kept(object);
+        if let Some(to_requested) = resource.strategy.requested_form() {
+            to_requested(object);
         }
         if let Some(custom) = &resource.custom {
             custom.objects.read_stored(object);

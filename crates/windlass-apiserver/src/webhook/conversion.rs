@@ -14,8 +14,6 @@ use super::attributes::Attributes;
 use super::call;
 use super::configuration::ClientConfig;
 use super::review;
-use crate::autoscaler;
-use crate::event;
 use crate::object::{meta, set_meta};
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -323,14 +321,8 @@ async fn one<'a>(
         return Ok(None);
     };
     let mut converted = object.clone();
-    if wanted.is("events.k8s.io", "events") {
-        event::from_core(&mut converted);
-    } else if wanted.is("", "events") {
-        event::to_core(&mut converted);
-    } else if wanted.is_old_autoscaler() {
-        autoscaler::to_old(&mut converted);
-    } else if wanted.is("autoscaling", "horizontalpodautoscalers") {
-        autoscaler::to_new(&mut converted);
+    if let Some(to_wanted) = wanted.strategy.other_form() {
+        to_wanted(&mut converted);
     } else {
         let api_version = wanted.api_version();
         let all = convert(server, wanted, &api_version, vec![converted])

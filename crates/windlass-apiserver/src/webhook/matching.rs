@@ -12,28 +12,14 @@ use crate::selector::Selector;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, TableName};
 
-const GROUP: &str = "admissionregistration.k8s.io";
-/// Kinds that pass no policy and no webhook: those that say which policies there are.
-const POLICIES: &[&str] = &[
-    "mutatingadmissionpolicies",
-    "mutatingadmissionpolicybindings",
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-];
-/// Kinds that pass no webhook besides: those that say which webhooks there are.
-const WEBHOOKS: &[&str] = &[
-    "mutatingwebhookconfigurations",
-    "validatingwebhookconfigurations",
-];
-
 /// Whether no policy is asked about it.
 pub(crate) fn is_policy(resource: &Resource) -> bool {
-    resource.group == GROUP && POLICIES.contains(&resource.plural.as_str())
+    resource.strategy.passes_no_policies()
 }
 
 /// Whether no webhook is asked about it.
 pub(super) fn is_exempt(resource: &Resource) -> bool {
-    is_policy(resource) || (resource.group == GROUP && WEBHOOKS.contains(&resource.plural.as_str()))
+    resource.strategy.passes_no_webhooks()
 }
 
 /// What a rule asks for.
@@ -140,7 +126,7 @@ impl Criteria {
         object: Option<&Value>,
     ) -> Result<bool> {
         let selector = &self.namespace_selector;
-        let is_namespace = attributes.resource.is("", "namespaces");
+        let is_namespace = attributes.resource.strategy.is_namespace();
         if (attributes.namespace.is_empty() && !is_namespace) || selector.is_everything() {
             return Ok(true);
         }
@@ -184,14 +170,14 @@ fn is_equivalent(own: &Resource, other: &Resource) -> bool {
         && (own.group.as_str(), own.version.as_str())
             != (other.group.as_str(), other.version.as_str())
         && (own.is_custom() == other.is_custom())
-        && (own.is_custom() || matches!(own.plural.as_str(), "events" | "horizontalpodautoscalers"))
+        && (own.is_custom() || own.strategy.other_form().is_some())
 }
 
 fn matches(rule: &Rule, attributes: &Attributes<'_>, resource: &Resource) -> bool {
     let any = |wanted: &[String], found: &str| {
         wanted.iter().any(|wanted| wanted == "*" || wanted == found)
     };
-    let cluster = attributes.namespace.is_empty() || resource.is("", "namespaces");
+    let cluster = attributes.namespace.is_empty() || resource.strategy.is_namespace();
     let in_scope = match rule.scope.as_str() {
         "Namespaced" => !cluster,
         "Cluster" => cluster,

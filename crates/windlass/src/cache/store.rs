@@ -18,6 +18,7 @@ use super::{
     CachedObject, Delivered, Examples,
     hot::Hot,
     index::{Index, ValuesOf},
+    labels::MatchAll as _,
     source::Source,
     state::State,
 };

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use amounts::Amounts;
 use usage::Measure;
+pub(crate) use usage::Measured;
 
 use crate::apply::{self, Managers, Writer};
 use crate::object::{meta, set_meta};
@@ -45,7 +46,7 @@ pub(crate) fn admit(attributes: &Attributes<'_>, object: Option<&Value>) -> Resu
     let Some(object) = object else {
         return Ok(());
     };
-    let is_namespace = attributes.resource.is("", "namespaces");
+    let is_namespace = attributes.resource.strategy.is_namespace();
     if attributes.namespace.is_empty() || is_namespace {
         return Ok(());
     }

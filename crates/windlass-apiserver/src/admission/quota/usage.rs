@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::amounts::Amounts;
 use super::scope;
+use crate::kinds::core::pod::resources as pods;
 use crate::object::meta;
-use crate::pods;
 use crate::quantity::Quantity;
 use crate::resource::Resource;
 use crate::webhook::{Attributes, Operation};
@@ -51,8 +51,9 @@ const OF_SERVICES: &[&str] = &[
 const OF_CLAIMS: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 
+/// How quotas count a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Measured {
     Pod,
     Service,
     Claim,
@@ -61,7 +62,7 @@ enum Kind {
 
 /// How a kind is measured.
 pub(super) struct Measure<'a> {
-    kind: Kind,
+    kind: Measured,
     resource: &'a Resource,
     now: jiff::Timestamp,
 }
@@ -73,26 +74,21 @@ impl<'a> Measure<'a> {
         let creates = attributes.operation == Operation::Create;
         let updates = attributes.operation == Operation::Update;
         let whole = attributes.subresource.is_empty();
-        let kind = match (resource.group.as_str(), resource.plural.as_str()) {
-            _ if resource.is_custom() => Kind::Other,
-            ("", "events" | "bindings") | ("events.k8s.io", "events") => return None,
-            ("", "pods") => Kind::Pod,
-            ("", "services") => Kind::Service,
-            ("", "persistentvolumeclaims") => Kind::Claim,
-            _ => Kind::Other,
-        };
+        let kind = resource.strategy.measured()?;
         let handled = match kind {
-            Kind::Pod if attributes.subresource == "resize" => updates,
+            Measured::Pod if attributes.subresource == "resize" => updates,
             // A pod that comes to end by itself, or no longer does, moves from scope to scope.
-            Kind::Pod => {
+            Measured::Pod => {
                 let moved = |old: &Value| {
                     scope::is_limited_in_time(old) != scope::is_limited_in_time(object)
                 };
                 whole && (creates || (updates && attributes.old.is_some_and(moved)))
             }
-            Kind::Service => whole && (creates || updates),
-            Kind::Claim => (whole && (creates || updates)) || attributes.subresource == "status",
-            Kind::Other => whole && creates,
+            Measured::Service => whole && (creates || updates),
+            Measured::Claim => {
+                (whole && (creates || updates)) || attributes.subresource == "status"
+            }
+            Measured::Other => whole && creates,
         };
         handled.then(|| Self {
             kind,
@@ -112,14 +108,14 @@ impl<'a> Measure<'a> {
     /// What of the limits this kind has to do with, by name.
     pub(super) fn limited(&self, hard: &Amounts) -> Vec<String> {
         let is_ours = |name: &&str| match self.kind {
-            Kind::Pod => {
+            Measured::Pod => {
                 OF_PODS.contains(name)
                     || name.starts_with("hugepages-")
                     || name.starts_with("requests.hugepages-")
                     || name.strip_prefix("requests.").is_some_and(is_extended)
             }
-            Kind::Service => OF_SERVICES.contains(name),
-            Kind::Claim => {
+            Measured::Service => OF_SERVICES.contains(name),
+            Measured::Claim => {
                 *name == "count/persistentvolumeclaims"
                     || OF_CLAIMS.contains(name)
                     || OF_CLAIMS.iter().any(|one| {
@@ -127,7 +123,7 @@ impl<'a> Measure<'a> {
                             .is_some_and(|class| class.ends_with(BY_CLASS))
                     })
             }
-            Kind::Other => {
+            Measured::Other => {
                 *name == self.count_name()
                     || (self.resource.group.is_empty()
                         && ALIASES.contains(name)
@@ -140,15 +136,15 @@ impl<'a> Measure<'a> {
     /// Whether an object is in all scopes of a quota.
     pub(super) fn in_scopes(&self, quota_spec: &Value, object: &Value) -> bool {
         scope::all_match(quota_spec, |scope, expression| match self.kind {
-            Kind::Pod => scope::of_pod(object, scope, expression),
-            Kind::Claim => scope::of_claim(object, scope, expression),
-            Kind::Service | Kind::Other => false,
+            Measured::Pod => scope::of_pod(object, scope, expression),
+            Measured::Claim => scope::of_claim(object, scope, expression),
+            Measured::Service | Measured::Other => false,
         })
     }
 
     /// What containers of a pod leave unsaid that is limited.
     pub(super) fn missing(&self, limited: &[String], object: &Value) -> Option<String> {
-        if self.kind != Kind::Pod {
+        if self.kind != Measured::Pod {
             return None;
         }
         let spec = &object["spec"];
@@ -188,10 +184,10 @@ impl<'a> Measure<'a> {
         let mut usage = Amounts::default();
         usage.set(self.count_name(), Quantity::ONE);
         match self.kind {
-            Kind::Pod => self.add_pod(object, &mut usage),
-            Kind::Service => add_service(&object["spec"], &mut usage),
-            Kind::Claim => add_claim(object, &mut usage),
-            Kind::Other => {
+            Measured::Pod => self.add_pod(object, &mut usage),
+            Measured::Service => add_service(&object["spec"], &mut usage),
+            Measured::Claim => add_claim(object, &mut usage),
+            Measured::Other => {
                 let plural = self.resource.plural.as_str();
                 if self.resource.group.is_empty() && ALIASES.contains(&plural) {
                     usage.set(plural, Quantity::ONE);

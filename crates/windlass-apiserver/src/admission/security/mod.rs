@@ -25,6 +25,7 @@ use checks::Violation;
 use level::{Level, Policy};
 
 use crate::object::meta;
+use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, TableName};
 use crate::webhook::{Attributes, Operation};
@@ -49,16 +50,16 @@ pub(crate) fn validate(attributes: &Attributes<'_>, object: Option<&Value>) -> R
         return Ok(());
     };
     let resource = attributes.resource;
-    if resource.is("", "namespaces") {
+    if resource.strategy.is_namespace() {
         return validate_namespace(attributes, object);
     }
-    let is_pod = resource.is("", "pods");
+    let is_pod = resource.strategy.is_pod();
     if (is_pod && HARMLESS.contains(&attributes.subresource))
         || (!is_pod && !attributes.subresource.is_empty())
     {
         return Ok(());
     }
-    let Some(pod) = pod_of(&resource.group, &resource.plural, object) else {
+    let Some(pod) = pod_of(resource, object) else {
         return Ok(());
     };
     let Some(policy) = policy_of(attributes) else {
@@ -98,16 +99,9 @@ pub(crate) fn validate(attributes: &Attributes<'_>, object: Option<&Value>) -> R
 }
 
 /// The pod that an object is, or is a template of: with `metadata` and `spec`.
-fn pod_of<'a>(group: &str, plural: &str, object: &'a Value) -> Option<&'a Value> {
-    let pod = match (group, plural) {
-        ("", "pods") => object,
-        ("", "podtemplates") => &object["template"],
-        ("", "replicationcontrollers")
-        | ("apps", "replicasets" | "deployments" | "statefulsets" | "daemonsets")
-        | ("batch", "jobs") => &object["spec"]["template"],
-        ("batch", "cronjobs") => &object["spec"]["jobTemplate"]["spec"]["template"],
-        _ => return None,
-    };
+fn pod_of<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
+    let way = resource.strategy.pod_template()?;
+    let pod = way.iter().fold(object, |value, step| &value[*step]);
     pod.is_object().then_some(pod)
 }
 

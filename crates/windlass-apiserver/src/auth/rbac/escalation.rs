@@ -49,7 +49,7 @@ pub(crate) fn check(
         server.rbac().judge(who, &action).is_allowed()
     };
     let exceeds = |rules: &[Rule]| missing(server, who, namespace, rules);
-    if resource.plural.ends_with("bindings") {
+    if resource.strategy.binds_roles() {
         let role = referred(new, namespace);
         let of = if role.namespace().is_empty() {
             "clusterroles"

@@ -15,11 +15,6 @@ use crate::object::meta_mut;
 use crate::status::{ApiError, Cause, Result, field};
 use crate::verbs::Call;
 
-/// Whether a resource is a question rather than something that is kept.
-pub(crate) fn is_review(group: &str, plural: &str) -> bool {
-    matches!(group, "authentication.k8s.io" | "authorization.k8s.io") && plural.ends_with("reviews")
-}
-
 /// Answers a review.
 pub(crate) fn run(call: &Call<'_>) -> Result<Answer> {
     if call.request.name.is_some() {

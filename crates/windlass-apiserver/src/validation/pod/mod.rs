@@ -28,10 +28,10 @@ use super::resources::{self, Of};
 use crate::names;
 
 pub(super) use claim_template::check_spec as check_claim_spec;
-pub(super) use resize::check as check_resize;
-pub(super) use status::{check as check_status, check_conditions};
+pub(crate) use resize::check as check_resize;
+pub(crate) use status::{check as check_status, check_conditions};
 pub(super) use toleration::{check as check_tolerations, check_effect};
-pub(super) use update::{check as check_update, check_ephemeral as check_ephemeral_update};
+pub(crate) use update::{check as check_update, check_ephemeral as check_ephemeral_update};
 
 /// What a pod is checked as.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) enum Form {
 }
 
 /// What is wrong with a pod, besides its metadata.
-pub(super) fn check(pod: &Value, causes: &mut Causes) {
+pub(crate) fn check(pod: &Value, causes: &mut Causes) {
     let at = At::root(pod, "");
     let spec = at.child("spec");
     annotations(&at.child("metadata").child("annotations"), &spec, causes);
@@ -66,7 +66,7 @@ pub(super) fn check(pod: &Value, causes: &mut Causes) {
 }
 
 /// What a new pod may not have yet.
-pub(super) fn check_new(pod: &Value, causes: &mut Causes) {
+pub(crate) fn check_new(pod: &Value, causes: &mut Causes) {
     let spec = At::root(&pod["spec"], "spec");
     if !spec.list("ephemeralContainers").is_empty() {
         causes.push(
@@ -156,7 +156,7 @@ fn pod_resources(spec: &At<'_, '_>, claims: &BTreeSet<&str>, causes: &mut Causes
     }
     resources::requirements(&at, Of::Pod, claims, causes);
     for (name, request) in at.entries("requests") {
-        let all = crate::pods::requests(spec.value, name);
+        let all = crate::kinds::core::pod::resources::requests(spec.value, name);
         if let (Some(all), Some(given)) = (all, resources::quantity(request.value))
             && all > given
         {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::super::at::{At, Causes};
-use crate::strategy::qos_class;
+use crate::kinds::core::pod::prepare::qos_class;
 
-pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn check(new: &Value, old: &Value, causes: &mut Causes) {
     let spec = At::root(&new["spec"], "spec");
     let class = old["status"]["qosClass"].as_str().unwrap_or_default();
     if class != qos_class(new) {

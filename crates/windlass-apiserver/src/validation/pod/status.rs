@@ -11,7 +11,7 @@ use super::dns;
 /// Conditions that are Kubernetes' own.
 const SYSTEM: &[&str] = &["PodScheduled", "Ready", "Initialized"];
 
-pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn check(new: &Value, old: &Value, causes: &mut Causes) {
     let status = At::root(&new["status"], "status");
     for condition in status.items("conditions") {
         if !SYSTEM.contains(&condition.text("type")) {
@@ -113,7 +113,7 @@ fn addresses(status: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// The conditions of kinds that use the common form.
-pub(in crate::validation) fn check_conditions(status: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn check_conditions(status: &At<'_, '_>, causes: &mut Causes) {
     for condition in status.items("conditions") {
         label::qualified(&condition.child("type"), causes);
         if !matches!(condition.text("status"), "True" | "False" | "Unknown") {

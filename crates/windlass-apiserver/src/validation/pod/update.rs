@@ -12,7 +12,7 @@ const UPDATABLE: &str = "pod updates may not change fields other than `spec.cont
 const MAX_SECONDS: i64 = i32::MAX as i64;
 
 /// Changes of the pod itself: images, deadlines, additional tolerations, fewer gates.
-pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn check(new: &Value, old: &Value, causes: &mut Causes) {
     let (spec, before) = (
         At::root(&new["spec"], "spec"),
         At::root(&old["spec"], "spec"),
@@ -192,7 +192,7 @@ fn while_gated(spec: &At<'_, '_>, before: &At<'_, '_>, munged: &mut Value, cause
 }
 
 /// Containers that were added to look around stay as they are.
-pub(in crate::validation) fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
+pub(crate) fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
     let spec = At::root(&new["spec"], "spec");
     let told = spec.child("ephemeralContainers");
     for before in old["spec"]["ephemeralContainers"]

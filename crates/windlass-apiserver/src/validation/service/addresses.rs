@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::services::{has_address, is_headless};
+use crate::kinds::core::service::allocation::{has_address, is_headless};
 use crate::status::Cause;
 use crate::validation::address::ip_errors;
 use crate::validation::at::At;

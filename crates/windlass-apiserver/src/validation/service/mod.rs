@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::address::{check_endpoint_ip, cidr_errors, ip_errors, is_ip};
 use super::at::At;
 use super::label;
+use crate::kinds::core::service::allocation::{has_health_check, is_external, is_headless};
 use crate::names;
-use crate::services::{has_health_check, is_external, is_headless};
 use crate::status::{Cause, field};
 
 pub(crate) use addresses::check as check_addresses;
-pub(super) use update::check as check_update;
+pub(crate) use update::check as check_update;
 
 pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -26,7 +26,7 @@ const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 const AFFINITY_SECONDS: i64 = 86_400;
 
 /// What is wrong with a Service.
-pub(super) fn check(service: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+pub(crate) fn check(service: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let root = At::root(service, "");
     let spec = root.child("spec");
     let kind = spec.child("type");
@@ -197,7 +197,7 @@ fn check_traffic(spec: &At<'_, '_>, causes: &mut Vec<Cause>) {
 }
 
 /// What is wrong with the status of something that a load balancer stands before.
-pub(super) fn check_status(service: &Value, _: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_status(service: &Value, _: &Value, causes: &mut Vec<Cause>) {
     let root = At::root(service, "");
     let ingress = root.child("status").then("loadBalancer").then("ingress");
     if ingress.len() > 0 && service["spec"]["type"] != "LoadBalancer" {

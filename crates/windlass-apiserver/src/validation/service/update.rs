@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
+use crate::kinds::core::service::allocation::{has_address, has_health_check, is_headless};
 use crate::names;
-use crate::services::{has_address, has_health_check, is_headless};
 use crate::status::{Cause, field};
 use crate::validation::at::At;
 
 const ONCE: &str = "may not change once set";
 
 /// Everything that `new` changes and may not. Comes before what is wrong with `new` by itself.
-pub(in crate::validation) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let (spec, before) = (
         At::root(&new["spec"], "spec"),
         At::root(&old["spec"], "spec"),

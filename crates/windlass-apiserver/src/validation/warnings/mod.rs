@@ -1,15 +1,13 @@
 //! What a client is told about an object that is good, but not as it should be.
 
-mod pod;
+pub(crate) mod pod;
 
 use base64::Engine as _;
 use serde_json::Value;
 use x509_parser::pem::Pem;
 
-use super::service;
 use crate::object::meta;
 use crate::quantity::Quantity;
-use crate::resource::Resource;
 
 /// Volumes that no longer work: where, since when it is discouraged, and since when it is gone.
 const GONE_VOLUMES: &[(&str, &str, &str, &str)] = &[
@@ -28,32 +26,8 @@ const GONE_VOLUMES: &[(&str, &str, &str, &str)] = &[
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const INGRESS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// The warnings about an object that is about to be written.
-pub(crate) fn of(resource: &Resource, object: &Value) -> Vec<String> {
-    if resource.is_custom() {
-        return Vec::new();
-    }
-    let check: fn(&Value) -> Vec<String> = match (resource.group.as_str(), resource.plural.as_str())
-    {
-        ("", "pods" | "podtemplates" | "replicationcontrollers" | "serviceaccounts")
-        | ("apps" | "batch", _) => {
-            return pod::of(resource, object);
-        }
-        ("", "services") => |object| service::warnings(&object["spec"]),
-        ("", "secrets") => secret,
-        ("", "nodes") => node,
-        ("", "persistentvolumes") => volume,
-        ("", "persistentvolumeclaims") => claim,
-        ("discovery.k8s.io", "endpointslices") => slice,
-        ("networking.k8s.io", "ingresses") => ingress,
-        ("storage.k8s.io", "csidrivers") => driver,
-        _ => return Vec::new(),
-    };
-    check(object)
-}
-
 /// Whether a key pair is one at all; whether it fits is not looked at.
-fn secret(secret: &Value) -> Vec<String> {
+pub(crate) fn secret(secret: &Value) -> Vec<String> {
     if secret["type"] != "kubernetes.io/tls" {
         return Vec::new();
     }
@@ -71,7 +45,8 @@ fn secret(secret: &Value) -> Vec<String> {
     Vec::new()
 }
 
-fn node(node: &Value) -> Vec<String> {
+/// What is discouraged of a node.
+pub(crate) fn node(node: &Value) -> Vec<String> {
     match node["spec"]["externalID"].as_str() {
         None | Some("") => Vec::new(),
         Some(_) => vec![
@@ -80,7 +55,8 @@ fn node(node: &Value) -> Vec<String> {
     }
 }
 
-fn volume(volume: &Value) -> Vec<String> {
+/// What is discouraged of a volume.
+pub(crate) fn volume(volume: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     let spec = &volume["spec"];
     if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
@@ -96,7 +72,8 @@ fn volume(volume: &Value) -> Vec<String> {
     warnings
 }
 
-fn claim(claim: &Value) -> Vec<String> {
+/// What is discouraged of a claim.
+pub(crate) fn claim(claim: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     if !claim["metadata"]["annotations"][CLASS_ANNOTATION].is_null() {
         warnings.push(format!(
@@ -115,7 +92,8 @@ fn claim(claim: &Value) -> Vec<String> {
     warnings
 }
 
-fn slice(slice: &Value) -> Vec<String> {
+/// What is discouraged of a slice.
+pub(crate) fn slice(slice: &Value) -> Vec<String> {
     if slice["addressType"] == "FQDN" {
         return vec!["spec.addressType: FQDN endpoints are deprecated".to_owned()];
     }
@@ -123,7 +101,7 @@ fn slice(slice: &Value) -> Vec<String> {
 }
 
 /// Told when it is created; later it is known.
-fn ingress(ingress: &Value) -> Vec<String> {
+pub(crate) fn ingress(ingress: &Value) -> Vec<String> {
     let annotated = !ingress["metadata"]["annotations"][INGRESS_ANNOTATION].is_null();
     let is_new = ingress["metadata"]["generation"] == 1 && !meta(ingress, "name").is_empty();
     if annotated && is_new {
@@ -134,7 +112,8 @@ fn ingress(ingress: &Value) -> Vec<String> {
     Vec::new()
 }
 
-fn driver(driver: &Value) -> Vec<String> {
+/// What is discouraged of a driver.
+pub(crate) fn driver(driver: &Value) -> Vec<String> {
     let spec = &driver["spec"];
     let asks = spec["tokenRequests"]
         .as_array()

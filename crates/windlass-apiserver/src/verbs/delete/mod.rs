@@ -3,8 +3,8 @@
 
 mod collection;
 mod endpoints;
-mod fate;
 mod options;
+mod outcome;
 mod preconditions;
 
 use http::StatusCode;
@@ -13,36 +13,16 @@ use serde_json::Value;
 use super::Call;
 use super::admit::Admitted;
 use super::write::Written;
-use crate::admission::IMMORTAL_NAMESPACES;
 use crate::http::Answer;
 use crate::status::{self, ApiError, Result};
 use crate::store::{Key, WriteError};
 use crate::webhook::Operation;
-use fate::Fate;
-pub(super) use options::Options;
+pub(crate) use endpoints::forget_endpoints;
+pub(crate) use options::Options;
+pub(crate) use outcome::{Deletion, Outcome, mark};
 
 /// How often a delete that lost a race is tried again.
 const RACE_RETRIES: usize = 64;
-
-/// Kinds whose deletion answers the object; the others answer a Status.
-const ANSWERS_OBJECT: &[(&str, &str)] = &[
-    ("", "persistentvolumeclaims"),
-    ("", "persistentvolumes"),
-    ("", "pods"),
-    ("", "podtemplates"),
-    ("", "resourcequotas"),
-    ("", "serviceaccounts"),
-    ("", "services"),
-    ("resource.k8s.io", "deviceclasses"),
-    ("resource.k8s.io", "resourceclaims"),
-    ("resource.k8s.io", "resourceclaimtemplates"),
-    ("resource.k8s.io", "resourceslices"),
-    ("storage.k8s.io", "csidrivers"),
-    ("storage.k8s.io", "csinodes"),
-    ("storage.k8s.io", "storageclasses"),
-    ("storage.k8s.io", "volumeattachments"),
-    ("storage.k8s.io", "volumeattributesclasses"),
-];
 
 impl Call<'_> {
     pub(super) async fn delete(&self) -> Result<Answer> {
@@ -52,9 +32,7 @@ impl Call<'_> {
         let (written, uid, gone) = self
             .delete_object(&key, Some(self.name()), &options, dry_run)
             .await?;
-        let address = (self.resource.group.as_str(), self.resource.plural.as_str());
-        let answers_object =
-            !gone || (ANSWERS_OBJECT.contains(&address) && !self.resource.is_custom());
+        let answers_object = !gone || self.resource.strategy.answers_deleted();
         let code = if !gone && options.orphan_dependents == Some(false) {
             StatusCode::ACCEPTED
         } else {
@@ -73,12 +51,8 @@ impl Call<'_> {
     /// Who deletes a job and says nothing of its pods may not know that they stay.
     fn warn_of_orphans(&self, options: &Options) {
         let silent = options.propagation.is_none() && options.orphan_dependents.is_none();
-        if silent && self.resource.is("batch", "jobs") {
-            self.warn([
-                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
-                    .to_owned(),
-            ]);
-        }
+        let warning = self.resource.strategy.orphan_warning();
+        self.warn(warning.filter(|_| silent).map(str::to_owned));
     }
 
     /// Deletes one object, or marks it; tells its uid and whether it is gone.
@@ -96,33 +70,34 @@ impl Call<'_> {
                 .get(&resource.table, key)
                 .ok_or_else(|| ApiError::not_found(resource.subject(), key.name()))?;
             self.check_preconditions(&found, options)?;
-            crate::admission::validate_delete(resource, key.name())?;
-            if resource.is("", "namespaces") && IMMORTAL_NAMESPACES.contains(&key.name()) {
-                return Err(ApiError::forbidden(
-                    resource.subject(),
-                    key.name(),
-                    "this namespace may not be deleted",
-                ));
-            }
+            resource.strategy.admit_delete(resource, key.name())?;
             let (mut old, uid) = (found.value(), found.uid.to_string());
-            if resource.is("", "persistentvolumeclaims") {
-                crate::pending_claim::read_kept(&mut old);
+            if let (Some(to_requested), None) = (
+                resource.strategy.requested_form(),
+                resource.strategy.stored_form(),
+            ) {
+                to_requested(&mut old);
             }
             if let Some(name) = asked_name {
                 let mut shown = options.clone();
-                if resource.is("", "namespaces") {
+                if resource.strategy.is_namespace() {
                     // The deletion of a namespace is always of this very one.
                     shown.uid.get_or_insert_with(|| uid.clone());
                 }
                 self.admit_delete(&old, name, &shown, dry_run).await?;
             }
-            let fate = self.fate(&old, options);
+            let outcome = resource.strategy.delete(&Deletion {
+                old: &old,
+                options,
+                resource,
+                clock: self.server.clock(),
+            });
             if dry_run {
-                let (shown, gone) = match fate {
-                    Fate::Gone => (old, true),
-                    Fate::Marked(marked) => (marked, false),
-                    Fate::MarkedAndGone(marked) => (marked, true),
-                    Fate::Going => (old, false),
+                let (shown, gone) = match outcome {
+                    Outcome::Gone => (old, true),
+                    Outcome::Marked(marked) => (marked, false),
+                    Outcome::MarkedAndGone(marked) => (marked, true),
+                    Outcome::Unchanged => (old, false),
                 };
                 let shown = self.to_requested(shown).await?;
                 return Ok((Written::Value(shown), uid, gone));
@@ -145,11 +120,11 @@ impl Call<'_> {
                     &resource.selectable,
                 )
             };
-            let (result, gone) = match fate {
-                Fate::Going => return Ok((Written::Stored(found), uid, false)),
-                Fate::Gone => (delete(found.revision, old), true),
-                Fate::Marked(marked) => (update(marked), false),
-                Fate::MarkedAndGone(marked) => {
+            let (result, gone) = match outcome {
+                Outcome::Unchanged => return Ok((Written::Stored(found), uid, false)),
+                Outcome::Gone => (delete(found.revision, old), true),
+                Outcome::Marked(marked) => (update(marked), false),
+                Outcome::MarkedAndGone(marked) => {
                     let marked = update(marked);
                     let gone = marked.and_then(|marked| delete(marked.revision, marked.value()));
                     (gone, true)

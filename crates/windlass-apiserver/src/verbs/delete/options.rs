@@ -7,8 +7,8 @@ use crate::verbs::{Call, options, parse_int};
 
 /// What a delete was asked to do.
 #[derive(Clone, Debug, Default)]
-pub(in crate::verbs) struct Options {
-    pub(super) grace: Option<i64>,
+pub(crate) struct Options {
+    pub(crate) grace: Option<i64>,
     pub(super) propagation: Option<String>,
     pub(super) orphan_dependents: Option<bool>,
     pub(super) uid: Option<String>,

@@ -12,7 +12,7 @@ impl Call<'_> {
         options: &Options,
     ) -> Result<()> {
         let refuse = |what: &str, asked: &str, is: &str, why: &str| {
-            if self.resource.is("", "namespaces") {
+            if self.resource.strategy.checks_preconditions_first() {
                 // Asked before the deletion of any object is.
                 let detail = format!(
                     "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {is}"

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::kinds::Way;
 use crate::names;
 use crate::object::meta;
-use crate::resource::Resource;
 use crate::validation::at::At;
 
 const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
@@ -68,37 +68,48 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
 /// The lists of containers, in the order in which they are looked at.
 const CONTAINERS: &[&str] = &["initContainers", "containers", "ephemeralContainers"];
 
-/// The warnings about an object that was just written.
-pub(super) fn of(resource: &Resource, object: &Value) -> Vec<String> {
+/// The warnings about a pod that was just written.
+pub(crate) fn of_pod(object: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
-    let at = At::root(object, "");
-    match resource.plural.as_str() {
-        "serviceaccounts" => {
-            if object["metadata"]["annotations"].get(MOUNTABLE).is_some() {
-                warnings.push(format!(
-                    "metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
-                ));
-            }
-        }
-        "pods" if object["metadata"]["generation"] == 1 => {
-            name_of(object, "the Pod's hostname", &mut warnings);
-            pod(&at, false, &mut warnings);
-        }
-        "pods" | "controllerrevisions" => {}
-        "podtemplates" => pod(&at.child("template"), true, &mut warnings),
-        "cronjobs" => {
-            let spec = at.child("spec");
-            let job = spec.child("jobTemplate");
-            pod(&job.child("spec").child("template"), true, &mut warnings);
-        }
-        plural => {
-            if matches!(plural, "jobs") && object["metadata"]["generation"] == 1 {
-                name_of(object, "Pod names and hostnames", &mut warnings);
-            }
-            pod(&at.child("spec").child("template"), true, &mut warnings);
-        }
+    if is_first(object) {
+        name_of(object, "the Pod's hostname", &mut warnings);
+        pod(&At::root(object, ""), false, &mut warnings);
     }
     warnings
+}
+
+/// Those about a Job.
+pub(crate) fn of_job(object: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if is_first(object) {
+        name_of(object, "Pod names and hostnames", &mut warnings);
+    }
+    warnings.extend(of_template(object, &["spec", "template"]));
+    warnings
+}
+
+/// Those about what makes pods from the template at `way`.
+pub(crate) fn of_template(object: &Value, way: Way) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let root = At::root(object, "");
+    let template = way.iter().fold(root, |at, step| at.then(step));
+    pod(&template, true, &mut warnings);
+    warnings
+}
+
+/// Those about a `ServiceAccount`.
+pub(crate) fn of_account(account: &Value) -> Vec<String> {
+    if account["metadata"]["annotations"].get(MOUNTABLE).is_none() {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+    )]
+}
+
+/// Whether nothing of it was changed yet.
+fn is_first(object: &Value) -> bool {
+    object["metadata"]["generation"] == 1
 }
 
 fn name_of(object: &Value, used: &str, warnings: &mut Vec<String>) {

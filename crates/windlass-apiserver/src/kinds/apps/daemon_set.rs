@@ -1,0 +1,94 @@
+//! `DaemonSet`, whose template has a generation of its own in an annotation.
+
+use serde_json::{Value, json};
+
+use crate::defaults::{TEMPLATE_GENERATION, drop_template_generation};
+use crate::kinds::{Form, Order, Strategy, Way, Writing};
+use crate::metadata::Checks;
+use crate::object::meta_mut;
+use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::warnings::pod as pod_warnings;
+use crate::validation::{apps, template};
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct DaemonSet;
+
+impl Strategy for DaemonSet {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        apps::daemon_set(&At::root(object, "").child("spec"), causes);
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        let spec = At::root(&new["spec"], "spec");
+        template::immutable_selector(&spec.child("selector"), &old["spec"]["selector"], causes);
+    }
+
+    fn update_order(&self) -> Order {
+        Order::First
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::WITHOUT_WHOLE
+    }
+
+    fn pod_template(&self) -> Option<Way> {
+        Some(&["spec", "template"])
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod_warnings::of_template(object, &["spec", "template"])
+    }
+
+    fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        let status = At::root(&new["status"], "status");
+        let numbers = [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+            "collisionCount",
+        ];
+        nonnegative(&status, &numbers, causes);
+        apps::collisions(&status, old, causes);
+    }
+
+    fn prepare_create(&self, object: &mut Value, _: &Writing<'_>) -> Vec<String> {
+        let generation = template_generation(object);
+        set_template_generation(object, generation.max(1));
+        Vec::new()
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        let generation = template_generation(old);
+        let changed = new["spec"]["template"] != old["spec"]["template"];
+        set_template_generation(new, generation.saturating_add(i64::from(changed)));
+    }
+
+    fn hidden_metadata(&self) -> Option<Form> {
+        Some(drop_template_generation)
+    }
+}
+
+fn template_generation(daemon_set: &Value) -> i64 {
+    daemon_set["metadata"]["annotations"][TEMPLATE_GENERATION]
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
+}
+
+fn set_template_generation(daemon_set: &mut Value, generation: i64) {
+    let annotations = meta_mut(daemon_set)
+        .entry("annotations")
+        .or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(
+            TEMPLATE_GENERATION.to_owned(),
+            generation.to_string().into(),
+        );
+    }
+}

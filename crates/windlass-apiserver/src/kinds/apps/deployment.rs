@@ -1,0 +1,79 @@
+//! `Deployment`.
+
+use serde_json::Value;
+
+use crate::kinds::{Fields, Strategy, Way, content_changes, reset_fields};
+use crate::metadata::Checks;
+use crate::object::set_meta;
+use crate::resource::Resource;
+use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::warnings::pod as pod_warnings;
+use crate::validation::{apps, template};
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct Deployment;
+
+impl Strategy for Deployment {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        apps::deployment(&At::root(object, "").child("spec"), causes);
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        let spec = At::root(&new["spec"], "spec");
+        template::immutable_selector(&spec.child("selector"), &old["spec"]["selector"], causes);
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::WITHOUT_WHOLE
+    }
+
+    fn pod_template(&self) -> Option<Way> {
+        Some(&["spec", "template"])
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod_warnings::of_template(object, &["spec", "template"])
+    }
+
+    fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        let status = At::root(&new["status"], "status");
+        nonnegative(
+            &status,
+            &[
+                "observedGeneration",
+                "replicas",
+                "updatedReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "unavailableReplicas",
+                "terminatingReplicas",
+                "collisionCount",
+            ],
+            causes,
+        );
+        apps::replica_status(
+            &status,
+            &["updatedReplicas", "readyReplicas", "availableReplicas"],
+            "readyReplicas",
+            causes,
+        );
+        apps::collisions(&status, old, causes);
+    }
+
+    fn reset_fields(&self, subresource: &str, has_status: bool) -> Fields {
+        match subresource {
+            "status" => &[&["spec"], &["metadata", "labels"]],
+            _ => reset_fields(subresource, has_status),
+        }
+    }
+
+    fn generation_changes(&self, new: &Value, old: &Value, resource: &Resource) -> bool {
+        content_changes(new, old, resource)
+            || new["metadata"].get("annotations") != old["metadata"].get("annotations")
+    }
+
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        set_meta(new, "labels", old["metadata"].get("labels").cloned());
+    }
+}

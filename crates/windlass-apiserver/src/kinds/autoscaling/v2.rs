@@ -1,0 +1,40 @@
+//! `HorizontalPodAutoscaler` of autoscaling/v2.
+
+use serde_json::Value;
+
+use super::form as autoscaler;
+use crate::kinds::{Form, Strategy};
+use crate::metadata::Checks;
+use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::autoscaler as autoscaler_rules;
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct HorizontalPodAutoscaler;
+
+impl Strategy for HorizontalPodAutoscaler {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        autoscaler_rules::check(object, causes);
+    }
+
+    fn check_status(&self, new: &Value, _: &Value, causes: &mut Causes) {
+        let status = At::root(&new["status"], "status");
+        nonnegative(&status, &["currentReplicas", "desiredReplicas"], causes);
+    }
+
+    fn has_generation(&self, _: bool) -> bool {
+        false
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::WITHOUT_WHOLE
+    }
+
+    fn storage_version<'a>(&self, group: &'a str, _: &'a str) -> (&'a str, &'a str) {
+        (group, "v2")
+    }
+
+    fn other_form(&self) -> Option<Form> {
+        Some(autoscaler::to_new)
+    }
+}

@@ -1,0 +1,64 @@
+//! `PersistentVolume`.
+
+use serde_json::{Value, json};
+
+use crate::admission;
+use crate::clock::Clock;
+use crate::kinds::{Admission, Strategy, Writing};
+use crate::metadata::Checks;
+use crate::status::Result;
+use crate::validation::at::Causes;
+use crate::validation::{volume, warnings};
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct PersistentVolume;
+
+impl Strategy for PersistentVolume {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        volume::check(object, causes);
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        volume::check_update(new, old, causes);
+    }
+
+    fn has_generation(&self, _: bool) -> bool {
+        false
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::VOLUME
+    }
+
+    fn answers_deleted(&self) -> bool {
+        true
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        warnings::volume(object)
+    }
+
+    fn prepare_create(&self, object: &mut Value, writing: &Writing<'_>) -> Vec<String> {
+        let now = writing.clock.now_seconds();
+        object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
+        Vec::new()
+    }
+
+    fn set_times(&self, new: &mut Value, old: &Value, subresource: &str, clock: &Clock) {
+        if subresource != "status" {
+            return;
+        }
+        let was = &old["status"];
+        if new["status"]["phase"] != was["phase"] {
+            new["status"]["lastPhaseTransitionTime"] = clock.now_seconds().into();
+        } else if let Some(time) = was.get("lastPhaseTransitionTime") {
+            new["status"]["lastPhaseTransitionTime"] = time.clone();
+        }
+    }
+
+    fn admit(&self, _: &Admission<'_>, object: &mut Value) -> Result<()> {
+        admission::add_finalizer(object, "kubernetes.io/pv-protection");
+        Ok(())
+    }
+}

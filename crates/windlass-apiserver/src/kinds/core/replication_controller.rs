@@ -1,0 +1,62 @@
+//! `ReplicationController`.
+
+use serde_json::Value;
+
+use crate::kinds::{Strategy, Way};
+use crate::metadata::Checks;
+use crate::table;
+use crate::validation::apps;
+use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::warnings::pod as pod_warnings;
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct ReplicationController;
+
+impl Strategy for ReplicationController {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        apps::replication_controller(&At::root(object, "").child("spec"), causes);
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::WITHOUT_WHOLE
+    }
+
+    fn pod_template(&self) -> Option<Way> {
+        Some(&["spec", "template"])
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod_warnings::of_template(object, &["spec", "template"])
+    }
+
+    fn orphans_by_default(&self) -> bool {
+        true
+    }
+
+    fn check_status(&self, new: &Value, _: &Value, causes: &mut Causes) {
+        let status = At::root(&new["status"], "status");
+        nonnegative(
+            &status,
+            &[
+                "replicas",
+                "fullyLabeledReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "observedGeneration",
+                "terminatingReplicas",
+            ],
+            causes,
+        );
+        apps::replica_status(
+            &status,
+            &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+            "readyReplicas",
+            causes,
+        );
+    }
+
+    fn selector_text(&self, selector: &Value) -> String {
+        table::labels(selector)
+    }
+}

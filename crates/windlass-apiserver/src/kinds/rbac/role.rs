@@ -1,0 +1,39 @@
+//! `Role`.
+
+use serde_json::Value;
+
+use crate::auth::rbac;
+use crate::kinds::Strategy;
+use crate::metadata::Checks;
+use crate::names;
+use crate::resource::Resource;
+use crate::server::ApiServer;
+use crate::store::Stored;
+use crate::validation::at::Causes;
+use crate::validation::role;
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct Role;
+
+impl Strategy for Role {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        role::check(object, true, causes);
+    }
+
+    fn name_errors(&self, name: &str) -> Vec<String> {
+        names::segment_errors(name)
+    }
+
+    fn is_created_by_update(&self) -> bool {
+        true
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::ALL.whole_first()
+    }
+
+    fn after_write(&self, server: &ApiServer, resource: &Resource, stored: &Stored, _: bool) {
+        rbac::after_write(server, resource, &stored.key);
+    }
+}

@@ -1,0 +1,26 @@
+//! `DeviceClass`.
+
+use serde_json::Value;
+
+use crate::kinds::Strategy;
+use crate::metadata::Checks;
+use crate::validation::at::Causes;
+use crate::validation::device;
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct DeviceClass;
+
+impl Strategy for DeviceClass {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        device::check_class(object, causes);
+    }
+
+    fn answers_deleted(&self) -> bool {
+        true
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::ALL.whole_first()
+    }
+}

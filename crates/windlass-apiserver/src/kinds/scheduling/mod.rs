@@ -1,0 +1,13 @@
+//! The kinds of scheduling.k8s.io.
+
+mod priority_class;
+
+use super::Strategy;
+
+/// The strategy of a resource of this group.
+pub(super) fn find(plural: &str) -> Option<&'static dyn Strategy> {
+    Some(match plural {
+        "priorityclasses" => &priority_class::PriorityClass,
+        _ => return None,
+    })
+}

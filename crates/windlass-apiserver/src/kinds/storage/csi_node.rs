@@ -1,0 +1,38 @@
+//! `CSINode`.
+
+use serde_json::Value;
+
+use crate::kinds::Strategy;
+use crate::metadata::Checks;
+use crate::validation::at::Causes;
+use crate::validation::storage;
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct CSINode;
+
+impl Strategy for CSINode {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        storage::check_node(object, causes);
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        storage::check_node_update(new, old, causes);
+    }
+
+    fn has_generation(&self, _: bool) -> bool {
+        false
+    }
+
+    fn needs_version(&self) -> bool {
+        true
+    }
+
+    fn answers_deleted(&self) -> bool {
+        true
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::WITHOUT_CHANGE
+    }
+}

@@ -1,0 +1,30 @@
+//! `StorageClass`.
+
+use serde_json::Value;
+
+use crate::kinds::Strategy;
+use crate::metadata::Checks;
+use crate::validation::at::Causes;
+use crate::validation::storage;
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct StorageClass;
+
+impl Strategy for StorageClass {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        storage::check_class(object, causes);
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        storage::check_class_update(new, old, causes);
+    }
+
+    fn answers_deleted(&self) -> bool {
+        true
+    }
+
+    fn metadata_checks(&self) -> Checks {
+        Checks::ALL.whole_first()
+    }
+}

@@ -1,0 +1,36 @@
+//! `VolumeAttributesClass`.
+
+use serde_json::Value;
+
+use crate::admission;
+use crate::kinds::{Admission, Order, Strategy};
+use crate::status::Result;
+use crate::validation::at::Causes;
+use crate::validation::storage;
+
+/// The strategy of this kind.
+#[derive(Debug)]
+pub(super) struct VolumeAttributesClass;
+
+impl Strategy for VolumeAttributesClass {
+    fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
+        storage::check_attributes(object, causes);
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
+        storage::check_attributes_update(new, old, causes);
+    }
+
+    fn update_order(&self) -> Order {
+        Order::First
+    }
+
+    fn answers_deleted(&self) -> bool {
+        true
+    }
+
+    fn admit(&self, _: &Admission<'_>, object: &mut Value) -> Result<()> {
+        admission::add_finalizer(object, "kubernetes.io/vac-protection");
+        Ok(())
+    }
+}

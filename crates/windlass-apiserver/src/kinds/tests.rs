@@ -1,0 +1,63 @@
+//! Nothing outside of this folder asks which kind a resource is of.
+
+use std::path::{Path, PathBuf};
+
+/// How such a question is written.
+const QUESTIONS: &[&str] = &[
+    ".is(\"",
+    "resource.is(",
+    "plural ==",
+    "plural !=",
+    "plural.as_str(), \"",
+    "plural.as_str() {",
+    "plural.as_str())",
+    "plural.ends_with(",
+    "match plural",
+    "resource.kind == \"",
+];
+
+/// Files that know resources by name because something else than a resource names them.
+const OTHERS: &[&str] = &[
+    // Paths and references, which are looked up by their text.
+    "auth/account/request.rs",
+    // The two resources of a definition or an object: whether they are the same.
+    "custom.rs",
+    "registry.rs",
+    "webhook/matching.rs",
+    // Roles and bindings are read from the tables they are stored in.
+    "auth/rbac/mod.rs",
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the sources are there") {
+        let path = entry.expect("an entry can be read").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn only_kinds_ask_which_kind_a_resource_is_of() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 200, "only {} files found", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(&root).expect("below the sources");
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("kinds/") || OTHERS.contains(&name.as_str()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).expect("a source can be read");
+        for (number, line) in text.lines().enumerate() {
+            if QUESTIONS.iter().any(|question| line.contains(question)) {
+                wrong.push(format!("{name}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
