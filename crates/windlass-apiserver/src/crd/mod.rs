@@ -45,12 +45,13 @@ use serde_json::{Value, json};
 pub(crate) use definition::{fill_defaults, unknown_formats, validate};
 pub(crate) use jsonpath::JsonPath;
 pub(crate) use names::{mark_terminating, set_condition, status_of};
+pub(crate) use prune::TooMuch;
 use ratchet::Correlated;
 use rules::Rules;
 use schema::Schema;
 
 use crate::facts::ColumnFacts;
-use crate::object::finalizers;
+use crate::object::{self, finalizers};
 use crate::registry::Known;
 use crate::resource::{Resource, Subresource};
 use crate::status::{Cause, field};
@@ -132,7 +133,9 @@ impl CustomVersion {
             schema.drop_nulls(object);
         }
         unknown.extend(schema.read_embedded(object)?);
-        schema.fill_defaults(object);
+        schema
+            .fill_defaults(object)
+            .map_err(|too_much| too_much.to_string())?;
         Ok(unknown)
     }
 
@@ -142,23 +145,23 @@ impl CustomVersion {
     }
 
     /// Fills in what this version has defaults for.
-    pub(crate) fn fill_defaults(&self, object: &mut Value) {
-        if let Some(schema) = self.schema() {
-            schema.fill_defaults(object);
-        }
+    pub(crate) fn fill_defaults(&self, object: &mut Value) -> Result<(), TooMuch> {
+        self.schema()
+            .map_or(Ok(()), |schema| schema.fill_defaults(object))
     }
 
     /// Fills in what the storage version has defaults for, of an object that came from another.
-    pub(crate) fn fill_stored(&self, object: &mut Value) {
-        if self.version != self.storage_version
-            && let Some(schema) = self.schemas.get(&self.storage_version)
-        {
-            schema.fill_defaults(object);
+    pub(crate) fn fill_stored(&self, object: &mut Value) -> Result<(), TooMuch> {
+        if self.version == self.storage_version {
+            return Ok(());
         }
+        let schema = self.schemas.get(&self.storage_version);
+        schema.map_or(Ok(()), |schema| schema.fill_defaults(object))
     }
 
     /// What is read from the store: it gets the defaults of the version it was stored as, and
-    /// loses what that does not know.
+    /// loses what that does not know. Defaults that came later and are more than an object may get
+    /// are left out, so that whoever reads others is not kept from it.
     pub(crate) fn read_stored(&self, object: &mut Value) {
         let stored = object["apiVersion"].as_str().unwrap_or_default();
         let stored = stored.rsplit('/').next().unwrap_or_default().to_owned();
@@ -166,7 +169,9 @@ impl CustomVersion {
             && let Some(schema) = self.schemas.get(&stored)
         {
             convert(object, Some(schema));
-            schema.fill_defaults(object);
+            if let Err(error) = schema.fill_defaults(object) {
+                tracing::warn!(%error, name = object::meta(object, "name"), "reading a custom resource");
+            }
         }
     }
 

@@ -294,7 +294,7 @@ impl Call<'_> {
         );
         if let Some(custom) = &resource.custom {
             // The status that a client sent is gone, and the default of one comes instead.
-            custom.fill_defaults(&mut object);
+            custom.fill_defaults(&mut object).map_err(too_much)?;
         }
         if resource.is("", "pods") {
             self.warn(strategy::adopt_app_armor(&mut object));
@@ -407,7 +407,7 @@ impl Call<'_> {
             let converted =
                 webhook::convert(self.server, &self.resource, &api_version, one).await?;
             object = converted.into_iter().next().unwrap_or_default();
-            custom.fill_stored(&mut object);
+            custom.fill_stored(&mut object).map_err(too_much)?;
         }
         Ok(object)
     }
@@ -477,6 +477,12 @@ pub(super) async fn all_to_requested(
         return webhook::convert(server, resource, &resource.api_version(), objects).await;
     }
     Ok(objects)
+}
+
+/// No object may have that many defaults.
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn too_much(error: crd::TooMuch) -> ApiError {
+    ApiError::bad_request(error.to_string())
 }
 
 /// Why something was not written: the store said so, or it never came to that.
