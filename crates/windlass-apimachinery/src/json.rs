@@ -128,11 +128,14 @@ pub fn go_error(error: &serde_json::Error, bytes: &[u8]) -> String {
         .unwrap_or_else(|| error.to_string())
 }
 
-/// How deep a tree is nested.
-pub fn depth(value: &Value) -> usize {
+/// How deep a tree is nested; `values` grows by how many values there are in it.
+pub fn depth(value: &Value, values: &mut usize) -> usize {
+    step();
+    *values += 1;
+    let mut deepest = |inner: &Value| depth(inner, values);
     match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(deepest).max().unwrap_or_default(),
+        Value::Object(map) => 1 + map.values().map(&mut deepest).max().unwrap_or_default(),
         _ => 0,
     }
 }
@@ -333,7 +336,7 @@ mod tests {
     fn what_is_nested_too_deep_is_refused() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let read = from_json(nested(MAX_DEPTH).as_bytes()).unwrap();
-        assert_eq!(depth(&read.value), MAX_DEPTH);
+        assert_eq!(depth(&read.value, &mut 0), MAX_DEPTH);
         for levels in [MAX_DEPTH + 2, 10_000] {
             assert!(from_json(nested(levels).as_bytes()).is_err());
             assert!(from_yaml(&nested(levels)).is_err());

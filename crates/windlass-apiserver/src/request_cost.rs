@@ -1,5 +1,8 @@
 //! No body costs more than its size: deep and wide objects through every verb, by their steps.
 
+mod managers;
+mod stages;
+
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -30,15 +33,22 @@ const STEPS_PER_REQUEST: u64 = 20_000;
 struct Client {
     server: ApiServer,
     who: Identity,
+    /// The form in which it wants answers.
+    accept: &'static str,
     /// The longest body sent or answered so far, which is about what is stored.
     longest: usize,
 }
 
 impl Client {
     async fn new() -> Self {
+        Self::with(Config::default()).await
+    }
+
+    async fn with(config: Config) -> Self {
         let mut client = Self {
-            server: ApiServer::new(Config::default()),
+            server: ApiServer::new(config),
             who: Identity::admin(),
+            accept: JSON,
             longest: 0,
         };
         let namespace = json!({"metadata": {"name": "default"}});
@@ -62,12 +72,24 @@ impl Client {
             Value::String(text) => text,
             body => body.to_string(),
         };
-        self.longest = self.longest.max(text.len());
+        self.send_bytes(method, path, media_type, text.into_bytes())
+            .await
+    }
+
+    async fn send_bytes(
+        &mut self,
+        method: Method,
+        path: &str,
+        media_type: &str,
+        body: Vec<u8>,
+    ) -> (StatusCode, Value) {
+        self.longest = self.longest.max(body.len());
         let request = Request::builder()
             .method(method.clone())
             .uri(path)
             .header("content-type", media_type)
-            .body(Full::new(Bytes::from(text)))
+            .header("accept", self.accept)
+            .body(Full::new(Bytes::from(body)))
             .unwrap();
         let before = taken();
         let answer = self
@@ -101,10 +123,15 @@ impl Client {
     }
 
     /// Replaces an object, of whatever version it is.
-    async fn replace(&mut self, path: &str, mut object: Value) -> (StatusCode, Value) {
+    async fn replace(&mut self, path: &str, object: Value) -> (StatusCode, Value) {
+        self.replace_at(path, path, object).await
+    }
+
+    /// The same, with another path to send it to: one with a query.
+    async fn replace_at(&mut self, to: &str, path: &str, mut object: Value) -> (StatusCode, Value) {
         let found = self.works(Method::GET, path, JSON, Value::Null).await;
         object["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
-        self.send(Method::PUT, path, JSON, object).await
+        self.send(Method::PUT, to, JSON, object).await
     }
 
     /// Creates an object, changes it by every verb there is, and deletes it. `change` is a part

@@ -46,6 +46,7 @@ pub use definition::{fill_defaults, has_condition, unknown_formats, validate};
 pub use jsonpath::JsonPath;
 pub use names::{mark_terminating, set_condition, status_of};
 pub use object::{ObjectSchema, ReadMetadata, Schemas};
+pub use prune::TooMuch;
 pub use scale::ScalePaths;
 pub use schema::Schema;
 

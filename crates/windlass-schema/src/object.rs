@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_apimachinery::field::{self, Cause};
 
+use crate::prune::TooMuch;
 use crate::ratchet::Correlated;
 use crate::rules::Rules;
 use crate::scale::ScalePaths;
@@ -100,7 +101,9 @@ impl ObjectSchema {
             schema.drop_nulls(object);
         }
         unknown.extend(schema.read_embedded(object, self.read_metadata)?);
-        schema.fill_defaults(object);
+        schema
+            .fill_defaults(object)
+            .map_err(|too_much| too_much.to_string())?;
         Ok(unknown)
     }
 
@@ -110,23 +113,23 @@ impl ObjectSchema {
     }
 
     /// Fills in what this version has defaults for.
-    pub fn fill_defaults(&self, object: &mut Value) {
-        if let Some(schema) = self.schema() {
-            schema.fill_defaults(object);
-        }
+    pub fn fill_defaults(&self, object: &mut Value) -> Result<(), TooMuch> {
+        self.schema()
+            .map_or(Ok(()), |schema| schema.fill_defaults(object))
     }
 
     /// Fills in what the storage version has defaults for, of an object that came from another.
-    pub fn fill_stored(&self, object: &mut Value) {
-        if self.version != self.storage_version
-            && let Some(schema) = self.schemas.get(&self.storage_version)
-        {
-            schema.fill_defaults(object);
+    pub fn fill_stored(&self, object: &mut Value) -> Result<(), TooMuch> {
+        if self.version == self.storage_version {
+            return Ok(());
         }
+        let schema = self.schemas.get(&self.storage_version);
+        schema.map_or(Ok(()), |schema| schema.fill_defaults(object))
     }
 
     /// What is read from the store: it gets the defaults of the version it was stored as, and
-    /// loses what that does not know.
+    /// loses what that does not know. Defaults that came later and are more than an object may get
+    /// are left out, so that whoever reads others is not kept from it.
     pub fn read_stored(&self, object: &mut Value) {
         let stored = object["apiVersion"].as_str().unwrap_or_default();
         let stored = stored.rsplit('/').next().unwrap_or_default().to_owned();
@@ -134,7 +137,10 @@ impl ObjectSchema {
             && let Some(schema) = self.schemas.get(&stored)
         {
             self.convert(object, schema);
-            schema.fill_defaults(object);
+            if let Err(error) = schema.fill_defaults(object) {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                tracing::warn!(%error, name, "reading a custom resource");
+            }
         }
     }
 

@@ -3,6 +3,9 @@
 //!
 //! All of it happens on write and again on read, since the schema may have changed in between.
 //! Doing it twice does no more than doing it once.
+//!
+//! A small object gets as much as its schema has defaults for: each item of a list, each of its own,
+//! and so on down. So all that is filled into one object is limited.
 
 use serde_json::{Map, Value};
 
@@ -12,6 +15,50 @@ use windlass_apimachinery::findings::Findings;
 use windlass_apimachinery::go;
 use windlass_apimachinery::place::Place;
 use windlass_apimachinery::steps::step;
+
+/// What is filled into one object, in bytes more or less: more than may be stored.
+const MOST_DEFAULTS: usize = 3 * 1024 * 1024;
+
+/// An object was to get more than that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the defaults of its schema would add more than {MOST_DEFAULTS} bytes to it")]
+pub struct TooMuch;
+
+/// How much may still be filled in.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), TooMuch> {
+        self.0 = self.0.checked_sub(bytes).ok_or(TooMuch)?;
+        Ok(())
+    }
+
+    /// Copies a default, if there is room for it.
+    fn copy(&mut self, default: &Value) -> Result<Value, TooMuch> {
+        self.take_all(default)?;
+        Ok(default.clone())
+    }
+
+    /// The same of one that there may not be: what stands there stays null then.
+    fn copy_of(&mut self, default: Option<&Value>) -> Result<Value, TooMuch> {
+        default.map_or(Ok(Value::Null), |default| self.copy(default))
+    }
+
+    /// Takes about as many bytes as a value has when it is written down.
+    fn take_all(&mut self, value: &Value) -> Result<(), TooMuch> {
+        step();
+        self.take(4)?;
+        match value {
+            Value::String(text) => self.take(text.len()),
+            Value::Array(items) => items.iter().try_for_each(|item| self.take_all(item)),
+            Value::Object(map) => map.iter().try_for_each(|(name, value)| {
+                self.take(name.len())?;
+                self.take_all(value)
+            }),
+            _ => Ok(()),
+        }
+    }
+}
 
 impl Schema {
     /// Removes what the schema does not know; tells the paths of what it removed.
@@ -52,7 +99,11 @@ impl Schema {
     }
 
     /// Fills in defaults, deepest last, as Kubernetes does: a default object is itself defaulted.
-    pub fn fill_defaults(&self, value: &mut Value) {
+    pub fn fill_defaults(&self, value: &mut Value) -> Result<(), TooMuch> {
+        self.fill(value, &mut Room(MOST_DEFAULTS))
+    }
+
+    fn fill(&self, value: &mut Value, room: &mut Room) -> Result<(), TooMuch> {
         step();
         let is_absent = |value: Option<&Value>, schema: &Schema| match value {
             None => true,
@@ -65,7 +116,8 @@ impl Schema {
                     if let Some(default) = &schema.default
                         && is_absent(map.get(name), schema)
                     {
-                        map.insert(name.clone(), default.clone());
+                        room.take(name.len())?;
+                        map.insert(name.clone(), room.copy(default)?);
                     }
                 }
                 for (name, value) in map.iter_mut() {
@@ -73,22 +125,25 @@ impl Schema {
                         continue;
                     };
                     if !self.properties.contains_key(name) && is_absent(Some(value), schema) {
-                        *value = schema.default.clone().unwrap_or_default();
+                        *value = room.copy_of(schema.default.as_ref())?;
                     }
-                    schema.fill_defaults(value);
+                    schema.fill(value, room)?;
                 }
             }
             Value::Array(items) => {
-                let Some(schema) = self.item() else { return };
+                let Some(schema) = self.item() else {
+                    return Ok(());
+                };
                 for item in items {
                     if is_absent(Some(item), schema) {
-                        *item = schema.default.clone().unwrap_or_default();
+                        *item = room.copy_of(schema.default.as_ref())?;
                     }
-                    schema.fill_defaults(item);
+                    schema.fill(item, room)?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// Reads the metadata of embedded objects as metadata: tells its unknown fields, which are
@@ -266,7 +321,31 @@ mod tests {
     #[test]
     fn defaults_fill_what_is_absent_and_defaults_have_defaults() {
         let mut value = json!({"spec": {"size": null}});
-        schema().fill_defaults(&mut value);
+        schema().fill_defaults(&mut value).unwrap();
         assert_eq!(value, json!({"spec": {"size": 1, "nested": {"on": true}}}));
+    }
+
+    #[test]
+    fn defaults_within_defaults_end_when_there_is_more_than_may_be_stored() {
+        // Each level has a hundred of the next, which no object asks for.
+        let bomb = (0..10).fold(json!({"type": "string", "default": "x"}), |below, _| {
+            json!({
+                "type": "array", "default": vec![json!({}); 100],
+                "items": {"type": "object", "properties": {"below": below}},
+            })
+        });
+        let bomb = json!({"type": "object", "properties": {"bomb": bomb}});
+        let bomb: Schema = serde_json::from_value(bomb).unwrap();
+        let (result, steps) = crate::steps::counted(|| bomb.fill_defaults(&mut json!({})));
+        assert_eq!(result, Err(TooMuch));
+        assert!(steps <= MOST_DEFAULTS as u64, "{steps} steps");
+        let large = json!({"type": "object", "properties": {"list": {
+            "type": "array", "items": {"type": "string", "nullable": false, "default": "x".repeat(1000)},
+        }}});
+        let large: Schema = serde_json::from_value(large).unwrap();
+        let mut few = json!({"list": [null, null]});
+        assert_eq!(large.fill_defaults(&mut few), Ok(()));
+        let mut many = json!({"list": vec![Value::Null; 10_000]});
+        assert_eq!(large.fill_defaults(&mut many), Err(TooMuch));
     }
 }

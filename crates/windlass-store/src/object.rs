@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::{Key, Labels};
+use windlass_apimachinery::steps::steps;
 
 /// An object as it is kept.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ impl Draft {
         selectable: &[String],
     ) -> Result<Self, serde_json::Error> {
         let (json, layout) = encode(&mut value)?;
+        steps(json.len());
         let labels = value["metadata"]["labels"]
             .as_object()
             .map(Labels::of)
@@ -133,6 +135,7 @@ impl Stored {
 
     /// The object as a tree, for a write that changes it.
     pub fn value(&self) -> Value {
+        steps(self.json.len());
         // What is stored was encoded from a tree, so it parses.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }

@@ -6,10 +6,12 @@ use serde_json::Value;
 use super::DecodeError;
 use crate::go;
 use crate::quantity::{self, Quantity};
+use crate::steps::step;
 use crate::timestamp::{self, Precision};
 
 /// Without a type, a number that is whole is shown as such, however it was written.
 pub(crate) fn whole_numbers(value: &mut Value) {
+    step();
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
         Value::Object(map) => map.values_mut().for_each(whole_numbers),

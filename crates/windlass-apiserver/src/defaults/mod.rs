@@ -16,6 +16,7 @@ pub(crate) use derived::{TEMPLATE_GENERATION, drop_template_generation, load_bal
 pub(crate) use omitted::{drop_zeros, table as omitted_table};
 
 use crate::facts::Definition;
+use crate::steps::step;
 use crate::types::{Scalar, Type};
 
 #[derive(Clone, Debug)]
@@ -61,6 +62,7 @@ pub(crate) fn table() -> HashMap<String, Vec<Default>> {
 
 /// Fills in the defaults of `value`, an object of type `ty`, all the way down.
 pub(crate) fn fill(value: &mut Value, ty: &Type) {
+    step();
     if ty.is_unknown() {
         return;
     }
@@ -134,6 +136,7 @@ pub(crate) fn drop_shown_empties(value: &mut Value, ty: &Type) {
 }
 
 fn drop_empties_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
+    step();
     if ty.is_unknown() {
         return;
     }
@@ -171,6 +174,7 @@ pub(crate) fn settle(value: &mut Value, ty: &Type) {
 }
 
 fn settle_but(value: &mut Value, ty: &Type, kept: fn(&str, &str) -> bool) {
+    step();
     if ty.is_unknown() {
         return;
     }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::steps::step;
 use crate::types::{Scalar, Type};
 
 /// Those fields, by the names of types.
@@ -28,6 +29,7 @@ fn is_zero(value: &Value) -> bool {
 
 /// Drops what `value`, an object of type `ty`, would lose on its way through Go.
 pub(crate) fn drop_zeros(value: &mut Value, ty: &Type) {
+    step();
     if ty.is_unknown() {
         return;
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::overload::Place;
 use super::{Body, Encoding};
 use crate::status::ApiError;
+use crate::steps::steps;
 
 /// What is answered.
 pub(crate) struct Answer {
@@ -179,8 +180,10 @@ fn encoded_anew(json: &[u8], encoding: Encoding) -> Bytes {
 }
 
 fn encode(value: &Value, encoding: Encoding) -> Bytes {
-    match encoding {
+    let bytes: Bytes = match encoding {
         Encoding::Json => serde_json::to_vec(value).unwrap_or_default().into(),
         Encoding::Yaml => serde_saphyr::to_string(value).unwrap_or_default().into(),
-    }
+    };
+    steps(bytes.len());
+    bytes
 }

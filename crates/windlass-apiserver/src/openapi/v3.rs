@@ -50,7 +50,7 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
                 schema["properties"]["apiVersion"] = json!({"type": "string"});
                 schema["properties"]["kind"] = json!({"type": "string"});
                 schema["properties"]["metadata"] =
-                    json!({"allOf": [{"$ref": reference(OBJECT_META)}], "default": {}});
+                    json!({"allOf": [{"$ref": reference(OBJECT_META)}]});
                 schema["x-kubernetes-group-version-kind"] = gvk(resource);
                 descriptions.describe_custom(&mut schema);
                 schemas.insert(name.clone(), schema);

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::steps::step;
+
 /// Lays `patch` on `target`: null removes, objects merge, everything else replaces.
 pub(crate) fn apply(target: &mut Value, patch: &Value) {
+    step();
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;

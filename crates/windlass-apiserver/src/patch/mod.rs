@@ -8,7 +8,7 @@ mod strategic;
 use http::StatusCode;
 use serde_json::{Map, Value, json as tree};
 
-pub(crate) use operations::{Refusal, do_one};
+pub(crate) use operations::{Refusal, Spent, do_one};
 pub(crate) use restore::unrestorable;
 
 use crate::go;

@@ -5,14 +5,55 @@
 //! their end, and the part of a path in front of its first slash is ignored.
 //!
 //! A patch is small, what it makes need not be: copying a value into itself again and again doubles
-//! it every time. How much is copied and how deep things end up is therefore limited.
+//! it every time. How much is copied and how deep things end up is therefore limited. So is how much
+//! is moved about: each of ten thousand operations may put something in front of a long list.
 
 use serde_json::{Map, Value};
 
 use crate::json::{MAX_DEPTH, depth};
+use crate::steps::steps;
 
 /// All copies of one patch together, in bytes.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
+/// All values that the operations of one patch look at or move aside.
+const MAX_MOVED: usize = 8 * 1024 * 1024;
+
+/// What the operations of one patch have cost so far.
+#[derive(Debug, Default)]
+pub(crate) struct Spent {
+    /// Bytes that were copied.
+    copied: usize,
+    /// Values that were looked at or moved aside.
+    moved: usize,
+}
+
+impl Spent {
+    fn copy(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.copied += bytes;
+        within(self.copied, MAX_COPIED)
+    }
+
+    fn move_aside(&mut self, values: usize) -> Result<(), Refusal> {
+        steps(values);
+        self.moved += values;
+        within(self.moved, MAX_MOVED)
+    }
+
+    /// Refuses what would be too deep at the end of `path`.
+    fn measure(&mut self, path: &str, value: &Value) -> Result<(), Refusal> {
+        let mut values = 0;
+        let depth = depth(value, &mut values);
+        self.move_aside(values)?;
+        within(path.split('/').count() + depth, MAX_DEPTH)
+    }
+}
+
+fn within(spent: usize, most: usize) -> Result<(), Refusal> {
+    if spent > most {
+        return Err(Refusal::TooLarge);
+    }
+    Ok(())
+}
 
 /// Why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,40 +66,37 @@ pub(crate) enum Refusal {
 
 /// Does the operations in order.
 pub(super) fn apply(object: &mut Value, operations: &[Map<String, Value>]) -> Result<(), Refusal> {
-    let mut copied = 0;
+    let mut spent = Spent::default();
     for operation in operations {
-        do_one(object, operation, &mut copied)?;
+        do_one(object, operation, &mut spent)?;
     }
     Ok(())
 }
 
-/// Does one operation; `copied` is what those of the same patch have copied so far.
+/// Does one operation; `spent` is what those of the same patch have cost so far.
 pub(crate) fn do_one(
     object: &mut Value,
     operation: &Map<String, Value>,
-    copied: &mut usize,
+    spent: &mut Spent,
 ) -> Result<(), Refusal> {
     let text = |field: &str| operation.get(field).and_then(Value::as_str);
     let path = text("path").ok_or(Refusal::Failed)?;
     let value = || operation.get("value").cloned().unwrap_or_default();
     let from = || text("from").ok_or(Refusal::Failed);
     match text("op").unwrap_or_default() {
-        "add" => add(object, path, value()),
-        "remove" => remove(object, path).map(drop),
-        "replace" => replace(object, path, value()),
+        "add" => add(object, path, value(), spent),
+        "remove" => remove(object, path, spent).map(drop),
+        "replace" => replace(object, path, value(), spent),
         "test" => test(object, path, &value()),
         "move" => {
-            let moved = remove(object, from()?)?;
-            add(object, path, moved)
+            let moved = remove(object, from()?, spent)?;
+            add(object, path, moved, spent)
         }
         "copy" => {
             let (holder, key) = holder(object, from()?)?;
             let copy = get(holder, &key)?.cloned().unwrap_or_default();
-            *copied += copy.to_string().len();
-            if *copied > MAX_COPIED {
-                return Err(Refusal::TooLarge);
-            }
-            add(object, path, copy)
+            spent.copy(copy.to_string().len())?;
+            add(object, path, copy, spent)
         }
         _ => Err(Refusal::Failed),
     }
@@ -105,10 +143,8 @@ fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, Refusal> {
     }
 }
 
-fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
-    if path.split('/').count() + depth(&value) > MAX_DEPTH {
-        return Err(Refusal::TooLarge);
-    }
+fn add(object: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Refusal> {
+    spent.measure(path, &value)?;
     let (holder, key) = holder(object, path)?;
     match holder {
         Value::Object(map) => {
@@ -117,9 +153,10 @@ fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
             let at = place(&key, items.len() + 1)?;
-            if at > items.len() {
+            let Some(aside) = items.len().checked_sub(at) else {
                 return Err(Refusal::Failed);
-            }
+            };
+            spent.move_aside(aside)?;
             items.insert(at, value);
         }
         _ => return Err(Refusal::Failed),
@@ -127,7 +164,7 @@ fn add(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn remove(object: &mut Value, path: &str) -> Result<Value, Refusal> {
+fn remove(object: &mut Value, path: &str, spent: &mut Spent) -> Result<Value, Refusal> {
     let (holder, key) = holder(object, path)?;
     match holder {
         Value::Object(map) => map.remove(&key).ok_or(Refusal::Failed),
@@ -136,16 +173,15 @@ fn remove(object: &mut Value, path: &str) -> Result<Value, Refusal> {
             if at >= items.len() {
                 return Err(Refusal::Failed);
             }
+            spent.move_aside(items.len() - at)?;
             Ok(items.remove(at))
         }
         _ => Err(Refusal::Failed),
     }
 }
 
-fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
-    if path.split('/').count() + depth(&value) > MAX_DEPTH {
-        return Err(Refusal::TooLarge);
-    }
+fn replace(object: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), Refusal> {
+    spent.measure(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err(Refusal::Failed);
@@ -229,5 +265,28 @@ mod tests {
             patched(json!({"a": {}}), deep.into()),
             Err(Refusal::TooLarge)
         );
+    }
+
+    #[test]
+    fn patch_that_moves_a_large_value_again_and_again_is_stopped() {
+        let long = json!({"a": vec![0; 100_000]});
+        let one = |operation: Value| Value::from(vec![operation]);
+        let front = json!({"op": "add", "path": "/a/0", "value": 1});
+        assert!(patched(long.clone(), one(front.clone())).is_ok());
+        let there_and_back: Vec<Value> = (0..1000)
+            .map(|n| match n % 2 {
+                0 => json!({"op": "move", "from": "/a", "path": "/b"}),
+                _ => json!({"op": "move", "from": "/b", "path": "/a"}),
+            })
+            .collect();
+        for patch in [
+            vec![front; 1000],
+            vec![json!({"op": "remove", "path": "/a/0"}); 1000],
+            there_and_back,
+        ] {
+            let (result, steps) = crate::steps::counted(|| patched(long.clone(), patch.into()));
+            assert_eq!(result, Err(Refusal::TooLarge));
+            assert!(steps <= (2 * MAX_MOVED + 400_000) as u64, "{steps} steps");
+        }
     }
 }

@@ -5,10 +5,12 @@
 
 use serde_json::Value;
 
+use crate::steps::step;
 use crate::types::{Scalar, Type};
 
 /// Why `value` is not of type `ty`, if it is not.
 pub(crate) fn unrestorable(value: &Value, ty: &Type) -> Option<String> {
+    step();
     match (ty.resolve(), value) {
         (_, Value::Null) | (Type::Any | Type::Named(_), _) => None,
         (Type::Struct { fields, .. }, Value::Object(map)) => map

@@ -146,7 +146,7 @@ impl Call<'_> {
             let converted =
                 webhook::convert(self.server, &self.resource, &api_version, one).await?;
             object = converted.into_iter().next().unwrap_or_default();
-            custom.objects.fill_stored(&mut object);
+            custom.objects.fill_stored(&mut object).map_err(too_much)?;
         }
         Ok(object)
     }
@@ -214,6 +214,12 @@ pub(super) async fn all_to_requested(
         return webhook::convert(server, resource, &resource.api_version(), objects).await;
     }
     Ok(objects)
+}
+
+/// No object may have that many defaults.
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn too_much(error: windlass_schema::TooMuch) -> ApiError {
+    ApiError::bad_request(error.to_string())
 }
 
 /// Why something was not written: the store said so, or it never came to that.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::go;
 use crate::json::go_error;
-use crate::patch::{Refusal, do_one};
+use crate::patch::{Refusal, Spent, do_one};
 
 /// One step of a patch.
 pub(super) type Operation = Map<String, Value>;
@@ -30,9 +30,9 @@ pub(super) fn parse(patch: &[u8]) -> Result<Vec<Operation>, String> {
 
 /// Does the operations in order, or says which could not be done.
 pub(super) fn apply(object: &mut Value, operations: &[Operation]) -> Result<(), String> {
-    let mut copied = 0;
+    let mut spent = Spent::default();
     for operation in operations {
-        do_one(object, operation, &mut copied).map_err(|refusal| match refusal {
+        do_one(object, operation, &mut spent).map_err(|refusal| match refusal {
             Refusal::TooLarge => "the patched object would be too large".to_owned(),
             Refusal::Failed => failed(operation),
         })?;

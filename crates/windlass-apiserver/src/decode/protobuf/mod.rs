@@ -82,7 +82,7 @@ pub(crate) fn decode(body: &[u8], expected: &Expected<'_>) -> Result<Value, Fail
 fn read(message: &'static Message, data: &[u8]) -> Result<Value, WireError> {
     let parsed = Parsed::read(message, data)?;
     let value = Writer::default().message(&parsed)?;
-    if crate::json::depth(&value) > crate::json::MAX_DEPTH {
+    if crate::json::depth(&value, &mut 0) > crate::json::MAX_DEPTH {
         return Err(WireError::TooDeep);
     }
     Ok(value)

@@ -9,6 +9,7 @@ use crate::object::{self, set_meta};
 use crate::status::Result;
 use crate::system_fields;
 use crate::verbs::reservation::Reservation;
+use crate::verbs::write::too_much;
 
 /// An object that is complete, and the addresses that were chosen for it.
 pub(super) struct Prepared<'c> {
@@ -39,7 +40,10 @@ pub(super) fn run<'c>(write: &Write<'_, 'c>, mutated: Mutated) -> Result<Prepare
             ));
             if let Some(custom) = &resource.custom {
                 // The status that a client sent is gone, and the default of one comes instead.
-                custom.objects.fill_defaults(&mut object);
+                custom
+                    .objects
+                    .fill_defaults(&mut object)
+                    .map_err(too_much)?;
             }
         }
         Some(old) => {
