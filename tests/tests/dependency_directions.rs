@@ -54,7 +54,8 @@ impl Row {
     }
 }
 
-const CLUSTER: &[&str] = &["windlass-cluster"];
+const CLUSTER: &[&str] = &["windlass-cluster", "windlass-skip"];
+const SKIP: &[&str] = &["windlass-skip"];
 const FRAMEWORK: &[&str] = &["windlass"];
 const CLUSTER_PARTS: &[&str] = &[
     "windlass",
@@ -75,13 +76,20 @@ const EVERYTHING: &[&str] = &[
 ];
 
 const TABLE: &[Row] = &[
+    Row::of("windlass-skip"),
     Row::of("windlass-manifests"),
     Row::of("windlass").may(&["windlass-manifests"]).client(),
     Row::of("windlass-apiserver"),
     Row::of("windlass-workloads").may(FRAMEWORK).client(),
-    Row::of("windlass-node").may(FRAMEWORK).client(),
+    Row::of("windlass-node")
+        .may(FRAMEWORK)
+        .tests_may(SKIP)
+        .client(),
     Row::of("windlass-cluster-macros"),
-    Row::of("windlass-cluster").may(CLUSTER_PARTS).client(),
+    Row::of("windlass-cluster")
+        .may(CLUSTER_PARTS)
+        .tests_may(SKIP)
+        .client(),
     Row::of("operators/")
         .may(FRAMEWORK)
         .tests_may(CLUSTER)
@@ -101,7 +109,7 @@ const TABLE: &[Row] = &[
         .client()
         .program(),
     Row::of("windlass-cli").may(EVERYTHING).client().program(),
-    Row::of("windlass-tests").client().program(),
+    Row::of("windlass-tests").tests_may(SKIP).client().program(),
 ];
 
 /// The folder of a package inside the workspace, such as `operators/`, and its name.
