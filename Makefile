@@ -142,7 +142,7 @@ facts: ## write the table of facts about kinds from the real control plane
 	@scripts/facts .real/kubeconfig crates/windlass-apiserver/facts/kinds.json
 	@scripts/roles "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/roles.json
 	@scripts/start-up-objects "$$(scripts/kubectl)" .real/kubeconfig crates/windlass-apiserver/facts/objects.json
-	@scripts/protobuf 36.3 crates/windlass-apiserver/facts/protobuf.json
+	@scripts/protobuf crates/windlass-apiserver/facts/protobuf.json
 
 .PHONY: openapi
 openapi: ## record what the real control plane answers at /openapi/v2
@@ -151,8 +151,8 @@ openapi: ## record what the real control plane answers at /openapi/v2
 
 .PHONY: protobuf
 protobuf: ## write the protobuf bodies of the tests with Kubernetes' own codecs
-	@scripts/protobuf-bodies 36.3 $(APISERVER_TESTS)/protobuf/bodies.jsonl
-	@scripts/protobuf-case 36.3 $(APISERVER_TESTS)/recorded/cases/protobuf.yaml \
+	@scripts/protobuf-bodies $(APISERVER_TESTS)/protobuf/bodies.jsonl
+	@scripts/protobuf-case $(APISERVER_TESTS)/recorded/cases/protobuf.yaml \
 		$(APISERVER_TESTS)/recorded/cases/defaults.yaml $(APISERVER_TESTS)/protobuf/requests.yaml
 
 .PHONY: features

@@ -54,8 +54,9 @@ impl Row {
     }
 }
 
-const CLUSTER: &[&str] = &["windlass-cluster"];
+const CLUSTER: &[&str] = &["windlass-cluster", "windlass-skip"];
 const SHARED: &[&str] = &["windlass-apimachinery"];
+const SKIP: &[&str] = &["windlass-skip"];
 const FRAMEWORK: &[&str] = &["windlass"];
 const FRAMEWORK_AND_SHARED: &[&str] = &["windlass", "windlass-apimachinery"];
 const CLUSTER_PARTS: &[&str] = &[
@@ -77,6 +78,7 @@ const EVERYTHING: &[&str] = &[
 ];
 
 const TABLE: &[Row] = &[
+    Row::of("windlass-skip"),
     Row::of("windlass-apimachinery"),
     Row::of("windlass-manifests").may(SHARED),
     Row::of("windlass")
@@ -94,9 +96,15 @@ const TABLE: &[Row] = &[
     Row::of("windlass-workloads")
         .may(FRAMEWORK_AND_SHARED)
         .client(),
-    Row::of("windlass-node").may(FRAMEWORK_AND_SHARED).client(),
+    Row::of("windlass-node")
+        .may(FRAMEWORK_AND_SHARED)
+        .tests_may(SKIP)
+        .client(),
     Row::of("windlass-cluster-macros"),
-    Row::of("windlass-cluster").may(CLUSTER_PARTS).client(),
+    Row::of("windlass-cluster")
+        .may(CLUSTER_PARTS)
+        .tests_may(SKIP)
+        .client(),
     Row::of("operators/")
         .may(FRAMEWORK)
         .tests_may(CLUSTER)
@@ -116,7 +124,7 @@ const TABLE: &[Row] = &[
         .client()
         .program(),
     Row::of("windlass-cli").may(EVERYTHING).client().program(),
-    Row::of("windlass-tests").client().program(),
+    Row::of("windlass-tests").tests_may(SKIP).client().program(),
 ];
 
 /// The folder of a package inside the workspace, such as `operators/`, and its name.

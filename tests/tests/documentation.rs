@@ -77,7 +77,12 @@ fn the_readme_begins_with_exactly_two_commands() {
 }
 
 /// Pages outside of the book that people read first.
-const OTHERS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+const OTHERS: [&str; 4] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+];
 
 #[test]
 fn every_link_leads_to_a_page_and_its_heading() {

@@ -146,9 +146,7 @@ fn breaking_definitions_and_stale_manifests_are_refused() {
 #[ignore = "builds a project of its own, from nothing: minutes; `make scaffold` runs it"]
 fn an_image_runs_as_a_pod_with_its_webhooks_and_undeploy_takes_back_what_deploy_made() {
     if !windlass_tests::machine::is_root() {
-        eprintln!(
-            "project::an_image_runs_as_a_pod WAS NOT RUN: images need sandboxes, and they root"
-        );
+        windlass_skip::skip("images need sandboxes, which need root");
         return;
     }
     let terminal = project("image");

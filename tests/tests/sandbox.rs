@@ -1,6 +1,6 @@
 //! Pods in sandboxes: namespaces, a network of their own, Services, names, and nothing left behind.
 //!
-//! They need root; without it they say so and are passed over.
+//! They need root, and are skipped without it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,15 +8,17 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use windlass_skip::skip;
 use windlass_tests::machine::{Traces, is_root};
 use windlass_tests::{Folder, Signal, memcached_pid, ready_pods, signal};
 
 /// Starts the rest of a test only where sandboxes can be had.
+#[track_caller]
 fn sandbox(test: &str) -> Option<Folder> {
     if is_root() {
         return Some(Folder::new(test));
     }
-    eprintln!("{test} WAS NOT RUN: sandboxes need root");
+    skip("sandboxes need root");
     None
 }
 

@@ -31,32 +31,40 @@ pub enum CredentialsError {
 
 /// The authority in `folder`, made if it is not there.
 pub(crate) fn authority(folder: &Path) -> Result<Authority, CredentialsError> {
+    authority_on(&Disk, folder)
+}
+
+fn authority_on(files: &dyn Files, folder: &Path) -> Result<Authority, CredentialsError> {
     let (certificate, key) = (folder.join("ca.crt"), folder.join("ca.key"));
-    if key.exists() {
+    if files.exists(&key) {
         return Ok(Authority::from_pem(KeyedCertificate {
-            certificate: read(&certificate)?,
-            key: read(&key)?,
+            certificate: read(files, &certificate)?,
+            key: read(files, &key)?,
         }));
     }
     // The key for tokens is made after this one: a folder that has it lost this one.
-    if folder.join(SIGNING_KEY).exists() {
+    if files.exists(&folder.join(SIGNING_KEY)) {
         return Err(CredentialsError::Missing(key));
     }
     let authority = Authority::create()?;
-    write_private(&certificate, &authority.pem().certificate)?;
-    // The key last: a crash in between leaves a folder that is made anew.
-    write_private(&key, &authority.pem().key)?;
+    write_private_on(files, &certificate, &authority.pem().certificate)?;
+    // The key last: after a crash in between, the next start makes both.
+    write_private_on(files, &key, &authority.pem().key)?;
     Ok(authority)
 }
 
 /// The key in `folder` that signs tokens, made if it is not there.
 pub(crate) fn signing_key(folder: &Path) -> Result<SigningKey, CredentialsError> {
+    signing_key_on(&Disk, folder)
+}
+
+fn signing_key_on(files: &dyn Files, folder: &Path) -> Result<SigningKey, CredentialsError> {
     let path = folder.join(SIGNING_KEY);
-    if path.exists() {
-        return Ok(SigningKey::from_pem(&read(&path)?)?);
+    if files.exists(&path) {
+        return Ok(SigningKey::from_pem(&read(files, &path)?)?);
     }
     let key = SigningKey::generate()?;
-    write_private(&path, key.pem())?;
+    write_private_on(files, &path, key.pem())?;
     Ok(key)
 }
 
@@ -79,8 +87,8 @@ pub(crate) fn client(
     Ok(made)
 }
 
-fn read(path: &Path) -> Result<String, CredentialsError> {
-    fs::read_to_string(path).map_err(|source| CredentialsError::File {
+fn read(files: &dyn Files, path: &Path) -> Result<String, CredentialsError> {
+    files.read(path).map_err(|source| CredentialsError::File {
         path: path.to_owned(),
         source,
     })
@@ -89,7 +97,11 @@ fn read(path: &Path) -> Result<String, CredentialsError> {
 /// Writes a file that only its owner may read; whoever reads it sees all of it or nothing, also
 /// after a power cut: the objects of the folder are durable, and are of no use without its keys.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CredentialsError> {
-    write_durably(&Disk, path, text.as_bytes()).map_err(|source| CredentialsError::File {
+    write_private_on(&Disk, path, text)
+}
+
+fn write_private_on(files: &dyn Files, path: &Path, text: &str) -> Result<(), CredentialsError> {
+    write_durably(files, path, text.as_bytes()).map_err(|source| CredentialsError::File {
         path: path.to_owned(),
         source,
     })
@@ -97,10 +109,14 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CredentialsEr
 
 /// What is asked of a disk, so that a test can play one that forgets what was not synced.
 trait Files {
-    /// Makes a folder and those above it; each is durable when this returns.
+    fn exists(&self, path: &Path) -> bool;
+    fn read(&self, path: &Path) -> io::Result<String>;
+    /// Makes a folder; the one it is in exists.
     fn make_folder(&self, path: &Path) -> io::Result<()>;
-    /// Writes a new file, and syncs it.
+    /// Writes a new file.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// Makes the content of a file durable.
+    fn sync(&self, path: &Path) -> io::Result<()>;
     /// Gives a file another name; one of that name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
@@ -110,11 +126,17 @@ trait Files {
 /// A file has its name only once its content is durable, and then the name is made so, too.
 fn write_durably(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = parent(path);
-    files.make_folder(folder)?;
+    let missing = folder.ancestors().take_while(|path| !files.exists(path));
+    let missing: Vec<&Path> = missing.collect();
+    for made in missing.into_iter().rev() {
+        files.make_folder(made)?;
+        files.sync_folder(parent(made))?;
+    }
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
     let unfinished = PathBuf::from(unfinished);
     files.write(&unfinished, bytes)?;
+    files.sync(&unfinished)?;
     files.rename(&unfinished, path)?;
     files.sync_folder(folder)
 }
@@ -127,14 +149,18 @@ fn parent(path: &Path) -> &Path {
 struct Disk;
 
 impl Files for Disk {
+    fn exists(&self, path: &Path) -> bool {
+        // Above a relative path is the folder that the process is in.
+        path.as_os_str().is_empty() || path.exists()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        fs::read_to_string(path)
+    }
+
     fn make_folder(&self, path: &Path) -> io::Result<()> {
-        let missing = path.ancestors().take_while(|path| !path.is_dir());
-        let missing: Vec<&Path> = missing.collect();
-        fs::create_dir_all(path)?;
-        for made in missing {
-            self.sync_folder(parent(made))?;
-        }
-        Ok(())
+        // Another process may have made it in the meantime.
+        fs::create_dir_all(path)
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -144,8 +170,11 @@ impl Files for Disk {
             .truncate(true)
             .mode(0o600)
             .open(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
+        file.write_all(bytes)
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -164,15 +193,77 @@ mod tests {
 
     use super::*;
 
-    /// A disk whose power is cut after so many steps: names that were not synced may be lost.
-    #[derive(Default)]
+    /// A file: what it holds, and what of that is durable. A folder holds nothing.
+    #[derive(Clone, Default)]
+    struct Node {
+        now: Vec<u8>,
+        durable: Vec<u8>,
+    }
+
+    /// Names, and the number of the file that each is of.
+    type Names = BTreeMap<PathBuf, usize>;
+
+    #[derive(Clone, Default)]
+    struct State {
+        nodes: Vec<Node>,
+        now: Names,
+        durable: Names,
+    }
+
+    impl State {
+        fn add(&mut self, path: &Path, now: Vec<u8>) {
+            self.now.insert(path.to_owned(), self.nodes.len());
+            self.nodes.push(Node {
+                now,
+                durable: Vec::new(),
+            });
+        }
+
+        /// What a disk may hold after the power was cut: the kernel may have written more than it
+        /// was asked to, names or contents.
+        fn survivors(&self) -> [Self; 4] {
+            [(false, false), (false, true), (true, false), (true, true)].map(|(names, contents)| {
+                let names = if names { &self.now } else { &self.durable };
+                let is_found = |path: &Path| path.ancestors().all(|path| names.contains_key(path));
+                let found = names.iter().filter(|(path, _)| is_found(path));
+                let names: Names = found.map(|(path, node)| (path.clone(), *node)).collect();
+                let nodes = self.nodes.iter().map(|node| {
+                    let kept = if contents { &node.now } else { &node.durable };
+                    Node {
+                        now: kept.clone(),
+                        durable: kept.clone(),
+                    }
+                });
+                Self {
+                    nodes: nodes.collect(),
+                    durable: names.clone(),
+                    now: names,
+                }
+            })
+        }
+    }
+
+    /// A disk that forgets what was not synced, and whose power is cut after so many steps.
     struct Forgetful {
         left: RefCell<usize>,
-        now: RefCell<BTreeMap<PathBuf, Vec<u8>>>,
-        durable: RefCell<BTreeMap<PathBuf, Vec<u8>>>,
+        state: RefCell<State>,
     }
 
     impl Forgetful {
+        fn new(state: State, steps: usize) -> Self {
+            Self {
+                left: RefCell::new(steps),
+                state: RefCell::new(state),
+            }
+        }
+
+        fn empty() -> State {
+            let mut state = State::default();
+            state.add(Path::new("/"), Vec::new());
+            state.durable = state.now.clone();
+            state
+        }
+
         fn step(&self) -> io::Result<()> {
             let mut left = self.left.borrow_mut();
             *left = left
@@ -183,49 +274,88 @@ mod tests {
     }
 
     impl Files for Forgetful {
-        fn make_folder(&self, _: &Path) -> io::Result<()> {
-            self.step()
+        fn exists(&self, path: &Path) -> bool {
+            self.state.borrow().now.contains_key(path)
+        }
+
+        fn read(&self, path: &Path) -> io::Result<String> {
+            let state = self.state.borrow();
+            let node = state.now.get(path).ok_or(io::ErrorKind::NotFound)?;
+            let bytes = state.nodes[*node].now.clone();
+            String::from_utf8(bytes).map_err(io::Error::other)
+        }
+
+        fn make_folder(&self, path: &Path) -> io::Result<()> {
+            self.step()?;
+            self.state.borrow_mut().add(path, Vec::new());
+            Ok(())
         }
 
         fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-            self.now.borrow_mut().insert(path.to_owned(), Vec::new());
+            self.state.borrow_mut().add(path, Vec::new());
             self.step()?;
-            self.now
-                .borrow_mut()
-                .insert(path.to_owned(), bytes.to_vec());
+            self.state.borrow_mut().add(path, bytes.to_vec());
+            Ok(())
+        }
+
+        fn sync(&self, path: &Path) -> io::Result<()> {
+            self.step()?;
+            let mut state = self.state.borrow_mut();
+            let node = state.now[path];
+            state.nodes[node].durable = state.nodes[node].now.clone();
             Ok(())
         }
 
         fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
             self.step()?;
-            let moved = self.now.borrow_mut().remove(from).unwrap();
-            self.now.borrow_mut().insert(to.to_owned(), moved);
+            let mut state = self.state.borrow_mut();
+            let node = state.now.remove(from).ok_or(io::ErrorKind::NotFound)?;
+            state.now.insert(to.to_owned(), node);
             Ok(())
         }
 
-        fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        fn sync_folder(&self, path: &Path) -> io::Result<()> {
             self.step()?;
-            self.durable.replace(self.now.borrow().clone());
+            let mut state = self.state.borrow_mut();
+            let State { now, durable, .. } = &mut *state;
+            let is_in = |name: &Path| name.parent() == Some(path);
+            durable.retain(|name, _| !is_in(name));
+            let synced = now.iter().filter(|(name, _)| is_in(name));
+            durable.extend(synced.map(|(name, node)| (name.clone(), *node)));
             Ok(())
         }
     }
 
+    /// The keys of a cluster: those there are, or new ones.
+    fn start(files: &Forgetful) -> Result<[String; 3], CredentialsError> {
+        let folder = Path::new("/home/data/pki");
+        let authority = authority_on(files, folder)?;
+        let signing_key = signing_key_on(files, folder)?;
+        let pem = authority.pem();
+        let keys = [&pem.certificate, &pem.key, signing_key.pem()];
+        Ok(keys.map(ToString::to_string))
+    }
+
     #[test]
-    fn key_is_whole_or_absent_wherever_the_power_is_cut() {
-        let path = Path::new("/data/ca.key");
-        for steps in 0..10 {
-            let files = Forgetful::default();
-            *files.left.borrow_mut() = steps;
-            let written = write_durably(&files, path, b"secret");
-            let (now, durable) = (files.now.take(), files.durable.take());
-            // The kernel may have written the names on its own.
-            for after in [&now, &durable] {
-                assert!(after.get(path).is_none_or(|key| key == b"secret"));
+    fn keys_are_whole_or_made_again_wherever_the_power_is_cut() {
+        let mut steps = 0;
+        loop {
+            let files = Forgetful::new(Forgetful::empty(), steps);
+            let first = start(&files);
+            for survivor in files.state.borrow().survivors() {
+                let again = start(&Forgetful::new(survivor, usize::MAX));
+                let again = again.unwrap_or_else(|error| panic!("cut after {steps}: {error}"));
+                if let Ok(first) = &first {
+                    assert_eq!(again, *first, "cut after {steps}");
+                }
             }
-            if written.is_ok() {
-                assert_eq!(durable.get(path).map(Vec::as_slice), Some(&b"secret"[..]));
+            if first.is_ok() {
+                break;
             }
+            steps += 1;
         }
+        // Three folders with the ones above, and three files of four steps each.
+        assert_eq!(steps, 3 * 2 + 3 * 4);
     }
 
     #[test]

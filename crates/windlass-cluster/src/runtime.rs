@@ -44,8 +44,8 @@ pub enum RuntimeError {
     Lacking(String),
     /// The folder's objects are of the other.
     #[error(
-        "{folder} was made with the {before} runtime, whose Services have other addresses; go on \
-         with `--runtime {before}`, use another --data-dir, or begin anew after `windlass down --purge`"
+        "{folder} was made with the {before} runtime, whose Services have other addresses: use \
+         `--runtime {before}`, or another folder with `--data-dir`"
     )]
     Other {
         /// The data folder.

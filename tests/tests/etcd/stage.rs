@@ -19,10 +19,11 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// None, and a loud word, where pods cannot have addresses of their own.
+    /// None where pods cannot have addresses of their own: the test is skipped.
+    #[track_caller]
     pub(crate) fn new(test: &str) -> Option<Self> {
         if !is_root() {
-            eprintln!("{test} WAS NOT RUN: sandboxes need root");
+            windlass_skip::skip("sandboxes need root");
             return None;
         }
         let folder = Folder::new(&format!("etcd-{test}"));

@@ -32,11 +32,12 @@ pub(crate) struct Host {
 
 impl Host {
     /// Starts a cluster of sandboxes; none where there can be none.
+    #[track_caller]
     pub(crate) fn sandbox(test: &str) -> Option<Self> {
         if is_root() {
             return Some(Self::new(test, "sandbox"));
         }
-        eprintln!("hostile_pod::{test} WAS NOT RUN: sandboxes need root");
+        windlass_skip::skip("sandboxes need root");
         None
     }
 

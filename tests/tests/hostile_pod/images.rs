@@ -154,5 +154,13 @@ fn images_that_are_not_what_they_say_are_refused_by_their_digests() {
     image(&host, "bomb", layers, bomb);
     let said = run(&host, "bomb");
     assert!(said.contains("it holds more than"), "{said}");
+    // An index and a layout of gigabytes, on a disk that has no place for them.
+    let huge = host.folder.path().join(".windlass/images/huge");
+    std::fs::create_dir(&huge).expect("a folder");
+    for name in ["oci-layout", "index.json"] {
+        let file = std::fs::File::create(huge.join(name)).expect("a file");
+        file.set_len(8 << 30).expect("a length");
+    }
+    assert!(!run(&host, "huge").is_empty(), "there is no such image");
     host.check();
 }

@@ -99,18 +99,48 @@ fn links_that_a_container_leaves_lead_the_nodes_work_nowhere() {
     };
     host.folder
         .kubectl(&["create", "configmap", "settings", "--from-literal=key=1"]);
+    host.folder.kubectl(&[
+        "create",
+        "secret",
+        "generic",
+        "keys",
+        "--from-literal=key=1",
+    ]);
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+    });
+    fs::write(host.folder.path().join("disk.json"), claim.to_string()).expect("a file");
+    host.folder.kubectl(&["create", "-f", "disk.json"]);
+    let shared = host.folder.path().join("shared");
+    fs::create_dir(&shared).expect("a folder");
     let volumes = json!([
         {"name": "data", "emptyDir": {}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}},
+        {"name": "shared", "hostPath": {"path": shared}},
         {"name": "map", "configMap": {"name": "settings"}},
+        {"name": "secret", "secret": {"secretName": "keys"}},
+        {"name": "labels", "downwardAPI": {"items": [
+            {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+        {"name": "all", "projected": {"sources": [
+            {"configMap": {"name": "settings"}}, {"serviceAccountToken": {"path": "token"}}]}},
     ]);
     // Restarted, so that the node prepares its volumes again; what it left is removed with the pod.
     let attack = format!(
-        "cd /data; ln -sfn {0} ..data; ln -sfn {0} link; ln -sfn {0}/keys/id file; mkfifo pipe; \
-         mkdir -p deep; ln -sfn {0} deep/link; rm -f /dev/termination-log; \
-         ln -sfn {0} /map/..data; ln -sfn {0} /dev/termination-log; sleep 0.2; exit 1",
+        "exec 2>/dev/null; for volume in /data /memory /disk /shared; do cd $volume; ln -sfn {0} ..data; \
+           ln -sfn {0} ..data_tmp; ln -sfn {0} link; ln -sfn {0}/keys/id file; mkfifo pipe; \
+           mkdir -p deep; ln -sfn {0} deep/link; echo made > made; done; cd /; \
+         for volume in /map /secret /labels /all /var/run/secrets/kubernetes.io/serviceaccount; do \
+           for name in ..data ..data_tmp key new; do ln -sfn {0} $volume/$name && echo LEAK; done; \
+           mv $volume/..data $volume/away && echo LEAK; done; \
+         rm -f /dev/termination-log; ln -sfn {0} /dev/termination-log; sleep 0.2; echo done; exit 1",
         host.tree.display()
     );
-    let main = script("main", &["data", "map"], &attack);
+    let names = [
+        "data", "memory", "disk", "shared", "map", "secret", "labels", "all",
+    ];
+    let main = script("main", &names, &attack);
     host.pod("links", json!({"containers": [main], "volumes": volumes}));
     host.restarted("links", 1);
     host.folder.kubectl(&[
@@ -121,6 +151,16 @@ fn links_that_a_container_leaves_lead_the_nodes_work_nowhere() {
         r#"{"data":{"key":"2"}}"#,
     ]);
     host.restarted("links", 2);
+    let said = host.folder.kubectl(&["logs", "links", "--previous"]);
+    assert_eq!(said, "done\n");
+    // Each was there to be written to.
+    assert!(shared.join("made").exists());
     host.folder.kubectl(&["delete", "pod", "links"]);
+    // With the claim its folder goes, links and all.
+    host.folder.kubectl(&["delete", "pvc", "disk"]);
+    windlass_tests::eventually("the end of the volume", || {
+        let left = host.folder.kubectl(&["get", "pv", "-o", "name"]);
+        left.is_empty().then_some(())
+    });
     host.check();
 }

@@ -82,6 +82,17 @@ fn failures_back_off_from_5_ms_to_1000_s_and_success_resets() {
 }
 
 #[test]
+fn delay_beyond_the_clock_neither_panics_nor_holds_its_key() {
+    let (mut core, now) = (core(), start());
+    add(&mut core, "a", Priority::High);
+    assert_eq!(taken(&mut core, now).as_deref(), Some("a"));
+    core.finish(&key("a"), Outcome::After(Duration::MAX), now);
+    assert_eq!(taken(&mut core, now), None);
+    add(&mut core, "a", Priority::High);
+    assert_eq!(taken(&mut core, now).as_deref(), Some("a"));
+}
+
+#[test]
 fn a_change_does_not_wait_for_the_backoff() {
     let (mut core, now) = (core(), start());
     add(&mut core, "a", Priority::High);

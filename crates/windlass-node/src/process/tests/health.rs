@@ -53,7 +53,7 @@ async fn memcached_answers_on_its_pods_address() {
     if crate::image::find("memcached", &std::env::var("PATH").unwrap_or_default()).is_none()
         && std::env::var_os("CI").is_none()
     {
-        eprintln!("skipped: memcached is not installed on this machine");
+        windlass_skip::skip("memcached is not installed");
         return;
     }
     let mut bench = Bench::new("memcached").await;
