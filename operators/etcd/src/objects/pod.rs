@@ -2,16 +2,22 @@
 //!
 //! Its container is started again whenever it ends: its data folder outlives it, in the pod's own
 //! volume or in a claim, so it comes back as the member it was. The flags that begin or join a
-//! cluster are looked at by etcd only where its data folder is empty.
+//! cluster are looked at by etcd only where its data folder is empty, which must be so only once. So
+//! `--initial-cluster` is read from an annotation each time the container is started. When the
+//! member has joined, the operator takes the annotation away: with an empty list of members etcd
+//! (3.4 to 3.7) starts on its data as before, and ends at once where there is none.
 
 use k8s_openapi::{
     api::core::v1::{
-        Affinity, Container, ContainerPort, EmptyDirVolumeSource, HTTPGetAction,
-        PersistentVolumeClaimVolumeSource, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec, Probe,
-        Volume, VolumeMount, WeightedPodAffinityTerm,
+        Affinity, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
+        HTTPGetAction, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
+        PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, Toleration, Volume, VolumeMount,
+        WeightedPodAffinityTerm,
     },
     apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
 };
+
+use serde_json::{Value, json};
 
 use super::{labels, labels_of_member, metadata};
 use crate::{
@@ -24,6 +30,14 @@ use crate::{
 const FOLDER: &str = "/var/etcd";
 /// The volume's name.
 const VOLUME: &str = "etcd-data";
+
+/// The annotation that lets etcd begin or join a cluster in an empty folder: the members, as
+/// `--initial-cluster` has them.
+pub(crate) const INITIAL_CLUSTER: &str = "etcd.database.coreos.com/initial-cluster";
+/// The variable that carries it into the container.
+const VARIABLE: &str = "INITIAL_CLUSTER";
+/// The key of a taint that no node has.
+const JOINED: &str = "etcd.database.coreos.com/joined";
 
 /// The pod of a member.
 pub(crate) fn pod(
@@ -38,9 +52,18 @@ pub(crate) fn pod(
     let mut metadata = metadata(names.cluster, member);
     metadata.generate_name = Some(format!("{}-", names.cluster));
     let mut labels = policy.labels.clone();
-    labels.extend(labels_of_member(names.cluster, member));
+    labels.extend(labels_of_member(names, member));
     metadata.labels = Some(labels);
-    metadata.annotations = (!policy.annotations.is_empty()).then(|| policy.annotations.clone());
+    let mut annotations = policy.annotations.clone();
+    match start {
+        Start::New | Start::Join => {
+            annotations.insert(INITIAL_CLUSTER.to_owned(), initial_cluster(names, peers));
+        }
+        Start::Rejoin => {
+            annotations.remove(INITIAL_CLUSTER);
+        }
+    }
+    metadata.annotations = (!annotations.is_empty()).then_some(annotations);
     let volume = Volume {
         name: VOLUME.to_owned(),
         persistent_volume_claim: spec
@@ -60,7 +83,7 @@ pub(crate) fn pod(
             subdomain: Some(names.cluster.to_owned()),
             restart_policy: Some("Always".to_owned()),
             automount_service_account_token: Some(false),
-            containers: vec![container(names, image, &policy, member, start, peers)],
+            containers: vec![container(names, image, &policy, member, start)],
             volumes: Some(vec![volume]),
             node_selector: (!policy.node_selector.is_empty()).then_some(policy.node_selector),
             affinity: Some(policy.affinity.unwrap_or_else(|| apart(names.cluster))),
@@ -78,7 +101,6 @@ fn container(
     policy: &PodPolicy,
     member: &str,
     start: Start,
-    peers: &[String],
 ) -> Container {
     let port = |name: &str, number: i32| ContainerPort {
         name: Some(name.to_owned()),
@@ -88,9 +110,9 @@ fn container(
     Container {
         name: "etcd".to_owned(),
         image: Some(image.to_owned()),
-        command: Some(command(names, member, start, peers)),
+        command: Some(command(names, member, start)),
         ports: Some(vec![port("client", CLIENT_PORT), port("peer", PEER_PORT)]),
-        env: (!policy.etcd_env.is_empty()).then(|| policy.etcd_env.clone()),
+        env: Some(environment(policy)),
         resources: policy.resources.clone(),
         volume_mounts: Some(vec![VolumeMount {
             name: VOLUME.to_owned(),
@@ -111,18 +133,68 @@ fn container(
             failure_threshold: Some(3),
             ..Probe::default()
         }),
+        // The operator reads there why etcd ended.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
 }
 
-fn command(names: Names<'_>, member: &str, start: Start, peers: &[String]) -> Vec<String> {
-    let cluster: Vec<String> = peers
+/// The members that a new one is told of.
+fn initial_cluster(names: Names<'_>, peers: &[String]) -> String {
+    let peers = peers
         .iter()
-        .map(|peer| format!("{peer}={}", names.peer_url(peer)))
-        .collect();
+        .map(|peer| format!("{peer}={}", names.peer_url(peer)));
+    peers.collect::<Vec<String>>().join(",")
+}
+
+/// The variables asked for, and last the one that no other may replace.
+fn environment(policy: &PodPolicy) -> Vec<EnvVar> {
+    let mut variables = policy.etcd_env.clone();
+    variables.push(EnvVar {
+        name: VARIABLE.to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                field_path: format!("metadata.annotations['{INITIAL_CLUSTER}']"),
+                ..ObjectFieldSelector::default()
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    });
+    variables
+}
+
+/// The change of a pod after which its container starts etcd only on the member's data.
+///
+/// The toleration has no effect by itself. It changes the spec, and so the pod's generation, and the
+/// node reports which generation it has seen: then it has seen that the annotation is gone.
+pub(crate) fn require_data(pod: &Pod) -> Value {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
+    let mut tolerations = tolerations.cloned().unwrap_or_default();
+    if !tolerations
+        .iter()
+        .any(|one| one.key.as_deref() == Some(JOINED))
+    {
+        tolerations.push(Toleration {
+            key: Some(JOINED.to_owned()),
+            operator: Some("Exists".to_owned()),
+            ..Toleration::default()
+        });
+    }
+    json!({
+        "metadata": {
+            "uid": pod.metadata.uid,
+            "resourceVersion": pod.metadata.resource_version,
+            "annotations": { INITIAL_CLUSTER: null },
+        },
+        "spec": { "tolerations": tolerations },
+    })
+}
+
+fn command(names: Names<'_>, member: &str, start: Start) -> Vec<String> {
     let state = match start {
         Start::New => "new",
-        Start::Existing => "existing",
+        Start::Join | Start::Rejoin => "existing",
     };
     let flags = [
         ("data-dir", format!("{FOLDER}/data")),
@@ -134,7 +206,7 @@ fn command(names: Names<'_>, member: &str, start: Start, peers: &[String]) -> Ve
             format!("http://0.0.0.0:{CLIENT_PORT}"),
         ),
         ("advertise-client-urls", names.client_url(member)),
-        ("initial-cluster", cluster.join(",")),
+        ("initial-cluster", format!("$({VARIABLE})")),
         ("initial-cluster-state", state.to_owned()),
         ("initial-cluster-token", names.uid.to_owned()),
     ];
@@ -182,7 +254,12 @@ mod tests {
         };
         let peers = ["example-a".to_owned(), "example-b".to_owned()];
         let image = spec.image("3.4.23");
-        let pod = pod(names, &spec, &image, "example-b", Start::Existing, &peers);
+        let pod = pod(names, &spec, &image, "example-b", Start::Join, &peers);
+        assert_eq!(
+            pod.metadata.annotations.unwrap()[INITIAL_CLUSTER],
+            "example-a=http://example-a.example.default.svc:2380,\
+             example-b=http://example-b.example.default.svc:2380"
+        );
         let container = pod.spec.unwrap().containers.remove(0);
         assert_eq!(container.image.unwrap(), "quay.io/coreos/etcd:v3.4.23");
         assert_eq!(
@@ -195,8 +272,7 @@ mod tests {
                 "--listen-peer-urls=http://0.0.0.0:2380",
                 "--listen-client-urls=http://0.0.0.0:2379",
                 "--advertise-client-urls=http://example-b.example.default.svc:2379",
-                "--initial-cluster=example-a=http://example-a.example.default.svc:2380,\
-                 example-b=http://example-b.example.default.svc:2380",
+                "--initial-cluster=$(INITIAL_CLUSTER)",
                 "--initial-cluster-state=existing",
                 "--initial-cluster-token=4b5215fa",
             ]
