@@ -64,8 +64,8 @@ impl Caretaker {
                 start,
                 peers,
             } => {
-                let image = view.image();
-                let pod = objects::pod(view.names, view.spec, &image, member, *start, peers);
+                let version = view.version();
+                let pod = objects::pod(view.names, view.spec, version, member, *start, peers);
                 self.pods.apply(ctx, pod).await?;
             }
             Step::RequireData { member } => {

@@ -114,13 +114,17 @@ impl View<'_> {
         (claim.ours && !claim.terminating).then_some(claim)
     }
 
-    /// The image that pods are made with.
-    pub fn image(&self) -> String {
-        let version = match self.recorded.current_version.as_str() {
+    /// The version that pods are made with.
+    pub fn version(&self) -> &str {
+        match self.recorded.current_version.as_str() {
             "" => self.spec.version(),
             version => version,
-        };
-        self.spec.image(version)
+        }
+    }
+
+    /// The image that pods are made with.
+    pub fn image(&self) -> String {
+        self.spec.image(self.version())
     }
 
     /// The name for the next new member: one that nothing has.

@@ -9,7 +9,7 @@
 
 use k8s_openapi::{
     api::core::v1::{
-        Affinity, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource,
+        Affinity, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction,
         HTTPGetAction, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
         PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, Toleration, Volume, VolumeMount,
         WeightedPodAffinityTerm,
@@ -24,6 +24,7 @@ use crate::{
     decision::Start,
     kind::{EtcdClusterSpec, PodPolicy},
     member::{CLIENT_PORT, Names, PEER_PORT},
+    refusal::line_of,
 };
 
 /// Where the volume is.
@@ -43,7 +44,7 @@ const JOINED: &str = "etcd.database.coreos.com/joined";
 pub(crate) fn pod(
     names: Names<'_>,
     spec: &EtcdClusterSpec,
-    image: &str,
+    version: &str,
     member: &str,
     start: Start,
     peers: &[String],
@@ -83,7 +84,7 @@ pub(crate) fn pod(
             subdomain: Some(names.cluster.to_owned()),
             restart_policy: Some("Always".to_owned()),
             automount_service_account_token: Some(false),
-            containers: vec![container(names, image, &policy, member, start)],
+            containers: vec![container(names, spec, version, &policy, member, start)],
             volumes: Some(vec![volume]),
             node_selector: (!policy.node_selector.is_empty()).then_some(policy.node_selector),
             affinity: Some(policy.affinity.unwrap_or_else(|| apart(names.cluster))),
@@ -97,7 +98,8 @@ pub(crate) fn pod(
 
 fn container(
     names: Names<'_>,
-    image: &str,
+    spec: &EtcdClusterSpec,
+    version: &str,
     policy: &PodPolicy,
     member: &str,
     start: Start,
@@ -109,7 +111,7 @@ fn container(
     };
     Container {
         name: "etcd".to_owned(),
-        image: Some(image.to_owned()),
+        image: Some(spec.image(version)),
         command: Some(command(names, member, start)),
         ports: Some(vec![port("client", CLIENT_PORT), port("peer", PEER_PORT)]),
         env: Some(environment(policy)),
@@ -119,23 +121,38 @@ fn container(
             mount_path: FOLDER.to_owned(),
             ..VolumeMount::default()
         }]),
-        // A member is ready while it serves, which takes a majority. There is no liveness probe:
-        // starting a member again because the others are missing makes nothing better.
-        readiness_probe: Some(Probe {
-            http_get: Some(HTTPGetAction {
-                path: Some("/health".to_owned()),
-                port: IntOrString::Int(CLIENT_PORT),
-                ..HTTPGetAction::default()
-            }),
-            initial_delay_seconds: Some(1),
-            period_seconds: Some(5),
-            timeout_seconds: Some(5),
-            failure_threshold: Some(3),
-            ..Probe::default()
-        }),
+        // There is no liveness probe: starting a member again because the others are missing makes
+        // nothing better.
+        readiness_probe: Some(readiness(version)),
         // The operator reads there why etcd ended.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
+    }
+}
+
+/// A member is ready while it serves, which takes a majority.
+///
+/// `/health` of etcd 3.4 writes a request of the v2 API into the log each time, on which etcd 3.6
+/// panics when it reads that log after an upgrade. `etcdctl` reads a key instead; every image has it.
+fn readiness(version: &str) -> Probe {
+    let poisons = line_of(version).is_some_and(|line| line < (3, 5));
+    let health = HTTPGetAction {
+        path: Some("/health".to_owned()),
+        port: IntOrString::Int(CLIENT_PORT),
+        ..HTTPGetAction::default()
+    };
+    let etcdctl = ["etcdctl", "endpoint", "health", "--command-timeout=4s"].map(str::to_owned);
+    let etcdctl = ExecAction {
+        command: Some(etcdctl.into()),
+    };
+    Probe {
+        http_get: (!poisons).then_some(health),
+        exec: poisons.then_some(etcdctl),
+        initial_delay_seconds: Some(1),
+        period_seconds: Some(5),
+        timeout_seconds: Some(5),
+        failure_threshold: Some(3),
+        ..Probe::default()
     }
 }
 
@@ -253,8 +270,7 @@ mod tests {
             ..EtcdClusterSpec::default()
         };
         let peers = ["example-a".to_owned(), "example-b".to_owned()];
-        let image = spec.image("3.4.23");
-        let pod = pod(names, &spec, &image, "example-b", Start::Join, &peers);
+        let pod = pod(names, &spec, "3.4.23", "example-b", Start::Join, &peers);
         assert_eq!(
             pod.metadata.annotations.unwrap()[INITIAL_CLUSTER],
             "example-a=http://example-a.example.default.svc:2380,\
@@ -277,5 +293,15 @@ mod tests {
                 "--initial-cluster-token=4b5215fa",
             ]
         );
+    }
+
+    #[test]
+    fn readiness_probe_of_3_4_does_not_ask_health() {
+        let asks_health = |version| readiness(version).http_get.is_some();
+        let asks_etcdctl = |version| readiness(version).exec.is_some();
+        assert!(asks_etcdctl("3.4.23") && !asks_health("3.4.23"));
+        for version in ["3.5.35", "v3.6.16", "3.7.3"] {
+            assert!(asks_health(version) && !asks_etcdctl(version), "{version}");
+        }
     }
 }
