@@ -26,12 +26,9 @@ fn last_words(stage: &Stage, pod: &str) -> Option<String> {
     end["message"].as_str().map(str::to_owned)
 }
 
-/// Until etcd in a pod has ended because there was no data in its folder.
-fn refused(stage: &Stage, pod: &str) {
-    stage.until(&format!("etcd of {pod} refuses to start empty"), || {
-        let words = last_words(stage, pod)?;
-        words.contains("couldn't find local name").then_some(())
-    });
+/// Whether etcd in a pod has ended because there was no data in its folder.
+fn refuses(stage: &Stage, pod: &str) -> bool {
+    last_words(stage, pod).is_some_and(|words| words.contains("couldn't find local name"))
 }
 
 #[test]
@@ -89,7 +86,11 @@ fn member_without_its_data_does_not_vote() {
     signal_etcd(&stage, leader, Signal::STOP);
     empty(&stage, newest);
     signal_etcd(&stage, behind, Signal::CONT);
-    refused(&stage, newest);
+    stage.until(&format!("etcd of {newest} refuses to start empty"), || {
+        let read = stage.try_etcdctl(behind, &["get", "decided"]);
+        assert!(!read.status.success(), "it serves: {read:?}");
+        refuses(&stage, newest).then_some(())
+    });
     let read = stage.try_etcdctl(behind, &["get", "decided"]);
     assert!(!read.status.success(), "it serves: {read:?}");
     signal_etcd(&stage, leader, Signal::CONT);

@@ -549,6 +549,10 @@ impl World {
 
     /// Lets the operator work until it rests, stops, or waits for what does not come.
     pub(super) fn converge(&mut self) -> Decision {
+        // For as long as a node sees nothing, its member is waited for.
+        for pod in self.pods.values_mut() {
+            pod.partitioned = false;
+        }
         let mut last = None;
         let mut waits = 0;
         for _ in 0..2000 {
