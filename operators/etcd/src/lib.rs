@@ -36,7 +36,7 @@ pub use self::{
         Action, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, Intent, MemberRecord,
         MembersStatus, PodPolicy, Storage,
     },
-    objects::{CLUSTER, MEMBER},
+    objects::{CLUSTER, CLUSTER_UID, MEMBER},
 };
 
 /// An `EtcdCluster` to try it with.

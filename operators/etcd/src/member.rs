@@ -4,6 +4,7 @@
 //! in the life of a cluster. So a member that etcd lists tells which pod it is, also before it has
 //! started and has a name there: by its peer URL.
 
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use windlass::hash_of;
 
 use crate::etcd::Member;
@@ -51,6 +52,13 @@ impl Names<'_> {
         format!("http://{}:{CLIENT_PORT}", self.host(member))
     }
 
+    /// The id that etcd gives to a cluster that begins with this member: made from its peer URL and
+    /// the token, which is the object's uid.
+    pub fn cluster_id(&self, first: &str) -> u64 {
+        let member = sha1(format!("{}{}", self.peer_url(first), self.uid).as_bytes());
+        sha1(&member.to_be_bytes())
+    }
+
     /// Which of our members this is; none if somebody else added it.
     pub fn of(&self, member: &Member) -> Option<String> {
         let after = format!(".{}.{}.svc:{PEER_PORT}", self.cluster, self.namespace);
@@ -59,6 +67,13 @@ impl Names<'_> {
             (!name.contains('.') && !name.is_empty()).then(|| name.to_owned())
         })
     }
+}
+
+/// The first bytes of a hash, as etcd makes ids of them.
+fn sha1(bytes: &[u8]) -> u64 {
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
+    let first = digest.as_ref().iter().take(8);
+    first.fold(0, |id, byte| id << 8 | u64::from(*byte))
 }
 
 /// An id as `etcdctl` prints it.

@@ -50,13 +50,12 @@ impl Caretaker {
         view: &View<'_>,
         ctx: &Context<EtcdCluster>,
     ) -> Result<Action> {
-        let cluster = view.names.cluster;
         match &decision.step {
             // Written already, with the status.
             Step::Record(_) | Step::Forget => {}
             Step::CreateClaim { member } => {
                 if let Some(storage) = &view.spec.storage {
-                    let claim = objects::claim(cluster, member, storage);
+                    let claim = objects::claim(view.names, member, storage);
                     self.claims.apply(ctx, claim).await?;
                 }
             }
@@ -65,9 +64,15 @@ impl Caretaker {
                 start,
                 peers,
             } => {
-                let image = view.image();
-                let pod = objects::pod(view.names, view.spec, &image, member, *start, peers);
+                let version = view.version();
+                let pod = objects::pod(view.names, view.spec, version, member, *start, peers);
                 self.pods.apply(ctx, pod).await?;
+            }
+            Step::RequireData { member } => {
+                if let Some(pod) = self.pods.get(ctx, member.as_str()).await? {
+                    let patch = objects::require_data(&pod);
+                    self.pods.patch(ctx, &pod, patch).await?;
+                }
             }
             Step::DeletePod { member } => {
                 if let Some(pod) = self.pods.get(ctx, member.as_str()).await? {
@@ -221,7 +226,7 @@ impl Reconciler for Caretaker {
         if let Some(event) = told::event(&self.alarms, view.names, &decision, &recorded, &status) {
             ctx.event(event);
         }
-        self.keep_up(cluster, &status, ctx).await?;
+        self.keep_up(&view, &status, ctx).await?;
         self.take(&decision, &view, ctx).await
     }
 
@@ -235,26 +240,26 @@ impl Caretaker {
     /// Services and the budget, once there is something to serve.
     async fn keep_up(
         &self,
-        cluster: &EtcdCluster,
+        view: &View<'_>,
         status: &EtcdClusterStatus,
         ctx: &Context<EtcdCluster>,
     ) -> Result<()> {
         let begun = status.cluster_id.is_some();
-        if cluster.spec.paused || !(begun || status.intent.is_some()) {
+        if view.spec.paused || !(begun || status.intent.is_some()) {
             return Ok(());
         }
-        let name = cluster.name_any();
-        self.services.apply(ctx, objects::peers(&name)).await?;
+        let names = view.names;
+        self.services.apply(ctx, objects::peers(names)).await?;
         let voters = status
             .roster
             .iter()
             .filter(|member| !member.learner)
             .count();
-        let size = usize::try_from(cluster.spec.size).unwrap_or(0);
+        let size = usize::try_from(view.spec.size).unwrap_or(0);
         self.budgets
-            .apply(ctx, objects::budget(&name, size.max(voters)))
+            .apply(ctx, objects::budget(names, size.max(voters)))
             .await?;
-        let clients = objects::clients(&name, begun);
+        let clients = objects::clients(names, begun);
         self.services.apply(ctx, clients).await?;
         Ok(())
     }

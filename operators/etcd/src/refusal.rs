@@ -76,7 +76,7 @@ fn refuse(reason: &'static str, message: String) -> Decision {
 }
 
 /// The major and minor version.
-fn line_of(version: &str) -> Option<(u32, u32)> {
+pub(crate) fn line_of(version: &str) -> Option<(u32, u32)> {
     let version = version.strip_prefix('v').unwrap_or(version);
     let mut parts = version.split('.').map(|part| {
         let digits = part.split('-').next().unwrap_or_default();

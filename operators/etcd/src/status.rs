@@ -12,8 +12,9 @@ use crate::{
 };
 
 /// Reasons that mean that something is wrong, though the operator goes on.
-const TROUBLE: [&str; 6] = [
+const TROUBLE: [&str; 7] = [
     "MemberUnready",
+    "MemberUnreachable",
     "MemberNotStarting",
     "NoSafeRemoval",
     "NoQuorum",
@@ -78,7 +79,13 @@ fn remember(view: &View<'_>, decision: &Decision, status: &mut EtcdClusterStatus
         _ => {}
     }
     let stopped = matches!(decision.step, Step::Stop) && decision.reason == "TwoClusters";
-    let Some(told) = view.membership.as_ref().filter(|_| !stopped) else {
+    // A first member that could still begin the cluster a second time has not begun it.
+    let beginning = status.cluster_id.is_none()
+        && status
+            .intent
+            .as_ref()
+            .is_some_and(|intent| intent.action == Action::Bootstrap);
+    let Some(told) = view.membership.as_ref().filter(|_| !stopped && !beginning) else {
         return;
     };
     status.cluster_id = Some(hex(told.cluster_id));
@@ -175,18 +182,19 @@ fn conditions(view: &View<'_>, decision: &Decision, status: &EtcdClusterStatus) 
     } else {
         String::new()
     };
+    let begun = status.cluster_id.is_some();
     let available = match &view.membership {
-        Some(told) => (
+        Some(told) if begun => (
             true,
             "QuorumAnswers",
             format!("{healthy} of {} members answer{even}", told.members.len()),
         ),
-        None if status.cluster_id.is_some() => (
+        None if begun => (
             false,
             "NoQuorum",
             format!("no majority of the members answers: {}", view.silence),
         ),
-        None => (false, decision.reason, decision.message.clone()),
+        _ => (false, decision.reason, decision.message.clone()),
     };
     let progressing = match &decision.step {
         Step::Rest => (false, "AsExpected", decision.message.clone()),
@@ -196,10 +204,10 @@ fn conditions(view: &View<'_>, decision: &Decision, status: &EtcdClusterStatus) 
         }
         _ => (true, decision.reason, decision.message.clone()),
     };
-    let begun = !matches!(status.phase.as_str(), "Creating");
+    let created = status.phase != "Creating";
     let degraded = if stopped || trouble {
         (true, decision.reason, decision.message.clone())
-    } else if begun && acts && ready < status.size {
+    } else if created && acts && ready < status.size {
         (
             true,
             "MembersUnready",

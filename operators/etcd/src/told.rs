@@ -74,6 +74,7 @@ pub(crate) fn event(
         Step::Forget => "Finish",
         Step::CreateClaim { .. } => "CreateVolume",
         Step::CreatePod { .. } => "CreatePod",
+        Step::RequireData { .. } => "PatchPod",
         Step::AddMember { .. } => "AddMember",
         Step::PromoteMember { .. } => "PromoteMember",
         Step::MoveLeader { .. } => "MoveLeader",

@@ -10,10 +10,15 @@ use crate::{
     etcd::{MemberStatus, Membership},
     kind::{EtcdClusterSpec, EtcdClusterStatus},
     member::Names,
+    objects::INITIAL_CLUSTER,
 };
 
 /// How often a container must have been started again before its member counts as broken.
 pub const CRASHES: i32 = 3;
+
+/// What etcd says when it finds an empty data folder, and its own name is not among the members
+/// that it could begin or join with.
+const NO_DATA: &str = "couldn't find local name";
 
 /// Everything the decision depends on.
 #[derive(Clone, Debug)]
@@ -63,6 +68,21 @@ pub struct PodView {
     pub restarts: i32,
     /// What keeps it from running, for people.
     pub trouble: Option<String>,
+    /// What becomes of etcd when its container is started on an empty data folder.
+    pub on_empty: OnEmpty,
+    /// Whether etcd has refused to start, because its data folder was empty.
+    pub without_data: bool,
+}
+
+/// What becomes of etcd when its container is started on an empty data folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnEmpty {
+    /// It begins a cluster, or joins one: as it has to the first time.
+    Starts,
+    /// It ends at once, as soon as the node has seen the pod's last change.
+    RefusedSoon,
+    /// It ends at once.
+    Refused,
 }
 
 /// A claim, as far as the decision looks at it.
@@ -82,19 +102,29 @@ impl View<'_> {
         leads && self.pods.get(member).is_some_and(|pod| !pod.terminating)
     }
 
+    /// Whether the data folder of a member was found empty when etcd was started the last time.
+    pub fn lost_data(&self, member: &str) -> bool {
+        let pod = self.pods.get(member);
+        pod.is_some_and(|pod| pod.ours && pod.without_data) && !self.answers.contains_key(member)
+    }
+
     /// The claim that holds a member's data, if it is there to stay.
     pub fn data(&self, member: &str) -> Option<&ClaimView> {
         let claim = self.claims.get(member)?;
         (claim.ours && !claim.terminating).then_some(claim)
     }
 
-    /// The image that pods are made with.
-    pub fn image(&self) -> String {
-        let version = match self.recorded.current_version.as_str() {
+    /// The version that pods are made with.
+    pub fn version(&self) -> &str {
+        match self.recorded.current_version.as_str() {
             "" => self.spec.version(),
             version => version,
-        };
-        self.spec.image(version)
+        }
+    }
+
+    /// The image that pods are made with.
+    pub fn image(&self) -> String {
+        self.spec.image(self.version())
     }
 
     /// The name for the next new member: one that nothing has.
@@ -138,12 +168,29 @@ impl PodView {
             address: status.and_then(|status| status.pod_ip.clone()),
             restarts: etcd.map_or(0, |etcd| etcd.restart_count),
             trouble: trouble_of(pod, etcd),
+            on_empty: OnEmpty::of(pod),
+            without_data: etcd.is_some_and(refused_without_data),
         }
     }
 
     /// Whether etcd does not stay up.
     pub fn crashes(&self) -> bool {
         !self.ready && self.restarts >= CRASHES
+    }
+}
+
+impl OnEmpty {
+    fn of(pod: &Pod) -> Self {
+        if pod.annotations().contains_key(INITIAL_CLUSTER) {
+            return Self::Starts;
+        }
+        // Nodes before Kubernetes 1.33 do not report which generation of a pod they have seen.
+        let status = pod.status.as_ref();
+        let seen = status.and_then(|status| status.observed_generation);
+        match (seen, pod.metadata.generation) {
+            (Some(seen), Some(newest)) if seen < newest => Self::RefusedSoon,
+            _ => Self::Refused,
+        }
     }
 }
 
@@ -164,6 +211,14 @@ fn controlled_by(
     owners
         .iter()
         .any(|owner| owner.controller == Some(true) && owner.uid == uid)
+}
+
+/// Whether a container ended the last time because its data folder was empty.
+fn refused_without_data(etcd: &ContainerStatus) -> bool {
+    let states = [&etcd.state, &etcd.last_state].into_iter().flatten();
+    let mut ends = states.filter_map(|state| state.terminated.as_ref());
+    let message = ends.next().and_then(|end| end.message.as_deref());
+    message.is_some_and(|message| message.contains(NO_DATA))
 }
 
 fn image_of(pod: &Pod) -> String {

@@ -1,6 +1,7 @@
 //! What the operator promises where no pod runs: played in process, disturbed in every way there is,
 //! and on a real control plane.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -17,6 +18,7 @@ windlass_cluster::scenarios! {
     super::operator,
     anywhere: [
         services_budget_and_first_pod_are_made,
+        services_and_budget_select_only_pods_of_this_object,
         a_volume_comes_before_its_pod,
         the_yaml_of_the_seed_ends_in_what_to_do,
         sizes_and_names_are_judged_by_the_schema,
@@ -115,27 +117,48 @@ async fn services_budget_and_first_pod_are_made(stage: Stage) {
         Some(IntOrString::Int(2))
     );
     let member = first_member(&stage, "c").await;
-    let pod = stage
-        .until(&member, "there", |_: &Pod| true)
-        .await
-        .spec
-        .unwrap();
+    let pod = stage.until(&member, "there", |_: &Pod| true).await;
+    let alone = format!("{member}=http://{member}.c.{}.svc:2380", stage.namespace());
+    let annotations = pod.metadata.annotations.unwrap();
     assert_eq!(
-        (pod.hostname, pod.subdomain),
+        annotations["etcd.database.coreos.com/initial-cluster"],
+        alone
+    );
+    let spec = pod.spec.unwrap();
+    assert_eq!(
+        (spec.hostname, spec.subdomain),
         (Some(member.clone()), Some("c".to_owned()))
     );
-    let command = pod.containers[0].command.clone().unwrap();
-    assert!(
-        command.contains(&"--initial-cluster-state=new".to_owned()),
-        "{command:?}"
-    );
-    let alone = format!(
-        "--initial-cluster={member}=http://{member}.c.{}.svc:2380",
-        stage.namespace()
-    );
-    assert!(command.contains(&alone), "{command:?}");
+    let command = spec.containers[0].command.clone().unwrap();
+    for flag in [
+        "--initial-cluster-state=new",
+        "--initial-cluster=$(INITIAL_CLUSTER)",
+    ] {
+        assert!(command.contains(&flag.to_owned()), "{command:?}");
+    }
     stage.rest().await;
     assert_eq!(stage.list::<Pod>().await.len(), 1, "one member begins");
+}
+
+/// After a cluster is deleted and made again, the pods of the first one may still be there.
+async fn services_and_budget_select_only_pods_of_this_object(stage: Stage) {
+    stage.create(&cluster("c", json!({ "size": 1 }))).await;
+    let made = stage.until("c", "there", |_: &EtcdCluster| true).await;
+    let uid = made.metadata.uid.unwrap();
+    let selected = |selector: BTreeMap<String, String>| {
+        let found = selector.get(etcd_operator::CLUSTER_UID);
+        assert_eq!(found, Some(&uid), "{selector:?}");
+    };
+    let peers = stage.until("c", "there", |_: &Service| true).await;
+    selected(peers.spec.unwrap().selector.unwrap());
+    let budget = stage
+        .until("c", "there", |_: &PodDisruptionBudget| true)
+        .await;
+    selected(budget.spec.unwrap().selector.unwrap().match_labels.unwrap());
+    let member = first_member(&stage, "c").await;
+    let pod = stage.until(&member, "there", |_: &Pod| true).await;
+    selected(pod.metadata.labels.unwrap());
+    stage.rest().await;
 }
 
 async fn a_volume_comes_before_its_pod(stage: Stage) {

@@ -3,6 +3,7 @@
 //! Each scenario ends with every acknowledged write read back, in order. They need root, because
 //! members need addresses and names of their own; without it they say so and are passed over.
 
+mod emptied;
 mod stage;
 mod writer;
 
@@ -457,7 +458,7 @@ fn ten_clusters_at_once_one_of_them_broken() {
 }
 
 /// Sends a signal to etcd in a pod.
-fn signal_etcd(stage: &Stage, pod: &str, with: Signal) {
+pub(crate) fn signal_etcd(stage: &Stage, pod: &str, with: Signal) {
     let address = ["get", "pod", pod, "-o", "jsonpath={.metadata.uid}"];
     let uid = stage.folder.kubectl(&address);
     let oci = stage.folder.path().join(".windlass/node/oci");

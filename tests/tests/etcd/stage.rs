@@ -172,7 +172,8 @@ impl Stage {
         })
     }
 
-    fn try_etcdctl(&self, pod: &str, args: &[&str]) -> Output {
+    /// What `etcdctl` says when it asks the member of a pod.
+    pub(crate) fn try_etcdctl(&self, pod: &str, args: &[&str]) -> Output {
         let address = ["get", "pod", pod, "-o", "jsonpath={.status.podIP}"];
         let address = self.folder.kubectl(&address);
         Command::new("etcdctl")

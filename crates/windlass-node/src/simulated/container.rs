@@ -17,6 +17,8 @@ pub(super) enum Command {
     Stop(Duration),
     /// It ends now, with this exit code.
     Exit(i32),
+    /// It ends now, with this exit code and this termination message.
+    Crash(i32, String),
     /// It becomes ready, or stops being so; its own pace does not matter any more.
     Ready(bool),
     /// It loses its network, or has it back: a probe that needs it sees the difference.
@@ -89,6 +91,7 @@ impl SimulatedContainer {
         } else {
             Next::Ready(self.due(self.delays.ready, "readiness"))
         };
+        let mut message = None;
         let code = loop {
             let at = match &next {
                 Next::Ready(due) | Next::Exit(_, due) => Some(due.at()),
@@ -100,6 +103,10 @@ impl SimulatedContainer {
                     // The pod was torn down: there is nobody left to tell.
                     None => return,
                     Some(Command::Exit(code)) => break code,
+                    Some(Command::Crash(code, text)) => {
+                        message = Some(text);
+                        break code;
+                    }
                     Some(Command::Ready(ready)) => {
                         self.probed(ready);
                         if let Next::Ready(_) = next {
@@ -139,7 +146,10 @@ impl SimulatedContainer {
             }
         };
         let finished_at = self.environment.clock.now();
-        let termination = Termination::exited(code, started_at, finished_at);
+        let termination = Termination {
+            message,
+            ..Termination::exited(code, started_at, finished_at)
+        };
         self.reports.report(Report::Exited {
             container,
             run: self.launch.run,

@@ -56,6 +56,20 @@ impl SimulatedNode {
         self.command("crash", namespace, pod, container, Command::Exit(exit_code))
     }
 
+    /// Lets one container end now, as if its process had ended with this exit code and left this
+    /// termination message.
+    pub fn crash_with_message(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        exit_code: i32,
+        message: &str,
+    ) -> Result<(), NotRunning> {
+        let crash = Command::Crash(exit_code, message.to_owned());
+        self.command("crash", namespace, pod, container, crash)
+    }
+
     /// Lets every container of a pod end now, successfully.
     pub fn stop(&self, namespace: &str, pod: &str) -> Result<(), NotRunning> {
         self.with_pod("stop", namespace, pod, |pod| {

@@ -1,16 +1,22 @@
 //! Two clusters where one should be.
 //!
-//! Members that do not belong together, or a leader whose log is shorter than it once was (its data
-//! folder was emptied, and it has begun anew under the old ids), hold different data. Which of them
-//! is right is not for a program to say.
+//! Members that do not belong together, a first member that found the data of another cluster on its
+//! volume, or a leader whose log is shorter than it once was, hold different data. Which of them is
+//! right is not for a program to say.
 
 use super::{Decision, stop};
-use crate::{member::hex, view::View};
+use crate::{
+    kind::{Action, Intent},
+    member::hex,
+    view::View,
+};
 
 /// The alarm, if there is one.
 pub(super) fn raised(view: &View<'_>) -> Option<Decision> {
     let next = "nothing is changed until a person has looked: delete the pod (and claim) of the member that does not belong here";
-    let mut known = view.recorded.cluster_id.clone();
+    let mut known = expected(view);
+    let longest = view.answers.values().map(|answer| answer.raft_index).max();
+    let longest = longest.map(|longest| i64::try_from(longest).unwrap_or(i64::MAX));
     for (member, answer) in &view.answers {
         let id = hex(answer.cluster_id);
         match &known {
@@ -23,11 +29,13 @@ pub(super) fn raised(view: &View<'_>) -> Option<Decision> {
             _ => known = Some(id),
         }
         let leads = answer.leader == Some(answer.member_id);
-        let length = i64::try_from(answer.raft_index).unwrap_or(i64::MAX);
-        if leads && length < view.recorded.raft_index {
+        // Right after an election the leader itself may know of fewer than others do.
+        if let Some(longest) =
+            longest.filter(|longest| leads && *longest < view.recorded.raft_index)
+        {
             let message = format!(
-                "member {member} leads with {length} entries in its log, and there were {} before: \
-                 it has lost its data and begun anew; {next}",
+                "member {member} leads, and no log has more than {longest} entries, where each had {} before: \
+                 its data was lost or replaced by older data; {next}",
                 view.recorded.raft_index
             );
             return Some(stop("TwoClusters", message));
@@ -41,4 +49,12 @@ pub(super) fn raised(view: &View<'_>) -> Option<Decision> {
         }
         _ => None,
     }
+}
+
+/// The cluster that members have to belong to, as far as it is known.
+fn expected(view: &View<'_>) -> Option<String> {
+    let begins = |intent: &&Intent| intent.action == Action::Bootstrap;
+    let first = view.recorded.intent.as_ref().filter(begins);
+    let recorded = view.recorded.cluster_id.clone();
+    recorded.or_else(|| Some(hex(view.names.cluster_id(&first?.member))))
 }

@@ -1,11 +1,14 @@
 //! A cluster that has not begun: one member starts it, as `new`.
 //!
-//! The member is recorded first. Until etcd has told the cluster's id, clients are not let in (the
-//! client Service selects nothing before that), so a first member that is lost before holds nothing of anybody.
+//! The member is recorded first. Until the cluster's id is recorded, no other member is added and
+//! clients are not let in (the client Service selects nothing before that), so a first member that
+//! is lost before holds nothing of anybody. The id is recorded once the member's pod cannot begin a
+//! cluster again.
 
 use super::{Decision, SOON, Start, Step, grace, record, step, stop, wait};
 use crate::{
     kind::Action,
+    member::CLIENT_PORT,
     view::{PodView, View},
 };
 
@@ -63,13 +66,16 @@ fn started(view: &View<'_>, member: &str, pod: &PodView) -> Decision {
     }
     let claim = view.claims.get(member);
     let overdue = view.now.duration_since(pod.since).as_secs() >= grace(view);
-    let silent = overdue && !view.answers.contains_key(member);
+    let answers = view.answers.contains_key(member);
+    let silent = overdue && !answers && !pod.ready;
     let again = if pod.ended {
         Some("has ended before it began")
     } else if pod.image != view.image() {
         Some("was made with another image")
     } else if view.spec.storage.is_some() && view.data(member).is_none() {
         Some("has lost its volume")
+    } else if view.lost_data(member) {
+        Some("has lost its data before it began")
     } else if silent && pod.restarts > 0 && claim.is_some() {
         // What is on the volume is nobody's yet, and may be what keeps it from starting.
         let message = format!("the first member {member} does not start; it gets another volume");
@@ -100,9 +106,14 @@ fn started(view: &View<'_>, member: &str, pod: &PodView) -> Decision {
                 "{message}: {trouble}; it is tried again, and made again when spec.version or spec.repository is changed"
             ),
         ),
-        None if view.answers.contains_key(member) => {
-            step(Step::Await(SOON), "Bootstrapping", message)
-        }
+        None if answers => step(Step::Await(SOON), "Bootstrapping", message),
+        None if pod.ready => wait(
+            "MemberUnreachable",
+            format!(
+                "the first member {member} is ready, but the operator cannot reach it ({}); allow the operator to connect to port {CLIENT_PORT} of the pods of the cluster",
+                view.silence
+            ),
+        ),
         None => wait("Bootstrapping", message),
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Decision, Listed, SOON, Step, grace,
     intent::{existing, size},
-    record, safe_without, step, stop, wait,
+    joined, record, safe_without, step, stop, wait,
 };
 use crate::{kind::Action, refusal, view::View};
 
@@ -30,7 +30,16 @@ pub(super) fn next(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
             return record(view, Action::Add, name, Some(listed.member.id), why);
         }
         let why = match body(view, listed, name, members) {
-            Body::There | Body::Going if view.healthy(name) => continue,
+            Body::There | Body::Going if view.healthy(name) => {
+                match joined::require_data(view, name) {
+                    Some(next) if matches!(next.step, Step::RequireData { .. }) => return next,
+                    Some(next) => {
+                        unwell.get_or_insert(next);
+                    }
+                    None => {}
+                }
+                continue;
+            }
             Body::There => {
                 let pod = view.pods.get(name);
                 let trouble = pod.and_then(|pod| pod.trouble.clone());
@@ -173,7 +182,11 @@ pub(super) fn body(
         return match (listed.started(), kept) {
             (_, true) => {
                 let message = format!("member {name} gets a pod on its volume");
-                Body::Missing(Box::new(step(existing(members, name), reason, message)))
+                Body::Missing(Box::new(step(
+                    existing(members, listed, name),
+                    reason,
+                    message,
+                )))
             }
             (false, false) if asked && view.claims.contains_key(name) => Body::Going,
             (false, false) if asked => {
@@ -188,7 +201,11 @@ pub(super) fn body(
             }
             (false, false) => {
                 let message = format!("member {name} gets its pod");
-                Body::Missing(Box::new(step(existing(members, name), reason, message)))
+                Body::Missing(Box::new(step(
+                    existing(members, listed, name),
+                    reason,
+                    message,
+                )))
             }
             (true, false) => Body::Lost(format!(
                 "member {name} has lost its pod and its data; another takes its place"
@@ -225,6 +242,11 @@ pub(super) fn body(
                 "the pod of member {name} has ended and its data with it; another takes its place"
             ))
         };
+    }
+    if view.lost_data(name) {
+        return Body::Lost(format!(
+            "the data folder of member {name} is empty, and it is not started without its data; another takes its place"
+        ));
     }
     if pod.ready {
         return Body::There;

@@ -1,6 +1,8 @@
 //! What was recorded is finished, or given up where it is not needed any more.
 
-use super::{Decision, Listed, SOON, Start, Step, care, grace, record, safe_without, step, wait};
+use super::{
+    Decision, Listed, SOON, Start, Step, care, grace, joined, record, safe_without, step, wait,
+};
 use crate::{
     kind::{Action, Intent},
     member::hex,
@@ -9,14 +11,21 @@ use crate::{
 
 pub(super) fn pursue(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
     match intent.action {
-        Action::Bootstrap => step(
-            Step::Forget,
-            "Bootstrapped",
-            format!("the cluster has begun with member {}", intent.member),
-        ),
+        Action::Bootstrap => bootstrapped(view, &intent.member),
         Action::Add => add(view, members, intent),
         Action::Remove => remove(view, members, intent),
     }
+}
+
+/// The first member answers. The cluster has begun once that member cannot begin it again.
+fn bootstrapped(view: &View<'_>, first: &str) -> Decision {
+    joined::require_data(view, first).unwrap_or_else(|| {
+        step(
+            Step::Forget,
+            "Bootstrapped",
+            format!("the cluster has begun with member {first}"),
+        )
+    })
 }
 
 fn add(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
@@ -55,6 +64,9 @@ fn add(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
         care::Body::There => {}
     }
     let answer = view.answers.get(name);
+    if let Some(next) = answer.and_then(|_| joined::require_data(view, name)) {
+        return next;
+    }
     if !listed.member.learner && answer.is_some_and(|answer| answer.leader.is_some()) {
         return step(
             Step::Forget,
@@ -199,13 +211,18 @@ fn clear_away(view: &View<'_>, name: &str) -> Decision {
     )
 }
 
-/// The pod of a member that is made on what there is of it.
-pub(super) fn existing(members: &[Listed<'_>], name: &str) -> Step {
+/// The pod of a listed member: one that has been started before needs its data.
+pub(super) fn existing(members: &[Listed<'_>], listed: &Listed<'_>, name: &str) -> Step {
     let mut peers: Vec<String> = members.iter().filter_map(|one| one.name.clone()).collect();
     peers.sort_unstable();
+    let start = if listed.started() {
+        Start::Rejoin
+    } else {
+        Start::Join
+    };
     Step::CreatePod {
         member: name.to_owned(),
-        start: Start::Existing,
+        start,
         peers,
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! 1. A paused cluster is left alone.
 //! 2. Two clusters where one should be: nothing is done, a person is called ([`alarm`]).
-//! 3. A cluster that has not begun begins with one member ([`bootstrap`]). Once etcd has told its
-//!    cluster id, which is recorded, no member is ever started as a new cluster again.
+//! 3. A cluster that has not begun begins with one member ([`bootstrap`]). Once its cluster id is
+//!    recorded, no member is ever started as a new cluster again.
 //! 4. With a majority that answers, the intent that was recorded is finished ([`intent`]); then what
 //!    is broken is healed, then the size is followed, one member at a time ([`care`]).
 //! 5. Without one, pods are put back on the volumes of recorded members, and nothing else is done
@@ -17,12 +17,15 @@
 //! comes after a crash goes on with that member: none is added twice, and none is forgotten.
 //!
 //! A member whose data is gone is never started again under its id: it would have forgotten what it
-//! voted for. It is removed, and another takes its place.
+//! voted for. It is removed, and another takes its place. That holds for restarts of its container
+//! too, which kubelet does by itself: before a member counts (before the first one's cluster is
+//! recorded, before another gets its vote), its pod is made to start only with its data ([`joined`]).
 
 mod alarm;
 mod bootstrap;
 mod care;
 mod intent;
+mod joined;
 mod silence;
 
 #[cfg(test)]
@@ -77,6 +80,11 @@ pub enum Step {
         /// The members it is told of, by name.
         peers: Vec<String>,
     },
+    /// From now on a pod starts etcd only on the data of its member.
+    RequireData {
+        /// The member.
+        member: String,
+    },
     /// Etcd is told of a new member, which has no vote yet.
     AddMember {
         /// The member.
@@ -128,10 +136,12 @@ pub enum Step {
 /// How a member starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// As the first of a new cluster.
+    /// As the first of a new cluster, in an empty folder.
     New,
-    /// As a member of a cluster that exists.
-    Existing,
+    /// As a new member of a cluster that exists, in an empty folder.
+    Join,
+    /// As the member whose data is in its folder, and not without it.
+    Rejoin,
 }
 
 /// The next step.

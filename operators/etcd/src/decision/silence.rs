@@ -17,7 +17,7 @@ pub(super) fn next(view: &View<'_>) -> Decision {
         match view.pods.get(name) {
             None if kept => {
                 let message = format!("member {name} gets its pod back, on its own volume");
-                return step(on_its_volume(roster, name), "RecoveringMember", message);
+                return step(on_its_volume(name), "RecoveringMember", message);
             }
             Some(pod) if kept && pod.ours && pod.ended && !pod.terminating => {
                 let message =
@@ -100,21 +100,22 @@ fn readings<'a>(view: &'a View<'_>, voters: &[&'a str]) -> Vec<Vec<&'a str>> {
 fn hangs(view: &View<'_>, name: &str, pod: &PodView) -> bool {
     let silent = view.now.duration_since(pod.since).as_secs() >= grace(view);
     let idle = pod.ours && !pod.ready && !pod.terminating && !pod.crashes();
-    idle && silent && !view.answers.contains_key(name)
+    idle && silent && !view.answers.contains_key(name) && !view.lost_data(name)
 }
 
 /// Whether the data of a member may still be there: on its volume, or in a pod that has not ended.
 fn has_data(view: &View<'_>, name: &str) -> bool {
     let pod = view.pods.get(name);
+    if view.lost_data(name) {
+        return false;
+    }
     view.data(name).is_some() || pod.is_some_and(|pod| pod.ours && !pod.ended && !pod.terminating)
 }
 
-fn on_its_volume(roster: &[MemberRecord], name: &str) -> Step {
-    let mut peers: Vec<String> = roster.iter().map(|one| one.name.clone()).collect();
-    peers.sort_unstable();
+fn on_its_volume(name: &str) -> Step {
     Step::CreatePod {
         member: name.to_owned(),
-        start: Start::Existing,
-        peers,
+        start: Start::Rejoin,
+        peers: Vec::new(),
     }
 }

@@ -7,7 +7,10 @@ use super::{
     Decision, Step, decide,
     world::{Fate, World},
 };
-use crate::{etcd::Member, view::View};
+use crate::{
+    etcd::{Member, MemberStatus},
+    view::View,
+};
 
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
@@ -15,6 +18,8 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
         1 => any::<usize>().prop_map(Fate::DeletePod),
         1 => any::<usize>().prop_map(Fate::Evict),
         1 => any::<usize>().prop_map(Fate::Corrupt),
+        2 => any::<usize>().prop_map(Fate::Empty),
+        1 => any::<usize>().prop_map(Fate::Partition),
         1 => any::<usize>().prop_map(Fate::DeleteAll),
         1 => any::<usize>().prop_map(Fate::Hang),
         1 => any::<usize>().prop_map(Fate::RemoveByHand),
@@ -25,7 +30,7 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// Every step on the way is judged by the world: no second cluster, no member without its
     /// data, no step that costs the majority.
@@ -245,7 +250,7 @@ fn a_leader_that_has_lost_its_log_stops_everything() {
     assert!(
         decision
             .message
-            .contains("it has lost its data and begun anew"),
+            .contains("its data was lost or replaced by older data"),
         "{}",
         decision.message
     );
@@ -271,4 +276,125 @@ fn a_member_that_somebody_else_added_keeps_the_size_from_being_followed() {
     for part in ["http://10.0.0.9:2380", "etcdctl member remove"] {
         assert!(decision.message.contains(part), "{}", decision.message);
     }
+}
+
+/// The name of the member that has been there for longest.
+fn first(world: &World) -> String {
+    world.status().roster[0].name.clone()
+}
+
+#[test]
+fn emptied_folder_of_the_first_member_begins_no_second_cluster() {
+    for volumes in [false, true] {
+        let mut world = built(3, volumes);
+        let emptied = first(&world);
+        world.empty(&emptied);
+        assert_eq!(world.converge().step, Step::Rest);
+        world.assert_well();
+        world.assert_nothing_new(1);
+        assert_ne!(first(&world), emptied, "another took its place");
+    }
+}
+
+#[test]
+fn emptied_folder_of_a_single_member_is_reported_and_not_started_empty() {
+    for volumes in [false, true] {
+        let mut world = built(1, volumes);
+        let only = first(&world);
+        world.empty(&only);
+        let end = world.converge();
+        assert_eq!((end.step, end.reason), (Step::Stop, "QuorumLost"));
+        assert!(
+            end.message.contains("the data of 1 of 1 members is gone"),
+            "{}",
+            end.message
+        );
+        assert_eq!(world.status().phase, "Failed");
+        world.assert_nothing_new(1);
+    }
+}
+
+#[test]
+fn member_whose_node_has_not_seen_the_change_gets_no_vote() {
+    let mut world = built(1, false);
+    world.meet(&Fate::Resize(2));
+    while world.learners().is_empty() || world.pods() < 2 {
+        world.step();
+        world.settle();
+    }
+    let learner = world.learners().remove(0);
+    world.partition(&learner);
+    let mut last = None;
+    for _ in 0..20 {
+        last = Some(world.step());
+        world.settle();
+    }
+    let last = last.unwrap();
+    assert_eq!(
+        (last.reason, world.learners()),
+        ("MemberJoined", vec![learner.clone()]),
+        "{last:?}"
+    );
+    world.partition(&learner);
+    assert_eq!(world.converge().step, Step::Rest);
+    world.assert_well();
+}
+
+/// Steps until the first member's pod is there.
+fn beginning() -> World {
+    let mut world = World::new(1, true);
+    while world.pods() == 0 {
+        world.step();
+    }
+    world
+}
+
+#[test]
+fn first_member_that_is_ready_and_cannot_be_reached_stays() {
+    let mut world = beginning();
+    let later = jiff::SignedDuration::from_hours(1);
+    world.step();
+    let decision = told_otherwise(&world, |view| {
+        view.answers.clear();
+        view.membership = None;
+        "connection refused".clone_into(&mut view.silence);
+        for pod in view.pods.values_mut() {
+            (pod.ready, pod.restarts) = (true, 1);
+        }
+        view.now += later;
+    });
+    assert_eq!(
+        (decision.step, decision.reason),
+        (Step::Wait, "MemberUnreachable")
+    );
+    for part in ["connection refused", "port 2379"] {
+        assert!(decision.message.contains(part), "{}", decision.message);
+    }
+}
+
+#[test]
+fn first_member_on_the_data_of_another_cluster_stops_everything() {
+    let mut world = beginning();
+    world.settle();
+    let decision = told_otherwise(&world, |view| {
+        for answer in view.answers.values_mut() {
+            answer.cluster_id += 1;
+        }
+        view.membership.as_mut().unwrap().cluster_id += 1;
+    });
+    assert_eq!(
+        (decision.step, decision.reason),
+        (Step::Stop, "TwoClusters")
+    );
+}
+
+#[test]
+fn leader_just_elected_that_knows_of_fewer_entries_raises_no_alarm() {
+    let world = built(3, true);
+    let decision = told_otherwise(&world, |view| {
+        let leads = |answer: &&mut MemberStatus| answer.leader == Some(answer.member_id);
+        let mut answers = view.answers.values_mut();
+        answers.find(leads).unwrap().raft_index = 1;
+    });
+    assert_eq!(decision.step, Step::Rest, "{decision:?}");
 }

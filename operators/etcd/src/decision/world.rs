@@ -12,7 +12,7 @@ use crate::{
     kind::{EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, Storage},
     member::Names,
     status::status_of,
-    view::{ClaimView, PodView, View},
+    view::{ClaimView, OnEmpty, PodView, View},
 };
 
 const NAMES: Names<'static> = Names {
@@ -32,6 +32,10 @@ pub(super) enum Fate {
     Evict(usize),
     /// A data folder is spoilt.
     Corrupt(usize),
+    /// A data folder is emptied, while its pod stays and starts etcd again.
+    Empty(usize),
+    /// A node does not see changes of its pod any more, or sees them again.
+    Partition(usize),
     /// Somebody deletes a pod and its volume.
     DeleteAll(usize),
     /// A member hangs for longer than it may.
@@ -51,6 +55,12 @@ struct Pod {
     terminating: bool,
     ended: bool,
     hangs: bool,
+    /// Whether it may start without data, as the API server has it and as its node has seen it.
+    open: bool,
+    seen_open: bool,
+    partitioned: bool,
+    /// Whether etcd has ended because its folder was empty.
+    refused: bool,
     /// Since it was made.
     since: Timestamp,
     /// The data in its own folder, where it has no volume.
@@ -71,6 +81,8 @@ pub(super) struct World {
     members: BTreeMap<u64, Member>,
     /// How many clusters have begun.
     pub(super) begun: u32,
+    /// The id of the one that began last.
+    cluster_id: u64,
     ids: u64,
     /// Who was last told to lead.
     heir: Option<u64>,
@@ -96,6 +108,7 @@ impl World {
             claims: BTreeMap::new(),
             members: BTreeMap::new(),
             begun: 0,
+            cluster_id: 0,
             ids: 0,
             heir: None,
             log: 5,
@@ -187,12 +200,28 @@ impl World {
             if pod.ended || pod.hangs || unbound || self.data(&name) != Data::None {
                 continue;
             }
-            match pod.start {
-                Start::New => self.begin(&name),
-                Start::Existing => self.join(&name),
+            match (pod.seen_open, pod.start) {
+                (true, Start::New) => self.begin(&name),
+                (true, _) => self.join(&name),
+                (false, _) => self.pods.get_mut(&name).expect("it").refused = true,
             }
         }
+        // Last: what was changed before this is seen by nodes only now.
+        for pod in self.pods.values_mut().filter(|pod| !pod.partitioned) {
+            pod.seen_open = pod.open;
+        }
         self.log += 1;
+    }
+
+    /// Nothing may depend on a member that its node could start again without its data.
+    fn assert_needs_its_data(&self, name: &str) {
+        let Some(pod) = self.pods.get(name) else {
+            return;
+        };
+        assert!(
+            !pod.seen_open && !pod.open,
+            "{name} counts, and its pod could start without its data"
+        );
     }
 
     fn begin(&mut self, name: &str) {
@@ -201,6 +230,7 @@ impl World {
             "{name} begins a second cluster"
         );
         self.begun += 1;
+        self.cluster_id = NAMES.cluster_id(name);
         self.ids += 1;
         self.members.clear();
         self.members
@@ -218,12 +248,18 @@ impl World {
             return;
         }
         assert!(
-            !listed.has_started(),
+            !listed.has_started() || listed.learner,
             "{name} starts again without its data"
         );
+        // The leader remembers how far a learner was, which ends when it has forgotten.
+        let data = if listed.has_started() {
+            Data::Spoilt
+        } else {
+            Data::Good
+        };
         let id = listed.id;
         self.members.insert(id, member(id, name, name, true));
-        self.set_data(name, Data::Good);
+        self.set_data(name, data);
     }
 
     /// Who was told to lead, if that one can; else any that can.
@@ -244,7 +280,7 @@ impl World {
             .filter_map(|name| {
                 let listed = self.listed(name)?;
                 let status = MemberStatus {
-                    cluster_id: u64::from(self.begun),
+                    cluster_id: self.cluster_id,
                     member_id: listed.id,
                     leader,
                     raft_term: 2,
@@ -273,6 +309,12 @@ impl World {
                     0
                 },
                 trouble: None,
+                on_empty: match (pod.open, pod.seen_open) {
+                    (true, _) => OnEmpty::Starts,
+                    (false, true) => OnEmpty::RefusedSoon,
+                    (false, false) => OnEmpty::Refused,
+                },
+                without_data: pod.refused && self.data(name) == Data::None,
             };
             (name.clone(), view)
         });
@@ -286,7 +328,7 @@ impl World {
             )
         });
         let membership = leader.map(|_| Membership {
-            cluster_id: u64::from(self.begun),
+            cluster_id: self.cluster_id,
             members: self.members.values().cloned().collect(),
         });
         use_it(&View {
@@ -309,6 +351,10 @@ impl World {
             let status = status_of(&self.cluster, view, &decision);
             (decision, status)
         });
+        let begun = self.status().cluster_id.is_none() && status.cluster_id.is_some();
+        if begun && status.roster.len() == 1 && self.status().intent.is_some() {
+            self.assert_needs_its_data(&status.roster[0].name);
+        }
         self.cluster.status = Some(status);
         let call = matches!(
             decision.step,
@@ -332,7 +378,15 @@ impl World {
                 start,
                 peers,
             } => self.create(member, *start, peers),
+            Step::RequireData { member } => {
+                let pod = self.pods.get_mut(member).expect("a pod");
+                assert!(pod.open, "the pod of {member} is changed twice");
+                pod.open = false;
+            }
             Step::AddMember { member: name } => {
+                for voter in self.voters() {
+                    self.assert_needs_its_data(&voter);
+                }
                 assert!(self.listed(name).is_none(), "{name} is added twice");
                 assert!(
                     self.members.values().all(|one| !one.learner),
@@ -343,7 +397,8 @@ impl World {
                 self.members
                     .insert(self.ids, member(self.ids, name, "", true));
             }
-            Step::PromoteMember { id, .. } => {
+            Step::PromoteMember { id, member } => {
+                self.assert_needs_its_data(member);
                 let member = self.members.get_mut(id).expect("a member");
                 assert!(member.has_started());
                 member.learner = false;
@@ -407,6 +462,10 @@ impl World {
             terminating: false,
             ended: false,
             hangs: false,
+            open: start != Start::Rejoin,
+            seen_open: start != Start::Rejoin,
+            partitioned: false,
+            refused: false,
             since: self.now,
             data: Data::None,
         };
@@ -441,6 +500,8 @@ impl World {
             Fate::DeletePod(at)
             | Fate::Evict(at)
             | Fate::Corrupt(at)
+            | Fate::Empty(at)
+            | Fate::Partition(at)
             | Fate::Hang(at)
             | Fate::DeleteAll(at) => {
                 let Some(name) = nth(pods, at) else { return };
@@ -450,6 +511,8 @@ impl World {
                         self.set_data(&name, Data::Spoilt);
                     }
                     Fate::Corrupt(_) => {}
+                    Fate::Empty(_) => self.empty(&name),
+                    Fate::Partition(_) => self.partition(&name),
                     Fate::Hang(_) => self.pods.get_mut(&name).expect("it").hangs = true,
                     _ => {
                         self.pods.remove(&name);
@@ -462,8 +525,34 @@ impl World {
         }
     }
 
+    /// Empties the data folder of a member whose pod stays.
+    pub(super) fn empty(&mut self, name: &str) {
+        self.set_data(name, Data::None);
+    }
+
+    /// The node of a pod does not see its changes from now on; or it does again.
+    pub(super) fn partition(&mut self, name: &str) {
+        let pod = self.pods.get_mut(name).expect("a pod");
+        pod.partitioned = !pod.partitioned;
+    }
+
+    pub(super) fn pods(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// The members without a vote that have started.
+    pub(super) fn learners(&self) -> Vec<String> {
+        let learners = self.members.values();
+        let learners = learners.filter(|one| one.learner && one.has_started());
+        learners.map(Self::named).collect()
+    }
+
     /// Lets the operator work until it rests, stops, or waits for what does not come.
     pub(super) fn converge(&mut self) -> Decision {
+        // For as long as a node sees nothing, its member is waited for.
+        for pod in self.pods.values_mut() {
+            pod.partitioned = false;
+        }
         let mut last = None;
         let mut waits = 0;
         for _ in 0..2000 {

@@ -5,19 +5,19 @@ use k8s_openapi::{
     apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
 };
 
-use super::{labels, metadata};
-use crate::decision::quorum;
+use super::{metadata, selector};
+use crate::{decision::quorum, member::Names};
 
 /// A majority of the members stays. A number, because pods of a kind without a scale subresource
 /// can have no other budget.
-pub(crate) fn budget(cluster: &str, members: usize) -> PodDisruptionBudget {
+pub(crate) fn budget(names: Names<'_>, members: usize) -> PodDisruptionBudget {
     let majority = i32::try_from(quorum(members)).unwrap_or(i32::MAX);
     PodDisruptionBudget {
-        metadata: metadata(cluster, cluster),
+        metadata: metadata(names.cluster, names.cluster),
         spec: Some(PodDisruptionBudgetSpec {
             min_available: Some(IntOrString::Int(majority)),
             selector: Some(LabelSelector {
-                match_labels: Some(labels(cluster)),
+                match_labels: Some(selector(names)),
                 ..LabelSelector::default()
             }),
             ..PodDisruptionBudgetSpec::default()

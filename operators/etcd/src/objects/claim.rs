@@ -5,13 +5,13 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::{labels_of_member, metadata};
-use crate::kind::Storage;
+use crate::{kind::Storage, member::Names};
 
 /// The claim of a member; it has the member's name.
-pub(crate) fn claim(cluster: &str, member: &str, storage: &Storage) -> PersistentVolumeClaim {
-    let mut metadata = metadata(cluster, member);
-    metadata.generate_name = Some(format!("{cluster}-"));
-    metadata.labels = Some(labels_of_member(cluster, member));
+pub(crate) fn claim(names: Names<'_>, member: &str, storage: &Storage) -> PersistentVolumeClaim {
+    let mut metadata = metadata(names.cluster, member);
+    metadata.generate_name = Some(format!("{}-", names.cluster));
+    metadata.labels = Some(labels_of_member(names, member));
     PersistentVolumeClaim {
         metadata,
         spec: Some(PersistentVolumeClaimSpec {

@@ -11,28 +11,40 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::member::Names;
+
 pub(crate) use self::{
     budget::budget,
     claim::claim,
-    pod::pod,
+    pod::{INITIAL_CLUSTER, pod, require_data},
     service::{client_name, clients, peers},
 };
 
 /// The label whose value is the cluster's name.
 pub const CLUSTER: &str = "etcd_cluster";
+/// The label whose value is the uid of the cluster's object: a cluster that had the same name before
+/// has another.
+pub const CLUSTER_UID: &str = "etcd_cluster_uid";
 /// The label whose value is the member's name.
 pub const MEMBER: &str = "etcd_node";
 
-/// The labels of everything that belongs to a cluster, and of nothing else.
+/// The labels of everything that belongs to clusters of this name.
 pub(crate) fn labels(cluster: &str) -> BTreeMap<String, String> {
     [("app", "etcd"), (CLUSTER, cluster)]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()
 }
 
+/// What selects the members of a cluster, and those of none that had the same name before.
+fn selector(names: Names<'_>) -> BTreeMap<String, String> {
+    let mut labels = labels(names.cluster);
+    labels.insert(CLUSTER_UID.to_owned(), names.uid.to_owned());
+    labels
+}
+
 /// The labels of what belongs to one member.
-fn labels_of_member(cluster: &str, member: &str) -> BTreeMap<String, String> {
-    let mut labels = labels(cluster);
+fn labels_of_member(names: Names<'_>, member: &str) -> BTreeMap<String, String> {
+    let mut labels = selector(names);
     labels.insert(MEMBER.to_owned(), member.to_owned());
     labels
 }

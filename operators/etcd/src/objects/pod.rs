@@ -2,22 +2,29 @@
 //!
 //! Its container is started again whenever it ends: its data folder outlives it, in the pod's own
 //! volume or in a claim, so it comes back as the member it was. The flags that begin or join a
-//! cluster are looked at by etcd only where its data folder is empty.
+//! cluster are looked at by etcd only where its data folder is empty, which must be so only once. So
+//! `--initial-cluster` is read from an annotation each time the container is started. When the
+//! member has joined, the operator takes the annotation away: with an empty list of members etcd
+//! (3.4 to 3.7) starts on its data as before, and ends at once where there is none.
 
 use k8s_openapi::{
     api::core::v1::{
-        Affinity, Container, ContainerPort, EmptyDirVolumeSource, HTTPGetAction,
-        PersistentVolumeClaimVolumeSource, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec, Probe,
-        Volume, VolumeMount, WeightedPodAffinityTerm,
+        Affinity, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction,
+        HTTPGetAction, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
+        PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, Toleration, Volume, VolumeMount,
+        WeightedPodAffinityTerm,
     },
     apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
 };
+
+use serde_json::{Value, json};
 
 use super::{labels, labels_of_member, metadata};
 use crate::{
     decision::Start,
     kind::{EtcdClusterSpec, PodPolicy},
     member::{CLIENT_PORT, Names, PEER_PORT},
+    refusal::line_of,
 };
 
 /// Where the volume is.
@@ -25,11 +32,19 @@ const FOLDER: &str = "/var/etcd";
 /// The volume's name.
 const VOLUME: &str = "etcd-data";
 
+/// The annotation that lets etcd begin or join a cluster in an empty folder: the members, as
+/// `--initial-cluster` has them.
+pub(crate) const INITIAL_CLUSTER: &str = "etcd.database.coreos.com/initial-cluster";
+/// The variable that carries it into the container.
+const VARIABLE: &str = "INITIAL_CLUSTER";
+/// The key of a taint that no node has.
+const JOINED: &str = "etcd.database.coreos.com/joined";
+
 /// The pod of a member.
 pub(crate) fn pod(
     names: Names<'_>,
     spec: &EtcdClusterSpec,
-    image: &str,
+    version: &str,
     member: &str,
     start: Start,
     peers: &[String],
@@ -38,9 +53,18 @@ pub(crate) fn pod(
     let mut metadata = metadata(names.cluster, member);
     metadata.generate_name = Some(format!("{}-", names.cluster));
     let mut labels = policy.labels.clone();
-    labels.extend(labels_of_member(names.cluster, member));
+    labels.extend(labels_of_member(names, member));
     metadata.labels = Some(labels);
-    metadata.annotations = (!policy.annotations.is_empty()).then(|| policy.annotations.clone());
+    let mut annotations = policy.annotations.clone();
+    match start {
+        Start::New | Start::Join => {
+            annotations.insert(INITIAL_CLUSTER.to_owned(), initial_cluster(names, peers));
+        }
+        Start::Rejoin => {
+            annotations.remove(INITIAL_CLUSTER);
+        }
+    }
+    metadata.annotations = (!annotations.is_empty()).then_some(annotations);
     let volume = Volume {
         name: VOLUME.to_owned(),
         persistent_volume_claim: spec
@@ -60,7 +84,7 @@ pub(crate) fn pod(
             subdomain: Some(names.cluster.to_owned()),
             restart_policy: Some("Always".to_owned()),
             automount_service_account_token: Some(false),
-            containers: vec![container(names, image, &policy, member, start, peers)],
+            containers: vec![container(names, spec, version, &policy, member, start)],
             volumes: Some(vec![volume]),
             node_selector: (!policy.node_selector.is_empty()).then_some(policy.node_selector),
             affinity: Some(policy.affinity.unwrap_or_else(|| apart(names.cluster))),
@@ -74,11 +98,11 @@ pub(crate) fn pod(
 
 fn container(
     names: Names<'_>,
-    image: &str,
+    spec: &EtcdClusterSpec,
+    version: &str,
     policy: &PodPolicy,
     member: &str,
     start: Start,
-    peers: &[String],
 ) -> Container {
     let port = |name: &str, number: i32| ContainerPort {
         name: Some(name.to_owned()),
@@ -87,42 +111,107 @@ fn container(
     };
     Container {
         name: "etcd".to_owned(),
-        image: Some(image.to_owned()),
-        command: Some(command(names, member, start, peers)),
+        image: Some(spec.image(version)),
+        command: Some(command(names, member, start)),
         ports: Some(vec![port("client", CLIENT_PORT), port("peer", PEER_PORT)]),
-        env: (!policy.etcd_env.is_empty()).then(|| policy.etcd_env.clone()),
+        env: Some(environment(policy)),
         resources: policy.resources.clone(),
         volume_mounts: Some(vec![VolumeMount {
             name: VOLUME.to_owned(),
             mount_path: FOLDER.to_owned(),
             ..VolumeMount::default()
         }]),
-        // A member is ready while it serves, which takes a majority. There is no liveness probe:
-        // starting a member again because the others are missing makes nothing better.
-        readiness_probe: Some(Probe {
-            http_get: Some(HTTPGetAction {
-                path: Some("/health".to_owned()),
-                port: IntOrString::Int(CLIENT_PORT),
-                ..HTTPGetAction::default()
-            }),
-            initial_delay_seconds: Some(1),
-            period_seconds: Some(5),
-            timeout_seconds: Some(5),
-            failure_threshold: Some(3),
-            ..Probe::default()
-        }),
+        // There is no liveness probe: starting a member again because the others are missing makes
+        // nothing better.
+        readiness_probe: Some(readiness(version)),
+        // The operator reads there why etcd ended.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
 }
 
-fn command(names: Names<'_>, member: &str, start: Start, peers: &[String]) -> Vec<String> {
-    let cluster: Vec<String> = peers
+/// A member is ready while it serves, which takes a majority.
+///
+/// `/health` of etcd 3.4 writes a request of the v2 API into the log each time, on which etcd 3.6
+/// panics when it reads that log after an upgrade. `etcdctl` reads a key instead; every image has it.
+fn readiness(version: &str) -> Probe {
+    let poisons = line_of(version).is_some_and(|line| line < (3, 5));
+    let health = HTTPGetAction {
+        path: Some("/health".to_owned()),
+        port: IntOrString::Int(CLIENT_PORT),
+        ..HTTPGetAction::default()
+    };
+    let etcdctl = ["etcdctl", "endpoint", "health", "--command-timeout=4s"].map(str::to_owned);
+    let etcdctl = ExecAction {
+        command: Some(etcdctl.into()),
+    };
+    Probe {
+        http_get: (!poisons).then_some(health),
+        exec: poisons.then_some(etcdctl),
+        initial_delay_seconds: Some(1),
+        period_seconds: Some(5),
+        timeout_seconds: Some(5),
+        failure_threshold: Some(3),
+        ..Probe::default()
+    }
+}
+
+/// The members that a new one is told of.
+fn initial_cluster(names: Names<'_>, peers: &[String]) -> String {
+    let peers = peers
         .iter()
-        .map(|peer| format!("{peer}={}", names.peer_url(peer)))
-        .collect();
+        .map(|peer| format!("{peer}={}", names.peer_url(peer)));
+    peers.collect::<Vec<String>>().join(",")
+}
+
+/// The variables asked for, and last the one that no other may replace.
+fn environment(policy: &PodPolicy) -> Vec<EnvVar> {
+    let mut variables = policy.etcd_env.clone();
+    variables.push(EnvVar {
+        name: VARIABLE.to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector {
+                field_path: format!("metadata.annotations['{INITIAL_CLUSTER}']"),
+                ..ObjectFieldSelector::default()
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    });
+    variables
+}
+
+/// The change of a pod after which its container starts etcd only on the member's data.
+///
+/// The toleration has no effect by itself. It changes the spec, and so the pod's generation, and the
+/// node reports which generation it has seen: then it has seen that the annotation is gone.
+pub(crate) fn require_data(pod: &Pod) -> Value {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
+    let mut tolerations = tolerations.cloned().unwrap_or_default();
+    if !tolerations
+        .iter()
+        .any(|one| one.key.as_deref() == Some(JOINED))
+    {
+        tolerations.push(Toleration {
+            key: Some(JOINED.to_owned()),
+            operator: Some("Exists".to_owned()),
+            ..Toleration::default()
+        });
+    }
+    json!({
+        "metadata": {
+            "uid": pod.metadata.uid,
+            "resourceVersion": pod.metadata.resource_version,
+            "annotations": { INITIAL_CLUSTER: null },
+        },
+        "spec": { "tolerations": tolerations },
+    })
+}
+
+fn command(names: Names<'_>, member: &str, start: Start) -> Vec<String> {
     let state = match start {
         Start::New => "new",
-        Start::Existing => "existing",
+        Start::Join | Start::Rejoin => "existing",
     };
     let flags = [
         ("data-dir", format!("{FOLDER}/data")),
@@ -134,7 +223,7 @@ fn command(names: Names<'_>, member: &str, start: Start, peers: &[String]) -> Ve
             format!("http://0.0.0.0:{CLIENT_PORT}"),
         ),
         ("advertise-client-urls", names.client_url(member)),
-        ("initial-cluster", cluster.join(",")),
+        ("initial-cluster", format!("$({VARIABLE})")),
         ("initial-cluster-state", state.to_owned()),
         ("initial-cluster-token", names.uid.to_owned()),
     ];
@@ -181,8 +270,12 @@ mod tests {
             ..EtcdClusterSpec::default()
         };
         let peers = ["example-a".to_owned(), "example-b".to_owned()];
-        let image = spec.image("3.4.23");
-        let pod = pod(names, &spec, &image, "example-b", Start::Existing, &peers);
+        let pod = pod(names, &spec, "3.4.23", "example-b", Start::Join, &peers);
+        assert_eq!(
+            pod.metadata.annotations.unwrap()[INITIAL_CLUSTER],
+            "example-a=http://example-a.example.default.svc:2380,\
+             example-b=http://example-b.example.default.svc:2380"
+        );
         let container = pod.spec.unwrap().containers.remove(0);
         assert_eq!(container.image.unwrap(), "quay.io/coreos/etcd:v3.4.23");
         assert_eq!(
@@ -195,11 +288,20 @@ mod tests {
                 "--listen-peer-urls=http://0.0.0.0:2380",
                 "--listen-client-urls=http://0.0.0.0:2379",
                 "--advertise-client-urls=http://example-b.example.default.svc:2379",
-                "--initial-cluster=example-a=http://example-a.example.default.svc:2380,\
-                 example-b=http://example-b.example.default.svc:2380",
+                "--initial-cluster=$(INITIAL_CLUSTER)",
                 "--initial-cluster-state=existing",
                 "--initial-cluster-token=4b5215fa",
             ]
         );
+    }
+
+    #[test]
+    fn readiness_probe_of_3_4_does_not_ask_health() {
+        let asks_health = |version| readiness(version).http_get.is_some();
+        let asks_etcdctl = |version| readiness(version).exec.is_some();
+        assert!(asks_etcdctl("3.4.23") && !asks_health("3.4.23"));
+        for version in ["3.5.35", "v3.6.16", "3.7.3"] {
+            assert!(asks_health(version) && !asks_etcdctl(version), "{version}");
+        }
     }
 }

@@ -5,23 +5,24 @@ use k8s_openapi::{
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
-use super::{labels, metadata};
-use crate::member::{CLIENT_PORT, PEER_PORT};
+use super::{metadata, selector};
+use crate::member::{CLIENT_PORT, Names, PEER_PORT};
 
 /// The name of the Service for clients.
 pub(crate) fn client_name(cluster: &str) -> String {
     format!("{cluster}-client")
 }
 
-/// Gives every member a DNS name, also before it is ready: members need each other to become so.
-pub(crate) fn peers(cluster: &str) -> Service {
+/// Gives every member a DNS name, also before it is ready: members need each other to become so. Not
+/// for clients: it also finds a first member before the cluster has begun.
+pub(crate) fn peers(names: Names<'_>) -> Service {
     Service {
-        metadata: metadata(cluster, cluster),
+        metadata: metadata(names.cluster, names.cluster),
         spec: Some(ServiceSpec {
             cluster_ip: Some("None".to_owned()),
             publish_not_ready_addresses: Some(true),
-            selector: Some(labels(cluster)),
-            ports: Some(vec![port("client", CLIENT_PORT), port("peer", PEER_PORT)]),
+            selector: Some(selector(names)),
+            ports: Some(vec![port("peer", PEER_PORT)]),
             ..ServiceSpec::default()
         }),
         ..Service::default()
@@ -30,11 +31,11 @@ pub(crate) fn peers(cluster: &str) -> Service {
 
 /// Where clients find the members that are ready: none before the cluster has begun, so that nobody
 /// writes to a first member that may have to be made again.
-pub(crate) fn clients(cluster: &str, begun: bool) -> Service {
+pub(crate) fn clients(names: Names<'_>, begun: bool) -> Service {
     Service {
-        metadata: metadata(cluster, &client_name(cluster)),
+        metadata: metadata(names.cluster, &client_name(names.cluster)),
         spec: Some(ServiceSpec {
-            selector: begun.then(|| labels(cluster)),
+            selector: begun.then(|| selector(names)),
             ports: Some(vec![port("client", CLIENT_PORT)]),
             ..ServiceSpec::default()
         }),
@@ -48,5 +49,31 @@ fn port(name: &str, number: i32) -> ServicePort {
         port: number,
         target_port: Some(IntOrString::Int(number)),
         ..ServicePort::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::CLUSTER_UID;
+
+    const NAMES: Names<'static> = Names {
+        cluster: "c",
+        namespace: "n",
+        uid: "4b5215fa",
+    };
+
+    #[test]
+    fn client_service_of_a_begun_cluster_selects_only_its_own_pods() {
+        let spec = |begun| clients(NAMES, begun).spec.unwrap();
+        assert_eq!(spec(false).selector, None);
+        assert_eq!(spec(true).selector.unwrap()[CLUSTER_UID], "4b5215fa");
+    }
+
+    #[test]
+    fn headless_service_publishes_no_client_port() {
+        let ports = peers(NAMES).spec.unwrap().ports.unwrap();
+        let ports: Vec<i32> = ports.iter().map(|port| port.port).collect();
+        assert_eq!(ports, [PEER_PORT]);
     }
 }

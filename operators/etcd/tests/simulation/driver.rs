@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use windlass::testing::{Activity, DueGuard};
 use windlass_cluster::{SimulatedNode, TestCluster};
 
-use crate::world::{Arguments, Health, World};
+use crate::world::{Arguments, Exit, Health, World};
 
 /// Follows the pods until it is dropped.
 pub(crate) struct Driver {
@@ -164,7 +164,7 @@ impl Follower {
     fn tell(&mut self) {
         for (process, exit) in self.world.ended() {
             if let Some(running) = self.running.remove(&process) {
-                self.crash(&running, exit.code);
+                self.crash(&running, &exit);
             }
         }
         for (process, running) in &mut self.running {
@@ -215,16 +215,18 @@ impl Follower {
                 }
                 Err(exit) => {
                     self.world.note_end(&id);
-                    self.crash(&running, exit.code);
+                    self.crash(&running, &exit);
                 }
             }
         }
     }
 
-    fn crash(&self, running: &Running, code: i32) {
-        let (namespace, name) = &running.pod;
+    fn crash(&self, running: &Running, exit: &Exit) {
+        let ((namespace, name), container) = (&running.pod, &running.container);
         // It may be gone already.
-        let _ = self.node.crash(namespace, name, &running.container, code);
+        let _ = self
+            .node
+            .crash_with_message(namespace, name, container, exit.code, &exit.message);
     }
 
     /// What a member's data folder is called here, by the volume that it is on.
@@ -291,9 +293,25 @@ fn member_of<'a>(pod: &'a Pod, id: &str) -> Option<(&'a Container, Vec<String>)>
     let mut containers = pod.spec.as_ref()?.containers.iter();
     let container = containers.find(|container| container.name == *name)?;
     let words = container.command.iter().chain(&container.args).flatten();
-    let line: Vec<String> = words.cloned().collect();
+    let line: Vec<String> = words.map(|word| expand(pod, container, word)).collect();
     let is_member = line
         .iter()
         .any(|word| word.starts_with("--initial-cluster="));
     is_member.then_some((container, line))
+}
+
+/// A word of a command line with the variables that come from annotations, as the pod has them now.
+fn expand(pod: &Pod, container: &Container, word: &str) -> String {
+    let variables = container.env.iter().flatten();
+    variables.fold(word.to_owned(), |word, variable| {
+        let source = variable.value_from.as_ref();
+        let field = source.and_then(|source| source.field_ref.as_ref());
+        let path = field.and_then(|field| field.field_path.strip_prefix("metadata.annotations['"));
+        let Some(key) = path.and_then(|path| path.strip_suffix("']")) else {
+            return word;
+        };
+        let value = pod.annotations().get(key);
+        let name = format!("$({})", variable.name);
+        word.replace(&name, value.map_or("", String::as_str))
+    })
 }

@@ -182,6 +182,25 @@ fn answers_as_real_etcd_does_where_it_matters_most() {
             start(1, true),
             Step::List,
         ]),
+        // Unless another leads by then: that one does not know what the member has forgotten.
+        after(&[
+            Step::Stop { slot: 1 },
+            Step::Wipe { slot: 1 },
+            Step::MoveLeader { slot: 2 },
+            start(1, true),
+            Step::List,
+        ]),
+        // One that is started without members to join comes back with its data, and only with it.
+        after(&[
+            Step::Stop { slot: 1 },
+            Step::Rejoin { slot: 1 },
+            Step::List,
+            Step::Stop { slot: 1 },
+            Step::Wipe { slot: 1 },
+            Step::MoveLeader { slot: 2 },
+            Step::Rejoin { slot: 1 },
+            Step::List,
+        ]),
         // One that was removed while it was away dies when it comes back.
         after(&[
             Step::Stop { slot: 1 },

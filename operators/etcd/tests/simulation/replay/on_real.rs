@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use super::step::{SLOTS, Slots, Step, tell, tell_error, tell_status};
 use crate::real::{RealProcess, folder, until};
+use crate::world::Arguments;
 
 /// Members count as connected for long enough after five seconds.
 const CONNECTED: Duration = Duration::from_secs(6);
@@ -86,7 +87,17 @@ impl Real {
                 slot,
                 existing,
                 stale,
-            } => self.start(slot, existing, stale).await,
+            } => {
+                self.look().await;
+                let known = self.members();
+                let told = Slots::told(slot, existing, stale, &known);
+                self.start(slot, self.slots.arguments(slot, existing, &told))
+                    .await
+            }
+            Step::Rejoin { slot } => {
+                self.start(slot, self.slots.arguments(slot, true, &[]))
+                    .await
+            }
             Step::Stop { slot } => {
                 if self.processes.remove(&slot).is_some() {
                     sleep(ELECTION).await;
@@ -172,18 +183,17 @@ impl Real {
         }
     }
 
-    async fn start(&mut self, slot: usize, existing: bool, stale: bool) -> String {
+    /// The slots of the members as they were last listed.
+    fn members(&self) -> Vec<usize> {
+        let known = self.known.iter();
+        let slots = known.filter_map(|one| self.slots.slot(one.peer_urls.first()?));
+        slots.collect()
+    }
+
+    async fn start(&mut self, slot: usize, arguments: Arguments) -> String {
         if self.processes.contains_key(&slot) {
             return "runs already".to_owned();
         }
-        self.look().await;
-        let known = self
-            .known
-            .iter()
-            .filter_map(|one| self.slots.slot(one.peer_urls.first()?));
-        let known: Vec<usize> = known.collect();
-        let told = Slots::told(slot, existing, stale, &known);
-        let arguments = self.slots.arguments(slot, existing, &told);
         let process = RealProcess::start(&self.program, &self.folder(slot), &arguments);
         self.processes.insert(slot, process);
         let (client, url) = (self.client, self.slots.client(slot));

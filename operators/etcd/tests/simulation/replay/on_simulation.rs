@@ -8,7 +8,7 @@ use rand::{Rng, RngExt};
 use tokio::time::sleep;
 
 use super::step::{SLOTS, Slots, Step, tell, tell_error, tell_status};
-use crate::world::{Fair, Version, World};
+use crate::world::{Arguments, Fair, Version, World};
 
 /// After this time members count as connected for long enough, and everything has come to rest.
 const REST: Duration = Duration::from_secs(8);
@@ -89,6 +89,19 @@ impl Simulation {
         (slots(false), slots(true))
     }
 
+    async fn start(&self, slot: usize, arguments: Arguments) -> String {
+        let (name, world) = (Slots::name(slot), &self.world);
+        if world.runs(&name) {
+            return "runs already".to_owned();
+        }
+        let started = world.start(&name, &name, arguments, "");
+        sleep(REST).await;
+        let ended = world.ended();
+        let ended = ended.into_iter().find(|(process, _)| *process == name);
+        let exit = started.err().or(ended.map(|(_, exit)| exit));
+        if exit.is_some() { "exited" } else { "runs" }.to_owned()
+    }
+
     pub(super) async fn play(&mut self, step: &Step) -> String {
         let (clients, world) = (self.slots.clients(), self.world.clone());
         let id = |slot: usize| {
@@ -104,18 +117,13 @@ impl Simulation {
                 existing,
                 stale,
             } => {
-                let name = Slots::name(slot);
-                if world.runs(&name) {
-                    return "runs already".to_owned();
-                }
                 let told = Slots::told(slot, existing, stale, &self.members().0);
-                let arguments = self.slots.arguments(slot, existing, &told);
-                let started = world.start(&name, &name, arguments, "");
-                sleep(REST).await;
-                let ended = world.ended();
-                let ended = ended.into_iter().find(|(process, _)| *process == name);
-                let exit = started.err().or(ended.map(|(_, exit)| exit));
-                if exit.is_some() { "exited" } else { "runs" }.to_owned()
+                self.start(slot, self.slots.arguments(slot, existing, &told))
+                    .await
+            }
+            Step::Rejoin { slot } => {
+                self.start(slot, self.slots.arguments(slot, true, &[]))
+                    .await
             }
             Step::Stop { slot } => {
                 world.stop(&Slots::name(slot));

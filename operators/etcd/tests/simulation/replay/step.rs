@@ -20,6 +20,10 @@ pub(super) enum Step {
         existing: bool,
         stale: bool,
     },
+    /// Starts a process without any members to begin or join with, as a member that has joined.
+    Rejoin {
+        slot: usize,
+    },
     Stop {
         slot: usize,
     },

@@ -47,6 +47,7 @@ scenarios! {
         three_members in scaling,
         the_leader_is_the_one_removed in scaling,
         one_member_recovers in healing,
+        single_member_with_emptied_folder_is_not_started_empty in healing,
     ],
     disturbed_on_request: [
         five_members in scaling,
@@ -65,6 +66,10 @@ scenarios! {
         the_majority_lost_with_volumes in healing,
         the_majority_lost_without_volumes in healing,
         a_data_folder_corrupted in healing,
+        first_member_with_emptied_folder_begins_no_second_cluster in healing,
+        member_with_emptied_folder_is_replaced_on_its_volume in healing,
+        member_without_its_data_does_not_vote in healing,
+        single_member_with_emptied_volume_is_not_started_empty in healing,
         a_member_cut_off_comes_back in healing,
     ],
 }

@@ -235,6 +235,45 @@ impl Scene {
         killed.expect("a container that runs");
     }
 
+    /// Empties the data folder of a member under its living pod, and ends its process.
+    pub(crate) async fn empty(&self, pod: &str) {
+        self.world.empty_folder_of(&self.process(pod).await);
+        let killed = self.cluster.node().kill_container("default", pod, "etcd");
+        killed.expect("a container that runs");
+    }
+
+    /// Until etcd in a pod has ended because there was no data in its folder.
+    pub(crate) async fn refused(&self, pod: &str) {
+        let said = |pod: &Pod| {
+            let status = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+            let states = [&status.state, &status.last_state].into_iter().flatten();
+            let mut ends = states.filter_map(|state| state.terminated.as_ref());
+            ends.next()?.message.clone()
+        };
+        let refused = |pod: &Pod| said(pod).is_some_and(|said| said.contains("local name"));
+        self.stage.until(pod, "refused without data", refused).await;
+    }
+
+    /// How many writes have been acknowledged.
+    pub(crate) fn acknowledged(&self) -> usize {
+        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |writer: &Writer| {
+            let noted = writer.acknowledged.lock();
+            noted.unwrap_or_else(PoisonError::into_inner).len()
+        };
+        writers.iter().map(of).sum()
+    }
+
+    /// Until more writes are acknowledged.
+    pub(crate) async fn progress(&self) {
+        let before = self.acknowledged();
+        let limit = Instant::now() + PATIENCE;
+        while self.acknowledged() <= before {
+            assert!(Instant::now() < limit, "no write is acknowledged in time");
+            sleep(LOOK).await;
+        }
+    }
+
     /// Lets the calls to all members of a cluster hang.
     pub(crate) async fn hang(&self, cluster: &str) {
         self.world.hang(&format!(".{cluster}.default.svc:"));

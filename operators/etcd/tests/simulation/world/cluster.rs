@@ -1,5 +1,7 @@
 //! Clusters: who leads, who follows, and what becomes of those that were removed.
 
+use std::collections::BTreeSet;
+
 use tokio::time::Instant;
 
 use super::log::Change;
@@ -11,6 +13,8 @@ use super::{Folder, State};
 pub(super) struct Leadership {
     pub(super) leader: Option<u64>,
     pub(super) term: u64,
+    /// Members that this leader has heard from: it remembers how far they were.
+    heard: BTreeSet<u64>,
     /// When those that are left choose another.
     election: Option<Instant>,
 }
@@ -81,6 +85,7 @@ impl State {
         let leadership = self.clusters.entry(cluster).or_default();
         leadership.leader = Some(leader);
         leadership.election = None;
+        leadership.heard.clear();
         leadership.term = leadership.term.max(1) + 1;
         if let Some(key) = self.process_of(cluster, leader).map(str::to_owned) {
             self.commit(&key, Change::Lead);
@@ -147,8 +152,9 @@ impl State {
             let Some(member) = known.member(id) else {
                 continue;
             };
-            // The leader remembers how far it was: a member that has forgotten cannot go on.
-            if folder.log.len() == 0 && member.has_started() {
+            // A member that has forgotten what this leader has heard from it cannot go on.
+            let heard = &self.clusters[&cluster].heard;
+            if folder.log.len() == 0 && member.has_started() && heard.contains(&id) {
                 self.end(key, 2, "panic: tocommit is out of range [lastIndex(0)]");
                 continue;
             }
@@ -163,6 +169,7 @@ impl State {
             {
                 folder.log.follow(&known);
             }
+            self.clusters.entry(cluster).or_default().heard.insert(id);
             if let Some(process) = self.processes.get_mut(key) {
                 process.ready |= told;
             }

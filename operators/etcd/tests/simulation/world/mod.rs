@@ -175,6 +175,16 @@ impl World {
         state.catch_up();
     }
 
+    /// Empties the folder of a process, which ends with it.
+    pub(crate) fn empty_folder_of(&self, process: &str) {
+        let state = self.present();
+        let folder = state.processes.get(process).map(|one| one.folder.clone());
+        drop(state);
+        if let Some(folder) = folder {
+            self.lose_folder(&folder);
+        }
+    }
+
     /// Spoils the folder of a process: nothing can be started on it any more.
     pub(crate) fn corrupt_folder_of(&self, process: &str) {
         let mut state = self.present();

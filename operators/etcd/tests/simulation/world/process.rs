@@ -74,7 +74,10 @@ impl State {
         }
         if known.is_none() {
             if arguments.initial_cluster.get(&arguments.name) != Some(&arguments.peer_url) {
-                let text = "--initial-cluster has no such member as --name with these peer URLs";
+                let name = &arguments.name;
+                let text = format!(
+                    "couldn't find local name {name:?} in the initial cluster configuration"
+                );
                 return Err(exit(1, text));
             }
             let made = if arguments.existing {
