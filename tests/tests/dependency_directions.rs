@@ -80,7 +80,7 @@ const EVERYTHING: &[&str] = &[
 const TABLE: &[Row] = &[
     Row::of("windlass-skip"),
     Row::of("windlass-apimachinery"),
-    Row::of("windlass-manifests").may(SHARED),
+    Row::of("windlass-manifests"),
     Row::of("windlass")
         .may(&["windlass-apimachinery", "windlass-manifests"])
         .client(),

@@ -127,6 +127,7 @@ impl Quantity {
     }
 
     /// Rounded up to thousandths: nobody is given less than that.
+    #[must_use]
     pub fn rounded_to_milli(self) -> Self {
         Self {
             nanos: self.milli().saturating_mul(NANO / 1000),
@@ -152,6 +153,7 @@ impl Quantity {
     }
 
     /// Rounded up to a whole number.
+    #[must_use]
     pub fn rounded_to_whole(self) -> Self {
         Self {
             nanos: self.units().saturating_mul(NANO),
@@ -160,6 +162,7 @@ impl Quantity {
     }
 
     /// What is left without the other, written as the first is, unless that is nothing.
+    #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.plus(Self {
             nanos: other.nanos.saturating_neg(),
@@ -168,6 +171,7 @@ impl Quantity {
     }
 
     /// Both together, written as the first is, unless that is nothing.
+    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_add(other.nanos),

@@ -6,9 +6,10 @@
 //! for production.
 //!
 //! How a request goes through the files: [`http`] reads path, query and caller; `verbs` does what
-//! is asked, one file per verb; on the way `decode`, `defaults`, `apply`, `admission`, `policy`, `webhook`, `strategy`
-//! and `validation` shape the object; `store` keeps it and wakes the watches. What differs between
-//! kinds is in the table of `facts` and, a file each, in `kinds`, nowhere else.
+//! is asked, one file per verb; `decode` reads the object, and `verbs::pipeline` lists the stages that
+//! every write passes, in which `apply`, `admission`, `webhook`, `defaults`, `validation` and `policy`
+//! have their parts; [`windlass_store`] keeps it and wakes the watches. What differs between kinds is
+//! in the table of `facts` and, a file each, in `kinds`, nowhere else.
 
 mod admission;
 mod apply;

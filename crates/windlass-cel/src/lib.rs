@@ -58,6 +58,7 @@ pub struct Environment {
 
 impl Environment {
     /// With a variable whose type and size are declared.
+    #[must_use]
     pub fn declared(mut self, name: &str, declared: &std::sync::Arc<Declared>) -> Self {
         let known = Some(declared.clone());
         self.variables
@@ -66,6 +67,7 @@ impl Environment {
     }
 
     /// With a variable of that type, of which no size is known but that of what it may hold.
+    #[must_use]
     pub fn variable(
         mut self,
         name: &str,

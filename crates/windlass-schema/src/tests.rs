@@ -115,6 +115,7 @@ fn definition(spec: &Value) -> Value {
     crd
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "it reads metadata as others do")]
 fn no_metadata(_: &mut Value) -> Result<Vec<String>, String> {
     Ok(Vec::new())
 }

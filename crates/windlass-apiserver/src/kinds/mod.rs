@@ -79,7 +79,7 @@ pub(crate) struct Admission<'a> {
     pub(crate) namespace: &'a str,
 }
 
-/// When what is wrong with a change is told, beside what is wrong with the new object by itself.
+/// When what is wrong with a change is reported, beside what is wrong with the new object by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     After,

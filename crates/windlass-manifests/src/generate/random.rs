@@ -1,17 +1,24 @@
 //! Numbers that follow from a seed.
 
-/// What test objects are chosen with.
+/// A source of numbers: splitmix64, which is small, and good enough to choose test objects.
 #[derive(Clone, Debug)]
-pub(super) struct Random(windlass_apimachinery::Random);
+pub(super) struct Random(u64);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Self(windlass_apimachinery::Random::seeded(seed))
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
     }
 
     /// A number below `limit`; 0 when there is none.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.0.below(limit)
+        self.next().checked_rem(limit).unwrap_or(0)
     }
 
     pub(super) fn one_in(&mut self, times: u64) -> bool {
@@ -22,7 +29,7 @@ impl Random {
     pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
         match (most - least).checked_add(1) {
             Some(span) => least + self.below(span),
-            None => self.0.bits(),
+            None => self.next(),
         }
     }
 

@@ -70,7 +70,7 @@ fn asked(
     let raise = |into: &mut Usage, from: &Usage| {
         for (name, amount) in from {
             let mine = into.entry(name.clone()).or_default();
-            *mine = mine.max(*amount);
+            *mine = (*mine).max(*amount);
         }
     };
     let (mut running, mut starting) = (Usage::new(), Usage::new());
