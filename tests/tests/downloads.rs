@@ -147,12 +147,12 @@ fn every_go_module_has_the_hashes_of_what_it_requires() {
         }
     }
     assert!(modules.len() >= 6, "{modules:?}");
+    let required =
+        Regex::new(r"(?m)^(?:require )?\t?([a-z][^\s=]+\.[^\s=]+) (v\S+)").expect("a pattern");
+    let replaced = Regex::new(r"(?m)^\t?(\S+) => (\S+) (v\S+)").expect("a pattern");
     for module in modules {
         let text = fs::read_to_string(module.join("go.mod")).expect("go.mod");
         let sums = fs::read_to_string(module.join("go.sum")).expect("go.sum");
-        let required =
-            Regex::new(r"(?m)^(?:require )?\t?([a-z][^\s=]+\.[^\s=]+) (v\S+)").expect("a pattern");
-        let replaced = Regex::new(r"(?m)^\t?(\S+) => (\S+) (v\S+)").expect("a pattern");
         let mut all: Vec<(String, String)> = required
             .captures_iter(&text)
             .map(|found| (found[1].to_owned(), found[2].to_owned()))

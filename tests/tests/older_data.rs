@@ -36,8 +36,8 @@ impl Older {
             .status();
         assert!(done.expect("python3 runs").success());
         fs::rename(folder.path().join("data"), folder.path().join(".windlass")).expect("renamed");
-        let text = fs::read_to_string(folder.path().join("objects.jsonl")).expect("a listing");
-        let objects = text.lines().map(|line| {
+        let listing = fs::read_to_string(folder.path().join("objects.jsonl")).expect("a listing");
+        let objects = listing.lines().map(|line| {
             let mut line: Value = serde_json::from_str(line).expect("a line of JSON");
             let path = line["path"].as_str().expect("a path").to_owned();
             (path, line["object"].take())
