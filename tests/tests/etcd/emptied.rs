@@ -127,7 +127,7 @@ fn single_member_with_emptied_folder_is_not_started_empty() {
         let status = stage.status(name);
         assert_eq!(status["phase"], "Failed");
         assert_eq!(condition(&status, "Available")["status"], "False");
-        assert_eq!(stage.members(name), [only.clone()]);
+        assert_eq!(stage.members(name), [only]);
         let ready = |pod: &Value| {
             let conditions = pod["status"]["conditions"].as_array();
             let mut ready = conditions.into_iter().flatten();

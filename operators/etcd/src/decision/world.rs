@@ -49,6 +49,10 @@ pub(super) enum Fate {
 }
 
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that hold or not, each by itself"
+)]
 struct Pod {
     start: Start,
     peers: Vec<String>,

@@ -245,8 +245,8 @@ impl Scene {
     /// Until etcd in a pod has ended because there was no data in its folder.
     pub(crate) async fn refused(&self, pod: &str) {
         let said = |pod: &Pod| {
-            let status = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
-            let states = [&status.state, &status.last_state].into_iter().flatten();
+            let etcd = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+            let states = [&etcd.state, &etcd.last_state].into_iter().flatten();
             let mut ends = states.filter_map(|state| state.terminated.as_ref());
             ends.next()?.message.clone()
         };
