@@ -11,6 +11,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
+use windlass::testing::Random;
 use windlass_apiserver::http::{ResourceRequest, Verb};
 use windlass_apiserver::{Hooks, Identity, Outcome, Verdict};
 
@@ -200,6 +201,8 @@ struct Inner {
     failures: Vec<Failure>,
     /// How late watches are, by user and resource.
     delays: Vec<(String, String, Duration)>,
+    /// How late at most every watch of an operator or a controller delivers, at random.
+    jitter: Option<(Duration, Random)>,
     crash: Option<Crash>,
     /// Calls to outside systems, and what becomes of one of them.
     outside: Vec<OutsideCall>,
@@ -230,6 +233,26 @@ impl Faults {
             .delays
             .retain(|(of, on, _)| !(*of == user && *on == resource));
         inner.delays.push((user, resource, delay));
+    }
+
+    /// Every watch of an operator or a controller delivers up to `most` late, each time another time.
+    pub(crate) fn delay_at_random(&self, most: Duration, random: Random) {
+        self.lock().jitter = (!most.is_zero()).then_some((most, random));
+    }
+
+    /// How late this watch delivers now.
+    fn delay_of(&self, who: &Identity, watch: &ResourceRequest) -> Option<Duration> {
+        let resource = resource_of(watch);
+        let inner = self.lock();
+        let mut delays = inner.delays.iter();
+        let fixed = delays.find(|(of, on, _)| *of == who.user && *on == resource);
+        if let Some((_, _, delay)) = fixed {
+            return Some(*delay);
+        }
+        let (most, random) = inner.jitter.as_ref()?;
+        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+        let is_program = who.user.starts_with("system:serviceaccount:");
+        is_program.then(|| Duration::from_millis(random.below(most.saturating_add(1))))
     }
 
     pub(crate) fn break_watches(&self) {
@@ -362,13 +385,7 @@ impl Hooks for Faults {
         who: &'a Identity,
         watch: &'a ResourceRequest,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        let resource = resource_of(watch);
-        let delay = self
-            .lock()
-            .delays
-            .iter()
-            .find(|(of, on, _)| *of == who.user && *on == resource)
-            .map(|(_, _, delay)| *delay);
+        let delay = self.delay_of(who, watch);
         Box::pin(async move {
             if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
                 sleep(delay).await;
