@@ -10,6 +10,7 @@ pub(crate) mod merge;
 mod quantity;
 mod rehearsal;
 mod requests;
+mod timed;
 
 pub(crate) use self::{
     guard::{Gate, Leads, NotLeading, guard},
