@@ -40,6 +40,17 @@ kill-rounds: ## kill a writing API server 1,000 times, and check that it lost no
 soak: ## send a million generated requests and hostile bodies to the API server; print what it saw
 	SOAK_REQUESTS=1000000 cargo test --release --locked -p windlass-apiserver --test soak -- --ignored --nocapture --test-threads=1
 
+.PHONY: orphaning
+orphaning: ## delete 1,000 Deployments with --cascade=orphan while every watch is late at random; print what was lost
+	ORPHANING_ROUNDS=40 cargo test --release --locked -p windlass-cluster --test workloads -- --exact --nocapture \
+		orphaning::orphaning_deletions_lose_nothing_when_watches_are_late_at_random
+
+BAD_WEATHER_SECONDS ?= 3600
+
+.PHONY: bad-weather
+bad-weather: ## run an operator for an hour behind a proxy that fails in every way; print what it used (BAD_WEATHER_SECONDS)
+	BAD_WEATHER_SECONDS=$(BAD_WEATHER_SECONDS) cargo test --release --locked -p windlass-cluster --test bad_weather
+
 .PHONY: bench-apiserver
 bench-apiserver: ## measure our API server beside kube-apiserver; print the table
 	@$(REAL) build

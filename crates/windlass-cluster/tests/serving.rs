@@ -1,6 +1,10 @@
 //! Probes, metrics and the debug page over real sockets: who gets what.
 
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
@@ -16,7 +20,8 @@ use windlass::{
     run::{Endpoint, Readers},
     testing::Environment,
 };
-use windlass_apiserver::{ApiServer, Config, Identity};
+use windlass_apiserver::http::ResourceRequest;
+use windlass_apiserver::{ApiServer, Config, Hooks, Identity, Outcome};
 
 struct Idle;
 
@@ -218,10 +223,125 @@ async fn metrics_are_for_those_whom_the_api_server_allows() {
     assert!(text.contains("workqueue_depth"));
 }
 
+/// A process of this test that serves probes and may have few files open.
+#[tokio::test]
+#[ignore = "a process that the other test starts"]
+async fn probes_with_few_files() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+
+    let Some(path) = std::env::var_os("ADDRESS") else {
+        return;
+    };
+    let running = operator().start(client(), Environment::default());
+    running.synced().await;
+    let probes = Endpoint::probes(LOOPBACK.into(), running.debug())
+        .await
+        .unwrap();
+    let limit = Rlimit {
+        current: Some(FILES),
+        maximum: Some(FILES),
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let text = probes.address().to_string();
+    let whole = std::path::Path::new(&path).with_extension("whole");
+    std::fs::write(&whole, text).unwrap();
+    std::fs::rename(&whole, &path).unwrap();
+    std::future::pending::<()>().await;
+}
+
+/// How many files the process may have open: fewer than the connections it would take at once.
+const FILES: u64 = 64;
+
+/// The processor time that a process has used, in ticks of a hundredth of a second.
+fn ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// Any pod can connect to the port of the probes. Connections that say nothing used to stay for
+/// ever, and the process to spin when it could take no more of them.
+#[tokio::test]
+async fn idle_connections_neither_keep_probes_from_answers_nor_use_the_processor() {
+    let name = format!("windlass-probes-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let mut process = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "probes_with_few_files", "--ignored"])
+        .env("ADDRESS", &path)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let patience = std::time::Duration::from_mins(4);
+    let checked = tokio::time::timeout(patience, async {
+        let address = loop {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => break text.parse::<SocketAddr>().unwrap(),
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+            }
+        };
+        let before = ticks(process.id());
+        let mut idle = Vec::new();
+        for _ in 0..FILES {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        // They all stay open at this end; the server closes them, and answers again.
+        let answer = get(address, "/healthz").await;
+        drop(idle);
+        (answer, ticks(process.id()) - before)
+    });
+    let checked = checked.await;
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let _ = std::fs::remove_file(&path);
+    let (answer, used) = checked.expect("the probe is answered in the end");
+    assert_eq!(answer, (200, "ok".to_owned()));
+    assert!(used < 500, "{used} hundredths of a second of the processor");
+}
+
+/// Everyone who can connect used to cost the API server a review for each request.
+#[tokio::test]
+async fn token_that_is_unknown_is_reviewed_once() {
+    let reviews = Arc::new(Reviews::default());
+    let server = ApiServer::new(Config {
+        hooks: Some(reviews.clone()),
+        ..Config::default()
+    });
+    let client = Client::new(server.in_process(Identity::admin()), "default");
+    let running = operator().start(client.clone(), Environment::default());
+    let readers = Readers::Reviewed(client);
+    let metrics = Endpoint::metrics(LOOPBACK.into(), running.debug(), readers)
+        .await
+        .unwrap();
+    for _ in 0..5 {
+        let stream = TcpStream::connect(metrics.address()).await.unwrap();
+        let name = "localhost".try_into().unwrap();
+        let stream = trusting_anybody().connect(name, stream).await.unwrap();
+        assert_eq!(ask(stream, "/metrics", Some("nonsense")).await.0, 401);
+    }
+    assert_eq!(reviews.0.load(Ordering::Relaxed), 1);
+}
+
+/// Counts reviews of tokens.
+#[derive(Default)]
+struct Reviews(AtomicUsize);
+
+impl Hooks for Reviews {
+    fn after<'a>(
+        &'a self,
+        _: &'a Identity,
+        request: &'a ResourceRequest,
+        _: Outcome,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        if request.resource == "tokenreviews" {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        Box::pin(std::future::ready(()))
+    }
+}
+
 /// The certificate is the server's own, known to nobody: what matters here is who asks.
 fn trusting_anybody() -> tokio_rustls::TlsConnector {
-    use std::sync::Arc;
-
     use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
     use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
     use rustls::{DigitallySignedStruct, Error, SignatureScheme};

@@ -16,7 +16,7 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{Notify, Semaphore},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -25,7 +25,7 @@ use tracing::{debug, warn};
 
 /// How many connections one server has at once. More wait to be accepted.
 const CONNECTIONS: usize = 256;
-/// How long a TLS handshake may take, and then the head of each request.
+/// How long a TLS handshake may take, then the first request, and the head of each later one.
 const HEAD: Duration = Duration::from_secs(10);
 /// How often a peer that speaks HTTP/2 is asked whether it is still there.
 const PING: Duration = Duration::from_secs(20);
@@ -84,7 +84,10 @@ where
     F: Fn(Request<Incoming>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
+    let begun = Arc::new(Notify::new());
+    let begins = Arc::clone(&begun);
     let service = service_fn(move |request| {
+        begins.notify_one();
         let answered = answer(request);
         async move { Ok::<_, Infallible>(answered.await) }
     });
@@ -98,7 +101,18 @@ where
         .timer(TokioTimer::new())
         .keep_alive_interval(PING)
         .keep_alive_timeout(HEAD);
-    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
-        debug!(%error, "connection ended with an error");
+    let silent = async {
+        // Until it is known which version of HTTP the peer speaks, no limit of hyper's holds.
+        if timeout(HEAD, begun.notified()).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = server.serve_connection(TokioIo::new(stream), service) => {
+            if let Err(error) = ended {
+                debug!(%error, "connection ended with an error");
+            }
+        }
+        () = silent => debug!("connection sent no request in time"),
     }
 }

@@ -152,7 +152,7 @@ async fn every_right_is_needed(cluster: TestCluster) {
                 ..kube::api::ObjectMeta::default()
             };
             other.status = None;
-            cluster.delay_watch(NAME, "deployments.apps", seconds(60));
+            cluster.delay_watch(NAME, "deployments.apps", seconds(30));
             cluster.create(other).await;
             cluster.create(foo("two", "taken", 1)).await;
             cluster.settle().await;

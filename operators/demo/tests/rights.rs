@@ -52,7 +52,7 @@ async fn every_right_is_needed(cluster: TestCluster) {
                 ..kube::api::ObjectMeta::default()
             };
             other.status = None;
-            cluster.delay_watch(NAME, "deployments.apps", seconds(60));
+            cluster.delay_watch(NAME, "deployments.apps", seconds(30));
             cluster.create(other).await;
             cluster.create(demo("two")).await;
             cluster.settle().await;

@@ -163,7 +163,7 @@ async fn every_right_is_needed(cluster: TestCluster) {
             other.metadata.name = Some("two-deployment".to_owned());
             other.spec = deployment.spec;
             for resource in ["deployments.apps", "services"] {
-                cluster.delay_watch(NAME, resource, seconds(60));
+                cluster.delay_watch(NAME, resource, seconds(30));
             }
             cluster.create(other).await;
             let other = json!({ "metadata": { "name": "three-service" }, "spec": { "ports": [{ "port": 1 }] } });

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Call;
 use super::list::too_large;
@@ -28,6 +28,8 @@ use crate::table;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
+/// How long before its end it gets a last one, from which the next watch goes on.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// No watch lasts longer than a year, whatever it asks for.
 const MAX_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 /// How many changes are made ready at a time: a client that reads slowly holds no more than these.
@@ -59,6 +61,7 @@ impl Call<'_> {
             .server
             .hooks()
             .map(|hooks| Observed::begin(hooks, self.described(version.unwrap_or_default())));
+        let ends = Instant::now() + Duration::from_secs(seconds);
         let mut cursor = Cursor {
             server: self.server.clone(),
             namespace: self.request.namespace.clone(),
@@ -72,8 +75,8 @@ impl Call<'_> {
             ready: VecDeque::new(),
             present: None,
             changed,
-            ends: Box::pin(sleep(Duration::from_secs(seconds))),
-            bookmark: bookmarks.then(|| Box::pin(sleep(BOOKMARK_INTERVAL))),
+            ends: Box::pin(sleep_until(ends)),
+            bookmark: bookmarks.then(|| Box::pin(sleep_until(next_bookmark(ends)))),
             over: false,
         };
         let initial = send_initial
@@ -189,6 +192,14 @@ struct Cursor {
     over: bool,
 }
 
+/// When a watch that ends then gets its next bookmark.
+fn next_bookmark(ends: Instant) -> Instant {
+    let now = Instant::now();
+    let regular = now + BOOKMARK_INTERVAL;
+    let last = ends.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
+    last.map_or(regular, |last| last.min(regular))
+}
+
 impl Cursor {
     /// The next chunk to send; `None` ends the watch.
     async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
@@ -233,7 +244,8 @@ impl Cursor {
                 end = &mut ends_early => return self.end_early(end),
                 () = self.ends.as_mut() => self.over = true,
                 () = bookmark => {
-                    self.bookmark = Some(Box::pin(sleep(BOOKMARK_INTERVAL)));
+                    let next = next_bookmark(self.ends.deadline());
+                    self.bookmark = Some(Box::pin(sleep_until(next)));
                     let revision = self.seen.max(self.server.store().revision());
                     self.push("BOOKMARK", &self.bookmark_object(revision, false));
                 }

@@ -421,10 +421,24 @@ impl TestCluster {
         self.0.faults.fail(failure);
     }
 
-    /// What an operator's watch of a resource delivers is so late from now on.
+    /// What an operator's watch of a resource delivers is so late from now on: up to half a minute. One
+    /// that is silent for longer counts as dead, and begins again.
     pub fn delay_watch(&self, operator: &str, resource: &str, delay: Duration) {
         let (user, resource) = (user_of(operator), resource.to_owned());
         self.0.faults.delay(user, resource, delay);
+    }
+
+    /// What the watches of the cluster's own controllers deliver of a resource is so late from now on.
+    pub fn delay_controllers(&self, resource: &str, delay: Duration) {
+        let user = self.0.controllers.user().to_owned();
+        self.0.faults.delay(user, resource.to_owned(), delay);
+    }
+
+    /// Every watch of every operator and of the cluster's own controllers delivers up to `most` late
+    /// from now on, at random from the cluster's seed, each time another time; zero ends it.
+    pub fn delay_watches_at_random(&self, most: Duration) {
+        let random = windlass::testing::Random::seeded(self.0.seed);
+        self.0.faults.delay_at_random(most, random);
     }
 
     /// Breaks the connection of every watch there is.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
+use windlass::testing::Random;
 use windlass_apiserver::Identity;
 use windlass_apiserver::hooks::{
     EventKind, HookFuture, Hooks, Outcome, Reply, Verdict, Watch, WatchEnd, WatchEvent,
@@ -217,6 +218,8 @@ struct Inner {
     delays: Vec<(String, String, Duration)>,
     /// Up to which revision a late watch has caught up, by its number.
     caught_up: BTreeMap<u64, u64>,
+    /// How late at most every watch of an operator or a controller delivers, at random.
+    jitter: Option<(Duration, Random)>,
     crash: Option<Crash>,
     /// Calls to outside systems, and what becomes of one of them.
     outside: Vec<OutsideCall>,
@@ -251,6 +254,30 @@ impl Faults {
             .delays
             .retain(|(of, on, _)| !(*of == user && *on == resource));
         inner.delays.push((user, resource, delay));
+    }
+
+    /// Every watch of an operator or a controller delivers up to `most` late, each time another time.
+    pub(crate) fn delay_at_random(&self, most: Duration, random: Random) {
+        self.lock().jitter = (!most.is_zero()).then_some((most, random));
+    }
+
+    /// How late this watch delivers an event.
+    fn delay_of(&self, watch: &Watch, event: &WatchEvent<'_>) -> Option<Duration> {
+        let (user, resource) = (&watch.who.user, resource_of(&watch.request));
+        let inner = self.lock();
+        let caught_up = inner.caught_up.get(&watch.id).copied().unwrap_or_default();
+        if event.initial || event.revision <= caught_up {
+            return None;
+        }
+        let mut delays = inner.delays.iter();
+        let fixed = delays.find(|(of, on, _)| of == user && *on == resource);
+        if let Some((_, _, delay)) = fixed {
+            return Some(*delay);
+        }
+        let (most, random) = inner.jitter.as_ref()?;
+        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+        let is_program = user.starts_with("system:serviceaccount:");
+        is_program.then(|| Duration::from_millis(random.below(most.saturating_add(1))))
     }
 
     pub(crate) fn break_watches(&self) {
@@ -424,16 +451,7 @@ impl Hooks for Faults {
 
     /// A late watch gets all that has happened meanwhile at once, and is late again with the next.
     fn deliver<'a>(&'a self, watch: &'a Watch, event: WatchEvent<'a>) -> HookFuture<'a, ()> {
-        let resource = resource_of(&watch.request);
-        let delay = {
-            let inner = self.lock();
-            let caught_up = inner.caught_up.get(&watch.id).copied().unwrap_or_default();
-            let late = !event.initial && event.revision > caught_up;
-            let mut delays = inner.delays.iter();
-            delays
-                .find(|(of, on, _)| late && *of == watch.who.user && *on == resource)
-                .map(|(_, _, delay)| *delay)
-        };
+        let delay = self.delay_of(watch, &event);
         let script = self.script();
         Box::pin(async move {
             if let Some(script) = script {

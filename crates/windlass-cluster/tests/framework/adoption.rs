@@ -6,7 +6,9 @@ use kube::{
     api::{DeleteParams, PropagationPolicy},
 };
 use windlass::{
-    Action, Context, Controller, Declare, Operator, Reconciler, Result, handle::Controlled, labels,
+    Action, Context, Controller, Declare, Operator, Reconciler, Result,
+    handle::{Controlled, Owned},
+    labels,
 };
 use windlass_cluster::{TestCluster, minutes, seconds};
 
@@ -70,4 +72,71 @@ async fn orphaned_object_is_not_adopted_again_when_the_watch_is_late(cluster: Te
     let kept = cluster.find::<ConfigMap>("orphan").await;
     let kept = kept.expect("orphaned, so it stays");
     assert!(kept.owner_references().is_empty());
+}
+
+/// Keeps a `ConfigMap` as the Secret says, and takes its time before it writes.
+struct Copier(Owned<ConfigMap>);
+
+impl Reconciler for Copier {
+    type Object = Secret;
+
+    async fn reconcile(&self, secret: &Secret, ctx: &Context<Secret>) -> Result<Action> {
+        let kind = secret.type_.clone().unwrap_or_default();
+        let note = secret.annotations().get("note").cloned();
+        tokio::time::sleep(seconds(2)).await;
+        let data = [("type", kind), ("note", note.unwrap_or_default())];
+        let data: Vec<_> = data.iter().map(|(key, text)| (*key, &**text)).collect();
+        self.0.apply(ctx, map("copy", &data)).await?;
+        Ok(Action::done())
+    }
+}
+
+/// As above, by an apply: the intent holds the owner reference, and the cache shows neither that
+/// the owner is being deleted nor that the object was orphaned.
+#[windlass_cluster::test]
+async fn orphaned_object_is_not_applied_again_when_the_watch_is_late(cluster: TestCluster) {
+    let declare = |declare: &mut Declare<Secret>| Copier(declare.owns());
+    let controller = Controller::of_existing().reconciler(declare);
+    cluster
+        .start(Operator::new("copier").controller(controller))
+        .await;
+    cluster.create(secret("owner")).await;
+    cluster.advance(seconds(10)).await;
+    cluster.delay_watch("copier", "configmaps", seconds(20));
+    let note = serde_json::json!({"metadata": {"annotations": {"note": "changed"}}});
+    cluster.patch::<Secret>("owner", note).await;
+    tokio::time::sleep(seconds(1)).await;
+    cluster.delay_watch("copier", "secrets", seconds(20));
+    let secrets: Api<Secret> = Api::namespaced(cluster.client(), "default");
+    let keep = DeleteParams::orphan();
+    secrets.delete("owner", &keep).await.unwrap();
+    cluster.advance(minutes(2)).await;
+    assert!(cluster.find::<Secret>("owner").await.is_none());
+    let kept = cluster.find::<ConfigMap>("copy").await;
+    let kept = kept.expect("orphaned, so it stays");
+    assert!(kept.owner_references().is_empty());
+    assert_eq!(kept.data.unwrap()["note"], "", "and nothing was applied");
+}
+
+/// A status written by another between the read and the apply costs a second request, not an error.
+#[windlass_cluster::test]
+async fn object_changed_since_it_was_read_is_applied_at_its_new_version(cluster: TestCluster) {
+    let declare = |declare: &mut Declare<Secret>| Copier(declare.owns());
+    let controller = Controller::of_existing().reconciler(declare);
+    cluster
+        .start(Operator::new("copier").controller(controller))
+        .await;
+    cluster.create(secret("owner")).await;
+    cluster.advance(seconds(10)).await;
+    cluster.delay_watch("copier", "configmaps", seconds(20));
+    let other = serde_json::json!({"metadata": {"labels": {"by": "another"}}});
+    cluster.patch::<ConfigMap>("copy", other).await;
+    let note = serde_json::json!({"metadata": {"annotations": {"note": "changed"}}});
+    cluster.patch::<Secret>("owner", note).await;
+    tokio::time::sleep(seconds(5)).await;
+    let copy = cluster.get::<ConfigMap>("copy").await;
+    assert_eq!(copy.labels()["by"], "another");
+    assert_eq!(copy.data.unwrap()["note"], "changed");
+    let errors = "controller_runtime_reconcile_errors_total";
+    assert!(cluster.metric("copier", errors, "secret").abs() < f64::EPSILON);
 }

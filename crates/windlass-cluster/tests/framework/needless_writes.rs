@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use serde_json::{Value, json};
 use windlass::{Action, Context, Controller, Declare, Operator, Reconciler, Result, handle::Owned};
-use windlass_cluster::{TestCluster, Verb, hours, minutes};
+use windlass_cluster::{TestCluster, Verb, hours, minutes, seconds};
 
 use crate::stage::{secret, writes};
 
@@ -209,8 +209,8 @@ fn greedy() -> Operator {
 #[windlass_cluster::test]
 async fn an_object_the_cache_does_not_know_yet_is_not_taken_over(cluster: TestCluster) {
     cluster.start(greedy()).await;
-    cluster.delay_watch("greedy", "configmaps", minutes(1));
-    // Somebody else's object, which the operator's watch will show in a minute.
+    cluster.delay_watch("greedy", "configmaps", seconds(30));
+    // Somebody else's object, which the operator's watch will show in half a minute.
     let theirs = json!({"metadata": {"name": "wanted"}, "data": {"by": "them"}});
     cluster.create::<ConfigMap>(from(theirs)).await;
     cluster.create(secret("one")).await;

@@ -199,13 +199,13 @@ macro_rules! delays {
 delays! {
     config_maps_one_second_late: ConfigMap, "configmaps", config_map, 1;
     config_maps_ten_seconds_late: ConfigMap, "configmaps", config_map, 10;
-    config_maps_a_minute_late: ConfigMap, "configmaps", config_map, 60;
+    config_maps_half_a_minute_late: ConfigMap, "configmaps", config_map, 30;
     services_one_second_late: Service, "services", service, 1;
     services_ten_seconds_late: Service, "services", service, 10;
-    services_a_minute_late: Service, "services", service, 60;
+    services_half_a_minute_late: Service, "services", service, 30;
     deployments_one_second_late: Deployment, "deployments.apps", deployment, 1;
     deployments_ten_seconds_late: Deployment, "deployments.apps", deployment, 10;
-    deployments_a_minute_late: Deployment, "deployments.apps", deployment, 60;
+    deployments_half_a_minute_late: Deployment, "deployments.apps", deployment, 30;
 }
 
 #[windlass_cluster::test]
@@ -224,7 +224,7 @@ async fn a_key_that_waits_for_its_write_takes_nobodys_place(cluster: TestCluster
         .await;
     cluster.create(secret("one")).await;
     cluster.settle().await;
-    cluster.delay_watch("scribe", "configmaps", seconds(60));
+    cluster.delay_watch("scribe", "configmaps", seconds(30));
     let patch = json!({"metadata": {"annotations": {"step": "1"}}});
     cluster.patch::<Secret>("one", patch.clone()).await;
     // The read in the same reconcile waits ten seconds and gives up; then the worker is free.

@@ -187,7 +187,7 @@ async fn every_right_of_a_small_operator_is_needed(cluster: TestCluster) {
             cluster.create(wish("one")).await;
             cluster.settle().await;
             // One that the cache does not show yet: it is looked at, and is somebody else's.
-            cluster.delay_watch("diligent", "configmaps", seconds(60));
+            cluster.delay_watch("diligent", "configmaps", seconds(30));
             let mut other = ConfigMap::default();
             other.metadata.name = Some("two-first".to_owned());
             cluster.create(other).await;

@@ -97,6 +97,68 @@ async fn a_certificate_that_is_lost_is_issued_again(cluster: TestCluster) {
     cluster.create(demo("one", Some(2))).await;
 }
 
+/// Changes entries of the Secret, and answers what it is afterwards.
+async fn with(cluster: &TestCluster, entries: &[(&str, String)]) -> Secret {
+    let secrets: Api<Secret> = Api::namespaced(cluster.client(), "demo-system");
+    let data: serde_json::Map<_, _> = entries
+        .iter()
+        .map(|(key, text)| {
+            (
+                (*key).to_owned(),
+                json!(ByteString(text.clone().into_bytes())),
+            )
+        })
+        .collect();
+    let patch = Patch::Merge(json!({ "data": data }));
+    let params = PatchParams::default();
+    let patched = secrets.patch("demo-webhook-certificate", &params, &patch);
+    let patched = patched.await.expect("changed");
+    cluster.advance(Duration::from_mins(1)).await;
+    let now = secret(cluster).await;
+    for (key, text) in entries {
+        assert_eq!(part(&patched, key).as_ref(), Some(text));
+        assert_ne!(
+            part(&now, key).as_ref(),
+            Some(text),
+            "{key} was not replaced"
+        );
+    }
+    now
+}
+
+/// A hand edit, or another tool's Secret, used to fail the operator's webhooks for ever.
+#[windlass_cluster::test]
+async fn unusable_certificate_in_the_secret_is_replaced(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    let first = secret(&cluster).await;
+    let of = |key: &str| part(&first, key).expect("an entry");
+    let nonsense = "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n";
+    let cases = [
+        (
+            "key of another certificate",
+            vec![("tls.key", of("ca.key"))],
+        ),
+        ("key of another CA", vec![("ca.key", of("tls.key"))]),
+        (
+            "no certificate at all",
+            vec![("tls.crt", nonsense.to_owned())],
+        ),
+        (
+            "CA that did not sign the certificate",
+            vec![("ca.crt", of("tls.crt")), ("ca.key", of("tls.key"))],
+        ),
+    ];
+    for (number, (what, entries)) in cases.into_iter().enumerate() {
+        println!("{what}");
+        let now = with(&cluster, &entries).await;
+        assert!(part(&now, "tls.crt").is_some());
+        // Trusted, and shown: a request that passes all three kinds of webhook succeeds.
+        let name = format!("demo-{number}");
+        cluster.create(demo(&name, Some(2))).await;
+        assert_eq!(cluster.get::<v1::Demo>(&name).await.spec.size, Some(2));
+    }
+}
+
 #[windlass_cluster::test]
 async fn a_settled_operator_sends_nothing(cluster: TestCluster) {
     cluster.start(operator()).await;

@@ -16,6 +16,7 @@ mod endpoints;
 mod job;
 mod namespace;
 mod node;
+mod orphaning;
 mod protection;
 mod quota;
 mod real;

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use windlass::{run::TaskContext, testing::BusyGuard};
@@ -17,7 +17,7 @@ use super::graph::{FOREGROUND, Graph, Known, Node, ORPHAN, Uid, Work};
 use super::kinds::Kinds;
 use super::monitor::Sight;
 use super::queue::Queue;
-use super::request::{RequestError, Target};
+use super::request::{self, RequestError, Target};
 use super::verdict::{self, Owner, Verdict};
 use crate::resource::GroupKind;
 
@@ -328,26 +328,29 @@ impl Collector {
 
     /// Cuts the dependents of an object loose, and lets it go.
     async fn orphan(&mut self, uid: &str) -> Result<(), RequestError> {
-        let Some(target) = self.graph.get(uid).and_then(|node| self.target(node)) else {
+        let Some(owner) = self.graph.get(uid).cloned() else {
             return Ok(());
         };
-        let dependents: Vec<Target> = self
-            .graph
-            .dependents(uid)
-            .filter_map(|dependent| self.target(dependent))
-            .collect();
-        for dependent in dependents {
-            let Some(meta) = dependent.metadata().await? else {
-                continue;
-            };
-            let owners = meta.owner_references.clone().unwrap_or_default();
-            let rest: Vec<OwnerReference> = owners
-                .iter()
-                .filter(|owner| owner.uid != uid)
-                .cloned()
-                .collect();
-            if rest.len() < owners.len() {
-                dependent.set_owners(&meta, &rest).await?;
+        let Some(target) = self.target(&owner) else {
+            return Ok(());
+        };
+        let known = self.graph.dependents(uid);
+        let known: Vec<Target> = known.filter_map(|node| self.target(node)).collect();
+        for dependent in known {
+            if let Some(meta) = dependent.metadata().await? {
+                cut_loose(&dependent, &meta, uid).await?;
+            }
+        }
+        // The graph may be behind: a dependent that it does not show yet would be garbage as soon as
+        // the owner is gone. So the API server is asked.
+        let namespace = owner.namespace.as_deref();
+        for kind in self.kinds.beside(&owner) {
+            let api = kind.beside(self.ctx.client.clone(), namespace);
+            for meta in request::every(&api, &kind.name()).await? {
+                let node = Node::new(kind.group_kind(), meta.clone());
+                if let Some(dependent) = node.and_then(|node| self.target(&node)) {
+                    cut_loose(&dependent, &meta, uid).await?;
+                }
             }
         }
         self.finish(&target, uid, ORPHAN).await
@@ -439,6 +442,17 @@ impl Collector {
         let api = resource.beside(self.ctx.client.clone(), namespace);
         Some(Target::new(api, &resource.name(), namespace, &node.name))
     }
+}
+
+/// Strikes the owner of this uid from an object, if it is one of its owners.
+async fn cut_loose(dependent: &Target, meta: &ObjectMeta, owner: &str) -> Result<(), RequestError> {
+    let owners = meta.owner_references.as_deref().unwrap_or_default();
+    if !owners.iter().any(|one| one.uid == owner) {
+        return Ok(());
+    }
+    let mut rest = owners.to_vec();
+    rest.retain(|one| one.uid != owner);
+    dependent.set_owners(meta, &rest).await
 }
 
 /// The kind of custom resource definitions, by which other kinds come and go.

@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use windlass::testing::{Activity, DueGuard};
 
-use super::graph::Uid;
+use super::graph::{Node, Uid};
 use super::monitor::{Sight, monitor};
 use crate::resource::{self, GroupKind, Resource};
 
@@ -74,6 +74,13 @@ impl Kinds {
     /// A kind, if it is watched.
     pub(crate) fn get_mut(&mut self, kind: &GroupKind) -> Option<&mut Watched> {
         self.watched.get_mut(kind)
+    }
+
+    /// The kinds whose objects may depend on this one: those of namespaces for an owner in one.
+    pub(crate) fn beside(&self, owner: &Node) -> Vec<Resource> {
+        let all = self.watched.values().map(|watched| &watched.resource);
+        let reachable = all.filter(|kind| kind.namespaced || owner.namespace.is_none());
+        reachable.cloned().collect()
     }
 
     /// The names of the resources that have not been listed yet.

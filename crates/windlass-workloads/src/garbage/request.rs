@@ -5,11 +5,16 @@
 //! something changed since, and the object is judged again.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{
+    Api, DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
+};
 use serde_json::{Value, json};
 
 use super::verdict::Propagation;
 use crate::resource::Metadata;
+
+/// How many objects one page of a list has.
+const PAGE: u32 = 500;
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +135,30 @@ impl Target {
         };
         let deleted = self.api.delete(&self.name, &params).await;
         ignore_not_found(deleted.map(drop)).map_err(self.failed("delete"))
+    }
+}
+
+/// The metadata of every object, as the API server has it now; none of a kind that is not served.
+pub(crate) async fn every(
+    api: &Api<Metadata>,
+    resource: &str,
+) -> Result<Vec<ObjectMeta>, RequestError> {
+    let mut params = ListParams::default().limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = match api.list_metadata(&params).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(all),
+            page => page.map_err(|source| RequestError {
+                verb: "list",
+                object: resource.to_owned(),
+                source,
+            })?,
+        };
+        all.extend(page.items.into_iter().map(|object| object.metadata));
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(all);
+        }
     }
 }
 

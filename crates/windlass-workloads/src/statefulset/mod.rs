@@ -217,6 +217,10 @@ impl StatefulSets {
                 ));
             }
             if let Some(owners) = retention::owners(set, &claim, pod) {
+                // Not after the set was orphaned from its claims: they would go with it.
+                if owners.len() > retention::references(&claim).len() {
+                    self.pods.confirm_owner(ctx).await?;
+                }
                 let mut claim = Arc::unwrap_or_clone(claim);
                 claim.metadata.owner_references = Some(owners);
                 self.claims_written.update(ctx, &claim).await?;

@@ -25,7 +25,8 @@ fn deletes(set: &StatefulSet) -> (bool, bool) {
     })
 }
 
-fn references(claim: &PersistentVolumeClaim) -> &[OwnerReference] {
+/// The owners of a claim.
+pub(crate) fn references(claim: &PersistentVolumeClaim) -> &[OwnerReference] {
     claim
         .metadata
         .owner_references

@@ -14,7 +14,7 @@ use kube::{
     api::{ListParams, WatchEvent, WatchParams},
 };
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{debug, info, warn};
 
 use super::{Store, Watched};
@@ -25,13 +25,18 @@ const LAST_DELAY: Duration = Duration::from_secs(30);
 /// How often a kind that is not served is asked for.
 const ABSENCE: Duration = Duration::from_secs(5);
 /// The server is asked to end a watch after this many seconds, and up to so many more, so that
-/// many watches do not come back at the same moment.
-const WATCH_SECONDS: u64 = 240;
-const WATCH_SPREAD: u64 = 50;
-/// A connection that says nothing for longer than its watch should last is dead.
+/// many watches do not come back at the same moment. It is not long: a connection may be dead
+/// without a word, and an idle one says nothing either; only the end that does not come shows it.
+const WATCH_SECONDS: u64 = 35;
+const WATCH_SPREAD: u64 = 10;
+/// A connection that says nothing for so long after its watch should have ended is dead.
 const SILENCE: Duration = Duration::from_secs(5);
-/// A connection whose bookmarks stop is dead.
-const BOOKMARKS: Duration = Duration::from_secs(90);
+/// A watch that begins with everything there is may last longer: that takes its time.
+const FIRST_SECONDS: u64 = 240;
+/// The server says nothing for so long while it sends what there is: its connection is dead.
+const LISTING: Duration = Duration::from_secs(45);
+/// It says nothing for so long after that: a watch that does not last long takes over.
+const QUIET: Duration = Duration::from_secs(5);
 /// How long the server may take to answer a request, or to begin a watch.
 const RESPONSE: Duration = Duration::from_secs(30);
 const PAGE: u32 = 500;
@@ -58,6 +63,8 @@ enum End {
     /// The server does not know the kind.
     NotServed,
     Failed(String),
+    /// The server has said nothing for so long.
+    Silent(Duration),
 }
 
 impl Informer {
@@ -109,6 +116,7 @@ impl Informer {
                 End::NotServed
                     if self.store.size().objects > 0 && self.doubts(&mut absences).await =>
                 {
+                    self.store.fails("answered with 404 Not Found", None);
                     let at = Instant::now() + self.jittered(ABSENCE);
                     let _due = activity.due(at, format!("watch of {kind}: not served"));
                     tokio::time::sleep_until(at).await;
@@ -119,6 +127,7 @@ impl Informer {
                     if std::mem::replace(&mut served, false) {
                         info!(%kind, "is not served, waiting for its definition");
                         self.store.not_served();
+                        self.store.works();
                     }
                     // Nobody knows whether it will ever come: not something to be settled.
                     busy = None;
@@ -126,8 +135,13 @@ impl Informer {
                     continue;
                 }
                 End::Over | End::NoStreaming => {}
-                End::Failed(error) => {
-                    self.store.fails(&error);
+                End::Failed(_) | End::Silent(_) => {
+                    let (error, silent) = match end {
+                        End::Silent(silent) => (silence(silent), Some(silent)),
+                        End::Failed(error) => (error, None),
+                        _ => continue,
+                    };
+                    self.store.fails(&error, silent);
                     warn!(%kind, error, "watch failed, trying again in {delay:?}");
                     // A first list that has not worked is work to do; a broken watch of a synced
                     // cache is too, for what it would have shown.
@@ -164,7 +178,12 @@ impl Informer {
             heard();
         }
         let initial = position.is_none();
-        let seconds = WATCH_SECONDS + self.environment.random.below(WATCH_SPREAD);
+        let shortest = if initial {
+            FIRST_SECONDS
+        } else {
+            WATCH_SECONDS
+        };
+        let seconds = shortest + self.environment.random.below(WATCH_SPREAD);
         let params = WatchParams {
             label_selector: self.store.scope.label_selector(),
             field_selector: self.store.scope.fields.clone(),
@@ -185,11 +204,32 @@ impl Informer {
             Err(error) => return end_of(&error),
         };
         pin_mut!(events);
+        self.store.heard(self.source);
         if initial {
             self.store.list_begins(self.source);
         }
-        let mut limit = Duration::from_secs(seconds) + SILENCE;
-        while let Ok(Some(event)) = timeout(limit, events.next()).await {
+        let mut last = Instant::now();
+        let ends = last + Duration::from_secs(seconds);
+        loop {
+            let limit = match (initial, position.is_some()) {
+                (true, false) => last + LISTING,
+                (true, true) => last + QUIET,
+                (false, _) => ends + SILENCE,
+            };
+            let event = match timeout_at(limit, events.next()).await {
+                Ok(Some(event)) => event,
+                Ok(None) => {
+                    // As it was asked to, and not because what is between cuts connections.
+                    if Instant::now() >= ends {
+                        heard();
+                        self.store.heard(self.source);
+                    }
+                    return End::Over;
+                }
+                Err(_) if initial && position.is_some() => return End::Over,
+                Err(_) => return End::Silent(last.elapsed()),
+            };
+            last = Instant::now();
             let object = match event {
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     let version = object.version();
@@ -208,8 +248,6 @@ impl Informer {
                         self.store.list_ends(self.source, reached);
                         *position = Some(version.clone());
                     } else {
-                        // A server that sends bookmarks sends one a minute.
-                        limit = limit.min(BOOKMARKS);
                         self.store.reached(self.source, reached);
                     }
                     Some(version)
@@ -231,31 +269,38 @@ impl Informer {
                 }
             }
         }
-        End::Over
     }
 
     /// Whether the kind may still be served, though a request for it was answered with 404.
     async fn doubts(&self, absences: &mut u32) -> bool {
         let kind = &self.store.kind;
-        let version = kind.api_version();
-        let listed = timeout(RESPONSE, async {
-            if kind.group.is_empty() {
-                self.client.list_core_api_resources(&version).await
-            } else {
-                self.client.list_api_group_resources(&version).await
-            }
-        });
-        let absent = match listed.await {
-            Ok(Ok(list)) => !list.resources.iter().any(|one| one.name == kind.plural),
-            // The last kind of a group has gone with the group.
-            Ok(Err(kube::Error::Api(status))) => status.code == 404,
-            Ok(Err(_)) | Err(_) => false,
-        };
+        let absent = within(self.is_absent()).await.unwrap_or(false);
         *absences = if absent { *absences + 1 } else { 0 };
         if !absent {
-            warn!(%kind, "the watch was answered with 404, but the kind is served: keeping what is cached");
+            warn!(%kind, "the watch was answered with 404, but the kind may be served: keeping what is cached");
         }
         *absences < 2
+    }
+
+    /// Whether discovery says that there is no such kind. A 404 to that says nothing: what answers
+    /// everything with 404 is not the API server.
+    async fn is_absent(&self) -> kube::Result<bool> {
+        let (kind, client) = (&self.store.kind, &self.client);
+        let version = kind.api_version();
+        let list = if kind.group.is_empty() {
+            client.list_core_api_resources(&version).await?
+        } else {
+            let groups = client.list_api_groups().await?.groups;
+            let mut versions = groups
+                .iter()
+                .filter(|group| group.name == kind.group)
+                .flat_map(|group| &group.versions);
+            if !versions.any(|one| one.group_version == version) {
+                return Ok(true);
+            }
+            client.list_api_group_resources(&version).await?
+        };
+        Ok(!list.resources.iter().any(|one| one.name == kind.plural))
     }
 
     /// The first list in pages; answers the version it shows.
@@ -351,6 +396,10 @@ async fn within<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Resu
         let message = format!("the API server did not answer within {seconds} s");
         Err(kube::Error::Service(message.into()))
     })
+}
+
+fn silence(quiet: Duration) -> String {
+    format!("the API server said nothing for {} s", quiet.as_secs())
 }
 
 fn refuses_streaming(error: &kube::Error) -> bool {

@@ -30,8 +30,16 @@ pub(super) struct State {
     pub(super) sources: Vec<Source>,
     /// The server does not know the kind.
     pub(super) missing: bool,
-    /// Since when a watch of it fails, and why.
-    pub(super) failing: Option<(Instant, String)>,
+    /// A watch of it fails.
+    pub(super) failing: Option<Failing>,
+}
+
+/// A watch that fails.
+pub(super) struct Failing {
+    pub(super) since: Instant,
+    pub(super) why: String,
+    /// Because the server says nothing.
+    pub(super) silent: bool,
 }
 
 impl State {

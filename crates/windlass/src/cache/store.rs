@@ -20,7 +20,7 @@ use super::{
     index::{Index, ValuesOf},
     labels::MatchAll as _,
     source::Source,
-    state::State,
+    state::{Failing, State},
 };
 use crate::{
     Key, Result,
@@ -84,6 +84,8 @@ pub(crate) struct Store {
     pub(super) synced: AtomicBool,
     /// How often a read had to wait for a write of our own.
     pub(super) waits: AtomicU64,
+    /// How often a watch has failed.
+    failures: AtomicU64,
     pub(super) metrics: Metrics,
     /// Replaced as a whole when one comes or goes, so that a delivery shares it.
     subscribers: RwLock<Arc<Vec<(u64, Subscriber)>>>,
@@ -112,6 +114,7 @@ impl Store {
             changed: Notify::new(),
             synced: AtomicBool::new(false),
             waits: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
             metrics,
             subscribers: RwLock::default(),
         }
@@ -196,14 +199,19 @@ impl Store {
         self.lock().missing
     }
 
-    /// A watch of it fails: it stands still until [`works`](Self::works).
-    pub(crate) fn fails(&self, why: &str) {
+    /// A watch of it fails: it stands still until [`works`](Self::works). `silent` is how long the
+    /// server has said nothing, if that is why; an answer alone does not show that it is over.
+    pub(crate) fn fails(&self, why: &str, silent: Option<Duration>) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
-        let since = state
-            .failing
-            .as_ref()
-            .map_or_else(Instant::now, |(since, _)| *since);
-        state.failing = Some((since, why.to_owned()));
+        let now = Instant::now();
+        let begun = now.checked_sub(silent.unwrap_or_default()).unwrap_or(now);
+        let since = state.failing.as_ref().map_or(begun, |one| one.since);
+        state.failing = Some(Failing {
+            since,
+            why: why.to_owned(),
+            silent: silent.is_some(),
+        });
     }
 
     /// Its watches work.
@@ -211,11 +219,25 @@ impl Store {
         self.lock().failing = None;
     }
 
+    /// A watch was answered, or ended as it was asked to.
+    pub(crate) fn heard(&self, source: usize) {
+        let mut state = self.lock();
+        state.failing.take_if(|failing| !failing.silent);
+        if let Some(source) = state.sources.get_mut(source) {
+            source.heard = Some(Instant::now());
+        }
+    }
+
     /// For how long a watch of it has failed, and why.
     pub(crate) fn failing(&self) -> Option<(Duration, String)> {
         let state = self.lock();
-        let (since, why) = state.failing.as_ref()?;
-        Some((since.elapsed(), why.clone()))
+        let failing = state.failing.as_ref()?;
+        Some((failing.since.elapsed(), failing.why.clone()))
+    }
+
+    /// How often a watch of it has failed.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     pub(crate) fn size(&self) -> Size {

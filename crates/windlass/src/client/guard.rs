@@ -18,11 +18,14 @@ use http::{Method, Request, Response};
 use http_body::Body as _;
 use kube::{Client, client::Body};
 use rustix::time::{ClockId, clock_gettime};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until, timeout};
 use tower::{BoxError, Service};
 use tracing::Instrument;
 
-use super::rehearsal::rehearsed;
+use super::{
+    rehearsal::rehearsed,
+    timed::{RESPONSE, Timed},
+};
 use crate::{
     metrics::{Answered, RequestMetrics},
     telemetry,
@@ -80,10 +83,18 @@ fn since_boot() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// A write was not sent because the operator does not hold the lease (any more).
+/// What becomes of a write of an operator that does not hold the lease (any more).
 #[derive(Debug, thiserror::Error)]
-#[error("this process does not hold the lease: the write was not sent")]
-pub(crate) struct NotLeading;
+pub(crate) enum NotLeading {
+    #[error("this process does not hold the lease: the write was not sent")]
+    NotSent,
+    #[error("this process lost the lease while a write was under way")]
+    GivenUp,
+}
+
+/// How often a write under way looks whether the lease still holds: while the machine is suspended
+/// no timer goes on.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Gate {
     pub(crate) fn new(leads: Leads) -> Self {
@@ -115,13 +126,54 @@ impl Gate {
         if !self.0.alive.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
-        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-        if reads || self.leads() {
+        if reads(method) || self.leads() {
             Ok(())
         } else {
-            Err(NotLeading)
+            Err(NotLeading::NotSent)
         }
     }
+
+    /// Waits for the answer to a request for as long as it may be sent. The client may send it again
+    /// by itself, however late: a write ends with the lease.
+    async fn hold<T>(
+        &self,
+        method: &Method,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, NotLeading> {
+        if reads(method) || self.is_alone() {
+            return Ok(answer.await);
+        }
+        tokio::pin!(answer);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer),
+                () = sleep_until(self.next_look()) => {
+                    if !self.leads() {
+                        return Err(NotLeading::GivenUp);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        let leads = *self.0.leads.lock().unwrap_or_else(PoisonError::into_inner);
+        leads == Leads::Always
+    }
+
+    /// When the lease may have run out.
+    fn next_look(&self) -> Instant {
+        let soon = Instant::now() + LOOK;
+        match *self.0.leads.lock().unwrap_or_else(PoisonError::into_inner) {
+            Leads::Until(deadline) => soon.min(deadline.at),
+            Leads::Always | Leads::No => soon,
+        }
+    }
+}
+
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 /// A client whose requests pass the gate and are counted; in a rehearsal they change nothing.
@@ -149,7 +201,7 @@ struct Guard {
 }
 
 impl Service<Request<Body>> for Guard {
-    type Response = Response<Body>;
+    type Response = Response<Timed>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -170,11 +222,17 @@ impl Service<Request<Body>> for Guard {
             };
             gate.pass(&method).await?;
             let path = request.uri().path().to_owned();
+            let query = request.uri().query().unwrap_or_default().to_owned();
             let sent = request.body().size_hint().exact();
             metrics.sends(&method, &path);
             let begun = Instant::now();
             let traced = telemetry::Request::new(&request);
-            let answer = client.send(request).instrument(traced.span()).await;
+            let sending = timeout(RESPONSE, client.send(request).instrument(traced.span()));
+            let answer = gate.hold(&method, sending).await?.unwrap_or_else(|_| {
+                let seconds = RESPONSE.as_secs();
+                let error = format!("the API server did not answer within {seconds} s");
+                Err(kube::Error::Service(error.into()))
+            });
             let known = answer.as_ref().ok();
             traced.answered(known.map(|answer| answer.status().as_u16()));
             metrics.answered(&Answered {
@@ -185,7 +243,63 @@ impl Service<Request<Body>> for Guard {
                 sent,
                 received: known.and_then(|answer| answer.body().size_hint().exact()),
             });
-            Ok(answer?)
+            Ok(answer?.map(|body| Timed::new(body, &query)))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(10);
+
+    #[tokio::test(start_paused = true)]
+    async fn lease_that_ran_out_while_the_machine_was_suspended_does_not_lead() {
+        let gate = Gate::new(Leads::until(Instant::now() + LEASE));
+        assert!(gate.leads());
+        // Suspended for longer, as the two clocks show it afterwards: tokio's stood still.
+        let woken = Deadline {
+            at: Instant::now() + LEASE,
+            since_boot: since_boot(),
+        };
+        gate.set(Leads::Until(woken));
+        assert!(!gate.leads());
+        assert!(gate.pass(&Method::PATCH).await.is_err());
+        assert!(gate.pass(&Method::GET).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lease_deadline_is_one_by_the_clock_that_counts_suspended_time() {
+        let before = since_boot();
+        let Leads::Until(deadline) = Leads::until(Instant::now() + LEASE) else {
+            panic!("a deadline");
+        };
+        assert!(deadline.since_boot >= before + LEASE);
+        assert!(deadline.since_boot <= since_boot() + LEASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn write_under_way_when_the_lease_runs_out_is_given_up() {
+        let gate = Gate::new(Leads::until(Instant::now() + LEASE));
+        let begun = Instant::now();
+        let never = std::future::pending::<()>();
+        let held = gate.hold(&Method::POST, never).await;
+        assert!(matches!(held, Err(NotLeading::GivenUp)));
+        assert_eq!(begun.elapsed(), LEASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn write_under_way_goes_on_while_the_lease_is_renewed() {
+        let gate = Gate::new(Leads::until(Instant::now() + LEASE));
+        let renewing = async {
+            for _ in 0..10 {
+                tokio::time::sleep(LEASE / 2).await;
+                gate.set(Leads::until(Instant::now() + LEASE));
+            }
+        };
+        let answer = tokio::time::sleep(LEASE * 4);
+        let (held, ()) = tokio::join!(gate.hold(&Method::POST, answer), renewing);
+        assert!(held.is_ok());
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod managed;
 pub(crate) mod merge;
 mod rehearsal;
 mod requests;
+mod timed;
 
 pub(crate) use self::{
     guard::{Gate, Leads, NotLeading, guard},

@@ -51,10 +51,14 @@ impl Requests {
     }
 
     /// Reads an object live, past the cache.
+    ///
+    /// A 404 that the API server gives no reason for says nothing about the object: it is that of a
+    /// proxy, or the kind is not served now.
     pub(crate) async fn get(&self, kind: &KindInfo, key: &Key) -> Result<Option<Value>> {
-        let answer = self.api(kind, key.namespace()).get_opt(key.name()).await;
+        let answer = self.api(kind, key.namespace()).get(key.name()).await;
         match answer {
-            Ok(object) => Ok(object.map(|wire| wire.value)),
+            Ok(object) => Ok(Some(object.value)),
+            Err(kube::Error::Api(status)) if status.reason == "NotFound" => Ok(None),
             Err(error) => Err(Error::api("get", format!("{kind} {key}"), error)),
         }
     }

@@ -96,8 +96,6 @@ struct Object {
     owned: BTreeMap<(KindInfo, Key), Readiness>,
     /// What was applied, or was tried to be: not to be pruned.
     wanted: BTreeSet<(KindInfo, Key)>,
-    /// Whether the API server has said that the object is there and not being deleted.
-    stays: bool,
 }
 
 /// Metadata and status of the object. They are decoded when they are first looked at: a reconcile
@@ -142,7 +140,6 @@ impl Session {
                 given: None,
                 owned: BTreeMap::new(),
                 wanted: BTreeSet::new(),
-                stays: false,
             }),
             observed: Mutex::new(Observed::new(object.key.namespace())),
         }
@@ -225,24 +222,21 @@ impl Session {
     }
 
     /// Fails if the API server says that the object is gone, another one, or being deleted, whatever
-    /// the cache shows. Asked once in a reconcile.
+    /// the cache shows. The answer holds for what was read before it was asked, so it is asked each
+    /// time.
     pub(crate) async fn check_stays(&self) -> Result<()> {
-        if self.lock().stays {
-            return Ok(());
-        }
         let (kind, key) = (&self.controller.kind, self.key());
         let live = self.shared.requests.get(kind, key).await?;
         let stays = live.is_some_and(|live| {
             let metadata = &live["metadata"];
             metadata["uid"] == *self.uid && metadata["deletionTimestamp"].is_null()
         });
-        if !stays {
-            return Err(Error::Deleted {
-                object: format!("{kind} {key}"),
-            });
+        if stays {
+            return Ok(());
         }
-        self.lock().stays = true;
-        Ok(())
+        Err(Error::Deleted {
+            object: format!("{kind} {key}"),
+        })
     }
 
     /// Records an event about an owned object, if the controller does so.

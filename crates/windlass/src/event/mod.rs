@@ -6,7 +6,7 @@
 
 mod recorder;
 
-pub(crate) use self::recorder::{Recorder, grant};
+pub(crate) use self::recorder::{Counts, Recorder, grant};
 
 /// An event about the object being reconciled.
 ///

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -45,10 +48,50 @@ pub(crate) fn grant() -> Grant {
     Grant::new("events.k8s.io", "events", [Verb::Create, Verb::Patch])
 }
 
+/// How many events wait, and how many were lost.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    waiting: AtomicUsize,
+    lost: AtomicU64,
+}
+
+impl Counts {
+    #[cfg(feature = "metrics")]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// An event that is counted among those that wait, until it is dropped.
+struct Waiting(Arc<Counts>);
+
+impl Waiting {
+    fn new(counts: &Arc<Counts>) -> Self {
+        counts.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(counts))
+    }
+
+    fn is_lost(&self) {
+        self.0.lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The sending end: takes events without waiting.
 pub(crate) struct Recorder {
     queue: mpsc::Sender<Entry>,
     environment: Environment,
+    counts: Arc<Counts>,
 }
 
 struct Entry {
@@ -58,6 +101,7 @@ struct Entry {
     reporter: Arc<str>,
     /// Held while it waits for its turn; none while another is sent again.
     queued: Option<BusyGuard>,
+    waiting: Waiting,
 }
 
 impl Entry {
@@ -83,10 +127,16 @@ impl Recorder {
     pub(crate) fn new(
         requests: Requests,
         environment: Environment,
+        counts: Arc<Counts>,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, entries) = mpsc::channel(WAITING);
         let run = write_all(requests, environment.clone(), entries);
-        (Self { queue, environment }, run)
+        let recorder = Self {
+            queue,
+            environment,
+            counts,
+        };
+        (recorder, run)
     }
 
     pub(crate) fn record(&self, event: Event, regarding: Value, reporter: Arc<str>) {
@@ -96,10 +146,12 @@ impl Recorder {
             regarding,
             reporter,
             queued: Some(queued),
+            waiting: Waiting::new(&self.counts),
         };
         // Best effort: the queue is closed when the operator ends, and full when the API server
         // does not take events.
         if let Err(mpsc::error::TrySendError::Full(entry)) = self.queue.try_send(entry) {
+            entry.waiting.is_lost();
             debug!(
                 reason = entry.event.reason,
                 "an event was lost: too many wait"
@@ -183,6 +235,7 @@ impl Writer {
                 }
                 // An operator that ends does not wait for its events.
                 Err(error) if attempt == TRIES || entries.is_closed() || !may_pass(&error) => {
+                    entry.waiting.is_lost();
                     debug!(%error, "an event was lost");
                     return;
                 }
@@ -276,6 +329,7 @@ async fn gather(
                 if waiting.len() < WAITING {
                     waiting.push_back(entry);
                 } else {
+                    entry.waiting.is_lost();
                     debug!(reason = entry.event.reason, "an event was lost: too many wait");
                 }
             }

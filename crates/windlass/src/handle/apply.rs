@@ -32,6 +32,8 @@ const IDENTITY: [&str; 9] = [
 /// A version that no object has. The server makes an object that is applied with it, and refuses
 /// when there is one already: nobody's object is taken over because the cache did not know it.
 const NEVER: &str = "9223372036854775807";
+/// How often an apply is sent again because the object has changed since it was read.
+const TRIES: u32 = 5;
 
 /// Completes an object that the session's object shall control: namespace and owner reference.
 pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: Value) -> Result<Value> {
@@ -188,6 +190,9 @@ impl Applied {
 }
 
 /// Sends the apply, for exactly the object that the cache shows, or for none.
+///
+/// The version is a precondition: the owner reference is part of the intent, and must not come back
+/// to an object that was orphaned since it was read, or it would be deleted with its former owner.
 async fn send(
     session: &Session,
     store: &Store,
@@ -200,27 +205,45 @@ async fn send(
     let mut request = addressed(intent, kind, key);
     match cached {
         // Not another object of that name that came in between.
-        Some(cached) => request["metadata"]["uid"] = (*cached.uid).into(),
+        Some(cached) => condition(&mut request, cached),
         None => request["metadata"]["resourceVersion"] = NEVER.into(),
     }
-    debug!(%kind, %key, "applying");
     let requests = &session.shared.requests;
-    let error = match requests.apply(kind, key, &request).await {
-        Err(error) if cached.is_none() && error.is_conflict() => error,
-        answer => return answer,
-    };
-    // There is one already, which the cache does not show yet.
-    let Some(live) = requests.get(kind, key).await? else {
-        return Err(error);
-    };
-    let live = CachedObject::new(live, kind, &session.shared.operator, &Examples::default());
-    refuse_anothers(session, kind, &live)
-        .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
-    if let Some(metadata) = request["metadata"].as_object_mut() {
-        metadata.remove("resourceVersion");
-        metadata.insert("uid".to_owned(), (*live.uid).into());
+    let mut tries = 0;
+    loop {
+        debug!(%kind, %key, "applying");
+        let error = match requests.apply(kind, key, &request).await {
+            Err(error) if tries < TRIES && error.is_conflict() => error,
+            answer => return answer,
+        };
+        tries += 1;
+        // There is another version, or one at all, which the cache does not show yet.
+        let live = requests.get(kind, key).await?;
+        let Some(live) = live.filter(|live| cached.is_none_or(|old| is_same(old, live))) else {
+            return Err(error);
+        };
+        let live = CachedObject::new(live, kind, &session.shared.operator, &Examples::default());
+        refuse_anothers(session, kind, &live)
+            .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
+        condition(&mut request, &live);
     }
-    requests.apply(kind, key, &request).await
+}
+
+/// Makes a request one about this object at this version.
+fn condition(request: &mut Value, object: &CachedObject) {
+    let Some(metadata) = request["metadata"].as_object_mut() else {
+        return;
+    };
+    metadata.insert("uid".to_owned(), (*object.uid).into());
+    // A version that is no number cannot be kept, nor asked for.
+    match object.version {
+        0 => metadata.remove("resourceVersion"),
+        version => metadata.insert("resourceVersion".to_owned(), version.to_string().into()),
+    };
+}
+
+fn is_same(old: &CachedObject, live: &Value) -> bool {
+    live["metadata"]["uid"] == *old.uid
 }
 
 /// Remembers what the server made of an intent.

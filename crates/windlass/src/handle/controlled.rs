@@ -143,8 +143,8 @@ impl<T: Object> Controlled<T> {
     /// Needs [`Declare::adopts`](crate::Declare::adopts).
     ///
     /// The cache may not show yet that the reconciled object is being deleted, and that the garbage
-    /// collector has just orphaned what it controlled. So the API server is asked first, once in a
-    /// reconcile; if the object is going or gone, this is a conflict.
+    /// collector has just orphaned what it controlled. So the API server is asked first; if the object
+    /// is being deleted or gone, this is [`Error::Deleted`].
     pub async fn adopt<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         let current = encode(&self.owned.store.kind, object)?;
         match controller_of(&current["metadata"]) {
@@ -159,6 +159,17 @@ impl<T: Object> Controlled<T> {
             }
             None => {}
         }
+        self.confirm_owner(ctx).await?;
+        let mut references = references_of(&current);
+        references.push(ctx.session.owner_reference());
+        self.set_references(ctx, current, &references).await
+    }
+
+    /// Fails with [`Error::Deleted`] if the API server says that the reconciled object is being deleted,
+    /// gone or replaced, whatever the cache shows. To be called after an object was read and before an
+    /// owner reference is added to it; [`adopt`](Self::adopt) does so itself. Needs
+    /// [`Declare::adopts`](crate::Declare::adopts).
+    pub async fn confirm_owner<K: Kind>(&self, ctx: &Context<K>) -> Result<()> {
         if !self.adopts {
             return Err(Error::NotDeclared {
                 controller: ctx.session.controller.name.to_string(),
@@ -166,10 +177,7 @@ impl<T: Object> Controlled<T> {
                 resource: self.owned.store.kind.to_string(),
             });
         }
-        ctx.session.check_stays().await?;
-        let mut references = references_of(&current);
-        references.push(ctx.session.owner_reference());
-        self.set_references(ctx, current, &references).await
+        ctx.session.check_stays().await
     }
 
     /// Lets go of an object: removes the reconciled object's owner reference.

@@ -30,8 +30,8 @@ impl Collector for Live {
             unfinished.push((labels.clone(), ages().sum()));
             longest.push((labels, ages().fold(0.0, f64::max)));
         }
-        let (mut objects, mut bytes, mut staleness, mut waits) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut objects, mut bytes, mut staleness) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut waits, mut failures, mut failing) = (Vec::new(), Vec::new(), Vec::new());
         for store in self.caches().iter().flat_map(|caches| caches.all()) {
             let labels = vec![
                 ("resource", store.kind.to_string()),
@@ -41,6 +41,9 @@ impl Collector for Live {
             objects.push((labels.clone(), number(size.objects)));
             bytes.push((labels.clone(), number(size.bytes)));
             waits.push((labels.clone(), store.waits()));
+            failures.push((labels.clone(), store.failures()));
+            let failed = store.failing().map_or(0.0, |(time, _)| time.as_secs_f64());
+            failing.push((labels.clone(), failed));
             if let Some(age) = store.staleness() {
                 staleness.push((labels, age.as_secs_f64()));
             }
@@ -68,17 +71,43 @@ impl Collector for Live {
                 "How long the server has said nothing on a watch",
                 staleness,
             ),
+            (
+                "windlass_watch_failing_seconds",
+                "How long a watch has failed, zero if it works",
+                failing,
+            ),
+            (
+                "windlass_events_waiting",
+                "Events that wait to be written",
+                vec![(Vec::new(), number(self.events().waiting()))],
+            ),
         ] {
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (labels, value) in &samples {
                 ConstGauge::new(*value).encode(metric.encode_family(labels)?)?;
             }
         }
-        let help = "Reads that waited until the cache showed what was written";
-        let name = "windlass_cache_waits";
-        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (labels, value) in &waits {
-            ConstCounter::new(*value).encode(metric.encode_family(labels)?)?;
+        for (name, help, samples) in [
+            (
+                "windlass_cache_waits",
+                "Reads that waited until the cache showed what was written",
+                waits,
+            ),
+            (
+                "windlass_watch_failures",
+                "Watches that failed, or on which the server said nothing",
+                failures,
+            ),
+            (
+                "windlass_events_lost",
+                "Events that were not written",
+                vec![(Vec::new(), self.events().lost())],
+            ),
+        ] {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (labels, value) in &samples {
+                ConstCounter::new(*value).encode(metric.encode_family(labels)?)?;
+            }
         }
         Ok(())
     }

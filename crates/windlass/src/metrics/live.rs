@@ -5,9 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use crate::{cache::Caches, queue::Queue};
+use crate::{cache::Caches, event::Counts, queue::Queue};
 
-/// The queues and caches of a running operator.
+/// The queues, caches and events of a running operator.
 #[derive(Default)]
 pub(crate) struct Live(Mutex<Inner>);
 
@@ -15,6 +15,7 @@ pub(crate) struct Live(Mutex<Inner>);
 struct Inner {
     queues: Vec<(Arc<str>, Weak<Queue>)>,
     caches: Vec<Weak<Caches>>,
+    events: Arc<Counts>,
 }
 
 impl Live {
@@ -43,6 +44,11 @@ impl Live {
     pub(crate) fn caches(&self) -> Vec<Arc<Caches>> {
         let inner = self.lock();
         inner.caches.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What becomes of events.
+    pub(crate) fn events(&self) -> Arc<Counts> {
+        Arc::clone(&self.lock().events)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

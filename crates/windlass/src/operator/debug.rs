@@ -10,6 +10,10 @@ use crate::{controller::History, run::Metrics};
 /// sooner.
 const MOMENT: Duration = Duration::from_secs(10);
 
+/// How long the server may say nothing on a watch: it says something at the latest when the watch
+/// ends, or when the next one begins.
+const SILENCE: Duration = Duration::from_mins(1);
+
 /// A look at a running operator: its queues, causes, last errors and caches.
 #[derive(Clone)]
 pub struct DebugInfo {
@@ -48,15 +52,19 @@ impl DebugInfo {
         named.collect()
     }
 
-    /// The kinds whose watch fails for longer than a moment, with the reason: what their caches
-    /// show may be old.
+    /// The kinds whose watch fails or is silent for longer than a moment, with the reason: what their
+    /// caches show may be old.
     pub fn stalled(&self) -> Vec<String> {
         let caches = self.metrics.live().caches();
         let stores = caches.iter().flat_map(|caches| caches.all());
         let stalled = stores.filter_map(|store| {
-            let (time, why) = store.failing()?;
-            let seconds = time.as_secs();
-            (time > MOMENT).then(|| format!("{} for {seconds} s: {why}", store.kind))
+            let failing = store.failing().filter(|(time, _)| *time > MOMENT);
+            let silent = || {
+                let silent = store.staleness().filter(|_| !store.is_missing())?;
+                (silent > SILENCE).then(|| (silent, "the API server says nothing".to_owned()))
+            };
+            let (time, why) = failing.or_else(silent)?;
+            Some(format!("{} for {} s: {why}", store.kind, time.as_secs()))
         });
         stalled.collect()
     }
@@ -110,6 +118,7 @@ impl DebugInfo {
                 "bytes": size.bytes,
                 "waits": store.waits(),
                 "failing": store.failing().map(|(_, why)| why),
+                "failures": store.failures(),
                 "stalenessSeconds": store.staleness().map(|age| age.as_secs()),
             })
         });

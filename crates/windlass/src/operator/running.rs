@@ -104,7 +104,11 @@ impl Running {
         }
         metrics.live().add_caches(&caches);
         let feeds = Arc::new(Feeds::new(client.clone(), environment.clone()));
-        let (recorder, record) = Recorder::new(requests.clone(), environment.clone());
+        let (recorder, record) = Recorder::new(
+            requests.clone(),
+            environment.clone(),
+            metrics.live().events(),
+        );
         let history = Arc::new(History::default());
         let shared = Arc::new(Shared {
             operator: Arc::clone(name),

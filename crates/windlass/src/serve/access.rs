@@ -12,13 +12,15 @@ use k8s_openapi::api::{
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::{Answer, text};
 
 /// How long an answer of the API server holds: a scraper comes every few seconds.
 const HOLDS: Duration = Duration::from_mins(1);
+/// How long the API server may take to answer.
+const REVIEW: Duration = Duration::from_secs(10);
 /// How many answers are remembered.
 const REMEMBERED: usize = 256;
 
@@ -26,8 +28,12 @@ const REMEMBERED: usize = 256;
 pub(super) struct Access {
     client: Client,
     /// What was answered, by token and path.
-    known: Mutex<BTreeMap<(String, String), (Instant, bool)>>,
+    known: Mutex<BTreeMap<(String, String), (Instant, Known)>>,
 }
+
+/// What the API server says of the bearer of a token: whether it may get a path, or none if the
+/// token is nobody's.
+type Known = Option<bool>;
 
 impl Access {
     pub(super) fn new(client: Client) -> Self {
@@ -48,26 +54,27 @@ impl Access {
         };
         let path = request.uri().path();
         let question = (token.to_owned(), path.to_owned());
-        if let Some(allowed) = self.remembered(&question) {
-            return verdict(allowed);
+        if let Some(known) = self.remembered(&question) {
+            return verdict(known);
         }
-        let answer = self.review(token, path).await;
-        match answer {
-            Ok(None) => refuse(StatusCode::UNAUTHORIZED, "Unauthorized\n"),
-            Ok(Some(allowed)) => {
-                self.remember(question, allowed);
-                verdict(allowed)
+        let failed = match timeout(REVIEW, self.review(token, path)).await {
+            Ok(Ok(known)) => {
+                self.remember(question, known);
+                return verdict(known);
             }
-            Err(error) => {
-                warn!(%error, "cannot ask the API server who may read this");
-                let why = "cannot tell whether you may\n";
-                refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
-            }
-        }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", REVIEW.as_secs()),
+        };
+        warn!(
+            error = failed,
+            "cannot ask the API server who may read this"
+        );
+        let why = "cannot tell whether you may\n";
+        refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
     }
 
     /// Whether the bearer of a token may get a path; none if the token is nobody's.
-    async fn review(&self, token: &str, path: &str) -> kube::Result<Option<bool>> {
+    async fn review(&self, token: &str, path: &str) -> kube::Result<Known> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: token.to_owned(),
@@ -101,17 +108,17 @@ impl Access {
         Ok(Some(review.status.is_some_and(|status| status.allowed)))
     }
 
-    fn remembered(&self, question: &(String, String)) -> Option<bool> {
+    fn remembered(&self, question: &(String, String)) -> Option<Known> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, allowed) = known.get(question)?;
-        (at.elapsed() < HOLDS).then_some(*allowed)
+        let (at, answer) = known.get(question)?;
+        (at.elapsed() < HOLDS).then_some(*answer)
     }
 
-    fn remember(&self, question: (String, String), allowed: bool) {
+    fn remember(&self, question: (String, String), answer: Known) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (at, _)| at.elapsed() < HOLDS);
         if known.len() < REMEMBERED {
-            known.insert(question, (Instant::now(), allowed));
+            known.insert(question, (Instant::now(), answer));
         }
     }
 }
@@ -120,10 +127,10 @@ fn refuse(code: StatusCode, why: &'static str) -> Result<(), Box<Answer>> {
     Err(Box::new(text(code, why)))
 }
 
-fn verdict(allowed: bool) -> Result<(), Box<Answer>> {
-    if allowed {
-        Ok(())
-    } else {
-        refuse(StatusCode::FORBIDDEN, "Forbidden\n")
+fn verdict(known: Known) -> Result<(), Box<Answer>> {
+    match known {
+        Some(true) => Ok(()),
+        Some(false) => refuse(StatusCode::FORBIDDEN, "Forbidden\n"),
+        None => refuse(StatusCode::UNAUTHORIZED, "Unauthorized\n"),
     }
 }
