@@ -92,32 +92,6 @@ pub(crate) fn float(number: f64) -> String {
     number.to_string()
 }
 
-/// Why Go would not take a regular expression.
-pub(crate) fn regex_error(pattern: &str) -> Result<(), String> {
-    let Err(error) = regex::Regex::new(pattern) else {
-        return Ok(());
-    };
-    let count = |c: char| pattern.matches(c).count();
-    Err(if count('(') > count(')') {
-        format!("error parsing regexp: missing closing ): `{pattern}`")
-    } else if count(')') > count('(') {
-        format!("error parsing regexp: unexpected ): `{pattern}`")
-    } else if count('[') > count(']') {
-        let from = pattern.find('[').unwrap_or_default();
-        format!(
-            "error parsing regexp: missing closing ]: `{}`",
-            &pattern[from..]
-        )
-    } else {
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default();
-        format!(
-            "error parsing regexp: {}",
-            why.trim_start_matches("error: ")
-        )
-    })
-}
-
 /// The name of a type in a decoding error: `int32`, `map[string]string`, `[]v1.Container`.
 pub(crate) fn type_name(ty: &Type) -> String {
     match ty {

@@ -43,6 +43,7 @@ mod pods;
 mod policy;
 mod quantity;
 mod random;
+mod regexp;
 mod registry;
 mod resource;
 mod restore;
