@@ -181,6 +181,11 @@ impl CustomVersion {
         convert(object, self.schemas.get(version));
     }
 
+    /// Whether objects are stored in this version.
+    pub(crate) fn is_stored_version(&self) -> bool {
+        self.version == self.storage_version
+    }
+
     /// Whether the stored bytes of an object are what a client of this version reads.
     pub(crate) fn reads_as_stored(&self) -> bool {
         self.as_stored && self.version == self.storage_version

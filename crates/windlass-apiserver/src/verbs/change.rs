@@ -151,7 +151,7 @@ impl Call<'_> {
             return Ok(Written::Value(last.unwrap_or(new)));
         }
         if self.dry_run {
-            return Ok(Written::Value(new));
+            return Ok(Written::Value(self.as_if_stored(new).await?));
         }
         let new = self.to_stored(new).await?;
         self.claim(reservation.as_mut(), &new)?;

@@ -335,7 +335,7 @@ impl Call<'_> {
         if self.dry_run {
             return match self.server.store().get(&resource.table, &key) {
                 Some(_) => Err(WriteOr::Write(WriteError::Exists)),
-                None => Ok(Written::Value(object)),
+                None => Ok(Written::Value(self.as_if_stored(object).await?)),
             };
         }
         let mut object = self.to_stored(object).await?;
@@ -410,6 +410,18 @@ impl Call<'_> {
             custom.fill_stored(&mut object).map_err(too_much)?;
         }
         Ok(object)
+    }
+
+    /// What would be read after a dry run: what the stored version has defaults for comes, and what
+    /// it does not know goes.
+    pub(super) async fn as_if_stored(&self, object: Value) -> Result<Value> {
+        match &self.resource.custom {
+            Some(custom) if !custom.is_stored_version() => {
+                let stored = self.to_stored(object).await?;
+                self.to_requested(stored).await
+            }
+            _ => Ok(object),
+        }
     }
 
     /// The form of the version that was asked for.
