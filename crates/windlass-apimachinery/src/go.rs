@@ -91,32 +91,6 @@ pub fn float(number: f64) -> String {
     number.to_string()
 }
 
-/// Why Go would not take a regular expression.
-pub fn regex_error(pattern: &str) -> Result<(), String> {
-    let Err(error) = regex::Regex::new(pattern) else {
-        return Ok(());
-    };
-    let count = |c: char| pattern.matches(c).count();
-    Err(if count('(') > count(')') {
-        format!("error parsing regexp: missing closing ): `{pattern}`")
-    } else if count(')') > count('(') {
-        format!("error parsing regexp: unexpected ): `{pattern}`")
-    } else if count('[') > count(']') {
-        let from = pattern.find('[').unwrap_or_default();
-        format!(
-            "error parsing regexp: missing closing ]: `{}`",
-            &pattern[from..]
-        )
-    } else {
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default();
-        format!(
-            "error parsing regexp: {}",
-            why.trim_start_matches("error: ")
-        )
-    })
-}
-
 /// What Go calls the JSON that it could not put somewhere.
 pub fn json_kind(value: &Value) -> String {
     match value {

@@ -2,6 +2,7 @@
 //! left behind, and nobody else notices.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -43,6 +44,24 @@ impl Hooks for Holding {
             if request.resource == "configmaps" && request.verb != Verb::Watch {
                 let _ = self.0.acquire().await;
             }
+            Verdict::Pass
+        })
+    }
+}
+
+/// Holds every request until it is told to let go; counts those it holds.
+struct Gate(Semaphore, AtomicUsize);
+
+impl Hooks for Gate {
+    fn before<'a>(
+        &'a self,
+        _: &'a Identity,
+        _: &'a ResourceRequest,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(async move {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            let _ = self.0.acquire().await;
+            self.1.fetch_sub(1, Ordering::Relaxed);
             Verdict::Pass
         })
     }
@@ -157,6 +176,35 @@ async fn bodies_that_trickle_keep_no_other_user_from_writing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn large_bodies_of_one_user_wait_for_each_other_and_not_for_those_of_another() {
+    let gate = Arc::new(Gate(Semaphore::new(0), AtomicUsize::new(0)));
+    let server = ApiServer::new(Config {
+        hooks: Some(gate.clone()),
+        ..Config::default()
+    });
+    // Each takes half of what one user may have under way.
+    let large = json!({"unknown": "x".repeat(3_000_000)});
+    let review = |who: &str| {
+        let client = server.in_process(Identity::service_account("default", who));
+        let large = large.clone();
+        tokio::spawn(async move {
+            let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+            send(&client, "POST", path, &large).await.status()
+        })
+    };
+    let many: Vec<_> = (0..10).map(|_| review("greedy")).collect();
+    let other = review("modest");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let under_way = gate.1.load(Ordering::Relaxed);
+    assert_eq!(under_way, 3, "two of one, and the other's");
+    gate.0.add_permits(3);
+    assert_eq!(other.await.expect("no panic"), 201);
+    for answer in many {
+        assert_eq!(answer.await.expect("no panic"), 201);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn watches_of_one_user_are_counted_and_those_that_end_are_not() {
     let server = ApiServer::new(Config::default());
     let client = everybody(&server).await;
@@ -209,10 +257,14 @@ async fn watch_of_what_is_there_makes_it_ready_in_parts() {
     assert_eq!(event["object"]["metadata"]["name"], "late");
 }
 
-/// The names in a watch's next chunk.
+/// The next event of a watch. A small one comes in one piece, a large one in several.
 async fn next_event(watch: &mut Body) -> Option<Value> {
-    let chunk = watch.frame().await?.expect("a watch does not break off");
-    serde_json::from_slice(&chunk.into_data().ok()?).ok()
+    let mut event = Vec::new();
+    while !event.ends_with(b"\n") {
+        let piece = watch.frame().await?.expect("a watch does not break off");
+        event.extend_from_slice(&piece.into_data().ok()?);
+    }
+    serde_json::from_slice(&event).ok()
 }
 
 #[tokio::test(start_paused = true)]

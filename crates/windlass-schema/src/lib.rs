@@ -28,6 +28,7 @@ mod object;
 mod path;
 mod prune;
 mod ratchet;
+mod regexp;
 mod rules;
 mod scale;
 pub mod schema;

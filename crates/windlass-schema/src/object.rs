@@ -152,9 +152,14 @@ impl ObjectSchema {
         }
     }
 
+    /// Whether objects are stored in this version.
+    pub fn is_stored_version(&self) -> bool {
+        self.version == self.storage_version
+    }
+
     /// Whether the stored bytes of an object are what a client of this version reads.
     pub fn reads_as_stored(&self) -> bool {
-        self.as_stored && self.version == self.storage_version
+        self.as_stored && self.is_stored_version()
     }
 
     /// What is wrong with a new object.

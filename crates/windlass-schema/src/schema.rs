@@ -171,7 +171,9 @@ impl Schema {
         if self.pattern.is_empty() {
             return true;
         }
-        let compiled = self.compiled.get_or_init(|| Regex::new(&self.pattern).ok());
+        let compiled = self
+            .compiled
+            .get_or_init(|| crate::regexp::compile(&self.pattern).ok());
         compiled
             .as_ref()
             .is_some_and(|compiled| compiled.is_match(text))

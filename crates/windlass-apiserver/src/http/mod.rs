@@ -169,6 +169,9 @@ impl ApiServer {
             return Ok(Answer::too_many_requests());
         };
         let body = read_body(body).await?;
+        let Ok(_large) = self.room_for_large(&identity, body.len()).await else {
+            return Ok(Answer::too_many_requests());
+        };
         drop(place);
         let (Ok(_room), Ok(lasting)) = (
             self.make_room(&identity, &asked),

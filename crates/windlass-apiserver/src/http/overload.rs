@@ -6,11 +6,16 @@
 //!
 //! What lasts as long as a client likes must not keep others out, so it does not count there:
 //! watches and streams, and the time in which a body arrives. Those are counted per user instead.
+//!
+//! A large body makes a tree that is a hundred times as large, at worst, and takes a core for a
+//! while. So only so much of them is worked on at a time, and of one user a part of that; the others
+//! wait, holding no more than their bytes and nobody's place.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::{ResourceRequest, Verb};
 use crate::auth::Identity;
@@ -23,6 +28,13 @@ const LONG_RUNNING: &[&str] = &["attach", "exec", "log", "portforward", "proxy"]
 const BODIES_PER_USER: usize = 100;
 /// How many watches and streams one user may have: those of ten full connections.
 const LASTING_PER_USER: usize = 2_500;
+/// From which size on, in bytes, a body is a large one.
+const LARGE: usize = 32 * 1024;
+/// How many KiB of large bodies are worked on at a time: of one user, and of all.
+const LARGE_PER_USER: usize = 6 * 1024;
+const LARGE_OF_ALL: usize = 32 * 1024;
+/// How long a large body may wait for others to be worked on.
+const LARGE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Room for requests.
 #[derive(Debug)]
@@ -33,6 +45,8 @@ pub(crate) struct Room {
     most: (usize, usize),
     bodies: PerUser,
     lasting: PerUser,
+    large: Arc<Semaphore>,
+    large_of: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl Room {
@@ -49,6 +63,8 @@ impl Room {
             most,
             bodies: PerUser::new(BODIES_PER_USER),
             lasting: PerUser::new(LASTING_PER_USER),
+            large: Arc::new(Semaphore::new(LARGE_OF_ALL)),
+            large_of: Mutex::default(),
         }
     }
 
@@ -61,6 +77,9 @@ impl Room {
         )
     }
 }
+
+/// The part of the room for large bodies that one of them takes.
+pub(super) type Large = [OwnedSemaphorePermit; 2];
 
 /// There is no room: the client is to come again.
 #[derive(Debug)]
@@ -145,6 +164,36 @@ impl ApiServer {
     /// A place for a body that is on its way, held until it is there.
     pub(super) fn place_for_body(&self, who: &Identity) -> Result<Option<Place>, Full> {
         self.place(who, |room| &room.bodies)
+    }
+
+    /// Waits until there is room to work on a body of so many bytes; held until it is answered.
+    pub(super) async fn room_for_large(
+        &self,
+        who: &Identity,
+        bytes: usize,
+    ) -> Result<Option<Large>, Full> {
+        if bytes < LARGE || is_master(who) {
+            return Ok(None);
+        }
+        let room = self.room();
+        let kib = u32::try_from(bytes.div_ceil(1024)).map_err(|_| Full)?;
+        let own = {
+            let mut users = room.large_of.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who has nothing large under way is forgotten.
+            users.retain(|_, room| Arc::strong_count(room) > 1);
+            let own = users.entry(who.user.clone());
+            own.or_insert_with(|| Arc::new(Semaphore::new(LARGE_PER_USER)))
+                .clone()
+        };
+        let both = async {
+            let own = own.acquire_many_owned(kib).await?;
+            let all = room.large.clone().acquire_many_owned(kib).await?;
+            Ok::<_, AcquireError>([own, all])
+        };
+        match tokio::time::timeout(LARGE_TIMEOUT, both).await {
+            Ok(Ok(both)) => Ok(Some(both)),
+            _ => Err(Full),
+        }
     }
 
     /// A place for a request that lasts, held for as long as it does.

@@ -1,7 +1,71 @@
 //! Schemas of CRDs in the older form, which knows less: what it cannot say is left out, so that
 //! clients let it through.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+/// Says what extensions mean: of a number or a text that it is either, and of an object inside of
+/// another what it has.
+pub(super) fn unfold(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else {
+        return;
+    };
+    if map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+        say_either(map);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = map.get_mut(key) {
+            unfold(inner);
+        }
+    }
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        properties.values_mut().for_each(unfold);
+    }
+    if map.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        embed(map);
+    }
+}
+
+/// An object inside of another has what every object has.
+fn embed(map: &mut Map<String, Value>) {
+    let metadata = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    let properties = map.entry("properties").or_insert_with(|| json!({}));
+    properties["apiVersion"] = json!({"type": "string"});
+    properties["kind"] = json!({"type": "string"});
+    properties["metadata"] = json!({"allOf": [{"$ref": metadata}]});
+    let required = map.entry("required").or_insert_with(|| json!([]));
+    if let Some(required) = required.as_array_mut() {
+        for name in ["kind", "apiVersion"] {
+            if !required.iter().any(|found| found == name) {
+                required.push(name.into());
+            }
+        }
+    }
+}
+
+fn say_either(map: &mut Map<String, Value>) {
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let says = |any: Option<&Value>| any.is_some_and(|any| *any == either);
+    let first = map.get("allOf").and_then(|all| all.get(0));
+    if says(map.get("anyOf")) || says(first.and_then(|first| first.get("anyOf"))) {
+        return;
+    }
+    if !map.contains_key("anyOf") {
+        map.insert("anyOf".into(), either);
+        return;
+    }
+    let all = map.entry("allOf").or_insert_with(|| json!([]));
+    if let Some(all) = all.as_array_mut() {
+        all.insert(0, json!({"anyOf": either}));
+    }
+}
+
+/// Names the fields that selectors may name, if there are any.
+pub(super) fn say_selectable(schema: &mut Value, selectable: &[String]) {
+    if !selectable.is_empty() {
+        let fields = selectable.iter().map(|field| json!({"fieldPath": field}));
+        schema["x-kubernetes-selectable-fields"] = fields.collect();
+    }
+}
 
 /// Turns a schema into its older form.
 pub(super) fn to_v2(schema: &mut Value) {

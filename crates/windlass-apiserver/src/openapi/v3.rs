@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::description;
+use super::{custom, description};
 use crate::facts::{self, RawField, RawType};
 use crate::http::Answer;
 use crate::registry::Known;
@@ -47,11 +47,13 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
         match &resource.custom {
             Some(custom) => {
                 let mut schema = custom.raw_schema.clone();
+                custom::unfold(&mut schema);
                 schema["properties"]["apiVersion"] = json!({"type": "string"});
                 schema["properties"]["kind"] = json!({"type": "string"});
                 schema["properties"]["metadata"] =
                     json!({"allOf": [{"$ref": reference(OBJECT_META)}]});
                 schema["x-kubernetes-group-version-kind"] = gvk(resource);
+                custom::say_selectable(&mut schema, &resource.selectable);
                 descriptions.describe_custom(&mut schema);
                 schemas.insert(name.clone(), schema);
                 add_type(OBJECT_META, &mut schemas);

@@ -54,9 +54,9 @@ async fn thousands_of_operations_on_a_long_list_cost_no_more_than_is_allowed() {
         json!({"op": "add", "path": first, "value": "x.io/new"}),
         json!({"op": "move", "from": first, "path": "/metadata/finalizers/-"}),
     ] {
-        let patch = vec![operation; 9000];
+        let operations = vec![operation; 9000];
         let (code, _) = client
-            .send(Method::PATCH, &path, JSON_PATCH, patch.into())
+            .send(Method::PATCH, &path, JSON_PATCH, operations.into())
             .await;
         assert_eq!(code, StatusCode::PAYLOAD_TOO_LARGE);
     }

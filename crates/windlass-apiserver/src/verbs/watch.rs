@@ -34,6 +34,11 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 const MAX_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 /// How many changes are made ready at a time: a client that reads slowly holds no more than these.
 const CHANGES_AT_ONCE: usize = 100;
+/// How many bytes of its own a watch makes ready at a time: beyond this, or one event.
+const ENOUGH: usize = 64 * 1024;
+/// Objects from this size on are sent from where the store has them, in a piece of their own;
+/// smaller ones are copied into one piece with what is around them.
+const LARGE: usize = 16 * 1024;
 /// A watch from a future version that is never reached is not told so: it waits.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -73,6 +78,7 @@ impl Call<'_> {
             columns_sent: false,
             seen: version.unwrap_or_default(),
             ready: VecDeque::new(),
+            made: 0,
             present: None,
             changed,
             ends: Box::pin(sleep_until(ends)),
@@ -166,6 +172,15 @@ impl Drop for Observed {
     }
 }
 
+/// What is to be sent next.
+enum Ready {
+    /// As it stands.
+    Piece(Bytes),
+    /// An event about an object, whose bytes are mostly the store's: a client that does not read
+    /// would otherwise hold a copy of everything it watches.
+    Event(&'static str, Bytes),
+}
+
 /// A watch under way.
 struct Cursor {
     server: ApiServer,
@@ -181,7 +196,9 @@ struct Cursor {
     columns_sent: bool,
     /// Every change up to this revision was sent or is ready to be.
     seen: u64,
-    ready: VecDeque<Bytes>,
+    ready: VecDeque<Ready>,
+    /// How many bytes were made, not taken from the store, since nothing was ready.
+    made: usize,
     /// What is there and still to be sent, before any change.
     present: Option<Present>,
     changed: Arc<Notify>,
@@ -213,9 +230,10 @@ impl Cursor {
         };
         tokio::pin!(ends_early);
         loop {
-            if let Some(chunk) = self.ready.pop_front() {
-                return Some(Ok(chunk));
+            if let Some(piece) = self.next_piece() {
+                return Some(Ok(piece));
             }
+            self.made = 0;
             if self.over {
                 return None;
             }
@@ -263,7 +281,7 @@ impl Cursor {
             }
             WatchEnd::Expired => {
                 self.expire(self.server.store().revision());
-                self.ready.pop_front().map(Ok)
+                self.next_piece().map(Ok)
             }
         }
     }
@@ -299,6 +317,22 @@ impl Cursor {
             initial,
         };
         observed.hooks.deliver(&observed.watch, event).await;
+    }
+
+    /// The next piece of what is ready.
+    fn next_piece(&mut self) -> Option<Bytes> {
+        let (kind, object) = match self.ready.pop_front()? {
+            Ready::Piece(piece) => return Some(piece),
+            Ready::Event(kind, object) => (kind, object),
+        };
+        let start = ["{\"type\":\"", kind, "\",\"object\":"].concat();
+        if object.len() < LARGE {
+            return Some([start.as_bytes(), &object, b"}\n"].concat().into());
+        }
+        self.ready
+            .push_front(Ready::Piece(Bytes::from_static(b"}\n")));
+        self.ready.push_front(Ready::Piece(object));
+        Some(start.into())
     }
 
     /// Whether the definition of the kind has changed or gone: the watch ends, to be started anew.
@@ -337,6 +371,9 @@ impl Cursor {
             let kind = EventKind::Added;
             self.pass_hooks(kind, object.revision, &object, true).await;
             self.push_object(kind, &object.json).await;
+            if self.made >= ENOUGH {
+                break;
+            }
         }
         if present.objects.len() > 0 {
             self.present = Some(present);
@@ -359,6 +396,9 @@ impl Cursor {
                 for change in &changes {
                     self.send_change(change).await;
                     self.seen = change.revision;
+                    if self.made >= ENOUGH {
+                        break;
+                    }
                 }
                 !changes.is_empty()
             }
@@ -408,13 +448,20 @@ impl Cursor {
         }
     }
 
-    async fn try_push_object(&mut self, kind: &str, json: &Bytes) -> Result<()> {
+    async fn try_push_object(&mut self, kind: &'static str, json: &Bytes) -> Result<()> {
         match self.wanted.shape {
             Shape::Object => {
                 let object = object_bytes(json, &self.resource, &self.server).await?;
-                self.push_json(kind, &object);
+                if object.as_ptr() != json.as_ptr() {
+                    self.made += object.len();
+                }
+                self.ready.push_back(Ready::Event(kind, object));
             }
-            Shape::Metadata => self.push_json(kind, &stored_metadata_only(json, &self.resource)),
+            Shape::Metadata => {
+                let object = stored_metadata_only(json, &self.resource);
+                self.made += object.len();
+                self.ready.push_back(Ready::Event(kind, object.into()));
+            }
             Shape::Table => {
                 let object = self.value(json).await?;
                 let revision = object["metadata"]["resourceVersion"].clone();
@@ -462,18 +509,9 @@ impl Cursor {
         self.over = true;
     }
 
-    fn push_json(&mut self, kind: &str, object: &[u8]) {
-        let mut frame = Vec::with_capacity(object.len() + 32);
-        frame.extend_from_slice(b"{\"type\":\"");
-        frame.extend_from_slice(kind.as_bytes());
-        frame.extend_from_slice(b"\",\"object\":");
-        frame.extend_from_slice(object);
-        frame.extend_from_slice(b"}\n");
-        self.ready.push_back(frame.into());
-    }
-
     fn push(&mut self, kind: &str, object: &Value) {
-        self.ready
-            .push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
+        let event = format!("{}\n", json!({"type": kind, "object": object}));
+        self.made += event.len();
+        self.ready.push_back(Ready::Piece(event.into()));
     }
 }

@@ -151,6 +151,18 @@ impl Call<'_> {
         Ok(object)
     }
 
+    /// What would be read after a dry run: what the stored version has defaults for comes, and what
+    /// it does not know goes.
+    pub(super) async fn as_if_stored(&self, object: Value) -> Result<Value> {
+        match &self.resource.custom {
+            Some(custom) if !custom.objects.is_stored_version() => {
+                let stored = self.to_stored(object).await?;
+                self.to_requested(stored).await
+            }
+            _ => Ok(object),
+        }
+    }
+
     /// The form of the version that was asked for.
     pub(super) async fn to_requested(&self, object: Value) -> Result<Value> {
         to_requested(object, &self.resource, self.server).await

@@ -213,6 +213,9 @@ pub(crate) struct Until {
     /// Wanted values by JSON pointer.
     #[serde(default)]
     pub(crate) equals: BTreeMap<String, Value>,
+    /// By JSON pointer, what elements of a list must have, each of another element.
+    #[serde(default)]
+    pub(crate) contains: BTreeMap<String, Vec<BTreeMap<String, Value>>>,
 }
 
 /// Keeps the elements of the list at `list` whose `field` is one of `values`.

@@ -66,6 +66,7 @@ cases!(
     crd_columns,
     crd_definition,
     crd_life,
+    crd_patterns,
     crd_pruning_and_defaults,
     crd_ratcheting,
     crd_selectable_fields,

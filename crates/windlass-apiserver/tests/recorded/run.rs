@@ -14,7 +14,7 @@ use crate::case::{Case, Identity, Keep, Patch, Step, Until, Watch};
 use crate::servers::Servers;
 
 /// How long a step may take; a server that is slower is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The field manager of writes that name none is made from this.
 const USER_AGENT: &str = "recorded/1.0";
@@ -371,6 +371,25 @@ fn reached(until: &Until, answer: &Answer) -> bool {
             .equals
             .iter()
             .all(|(pointer, wanted)| answer.body.pointer(pointer) == Some(wanted))
+        && until
+            .contains
+            .iter()
+            .all(|(pointer, wanted)| contains(answer.body.pointer(pointer), wanted))
+}
+
+/// Whether a list has an element with each of these.
+fn contains(list: Option<&Value>, wanted: &[BTreeMap<String, Value>]) -> bool {
+    let elements = list
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    wanted.iter().all(|fields| {
+        let has_all = |element: &Value| {
+            fields
+                .iter()
+                .all(|(name, value)| element.get(name) == Some(value))
+        };
+        elements.iter().any(has_all)
+    })
 }
 
 fn kept(keep: Option<&Keep>, mut answer: Answer) -> Answer {

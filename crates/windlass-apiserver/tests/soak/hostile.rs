@@ -34,12 +34,12 @@ const APPLY: &str = "application/apply-patch+yaml";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 
-struct Hostile {
+pub(crate) struct Hostile {
     name: &'static str,
     method: &'static str,
     path: String,
-    media_type: &'static str,
-    body: String,
+    pub(crate) media_type: &'static str,
+    pub(crate) body: String,
 }
 
 #[allow(
@@ -97,7 +97,7 @@ fn definition(name: &str, schema: &Value) -> Value {
 }
 
 /// What any account may send.
-fn without_rights() -> Vec<Hostile> {
+pub(crate) fn without_rights() -> Vec<Hostile> {
     let key = "k".repeat(MIB);
     let deep = "[".repeat(2 * MIB);
     let twice = r#""a":1,"#.repeat(MIB / 4);

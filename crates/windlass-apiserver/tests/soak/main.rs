@@ -4,9 +4,11 @@
 //! this: every request is answered, nothing panics, and memory does not grow with the number of
 //! requests.
 
+mod crowd;
 #[path = "../generated/mod.rs"]
 mod generated;
 mod hostile;
+mod scene;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

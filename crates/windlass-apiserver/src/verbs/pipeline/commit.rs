@@ -32,7 +32,7 @@ async fn create(call: &Call<'_>, prepared: Prepared<'_>) -> Result<Written, Writ
     if call.dry_run {
         return match store.get(&resource.table, &key) {
             Some(_) => Err(WriteOr::Write(WriteError::Exists)),
-            None => Ok(Written::Value(object)),
+            None => Ok(Written::Value(call.as_if_stored(object).await?)),
         };
     }
     if !matches!(meta(&object, "resourceVersion"), "" | "0") {
@@ -86,7 +86,7 @@ async fn update(
         return Ok(Written::Value(last.unwrap_or(new)));
     }
     if call.dry_run {
-        return Ok(Written::Value(new));
+        return Ok(Written::Value(call.as_if_stored(new).await?));
     }
     let new = call.to_stored(new).await?;
     call.claim(reservation.as_mut(), &new)?;
