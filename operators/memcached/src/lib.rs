@@ -122,11 +122,10 @@ fn deployment(memcached: &Memcached) -> Deployment {
 }
 
 fn service(memcached: &Memcached) -> Option<Service> {
-    let labels = labels_of(memcached);
     let service = object!(Service {
-        metadata: { name: format!("{}-service", memcached.name_any()), labels: labels.clone() },
+        metadata: { name: format!("{}-service", memcached.name_any()), labels: labels_of(memcached) },
         spec: {
-            selector: labels,
+            selector: labels_of(memcached),
             ports: [{ name: "memcached", port: PORT, target_port: "memcached" }],
         },
     });
@@ -134,17 +133,12 @@ fn service(memcached: &Memcached) -> Option<Service> {
 }
 
 fn status(memcached: &Memcached, observed: &Observed) -> MemcachedStatus {
-    let runs = |pod: &&Pod| pod.metadata.deletion_timestamp.is_none();
-    let deployment = observed
-        .owned()
-        .find_map(|one: &Deployment| one.status.clone());
-    let deployment = deployment.unwrap_or_default();
+    let pods = observed.read::<Pod>();
+    let pods = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let found = observed.owned::<Deployment>().next();
+    let deployment = found.and_then(|one| one.status.clone()).unwrap_or_default();
     MemcachedStatus {
-        nodes: observed
-            .read()
-            .filter(runs)
-            .map(ResourceExt::name_any)
-            .collect(),
+        nodes: pods.map(ResourceExt::name_any).collect(),
         replicas: deployment.replicas.unwrap_or(0),
         ready_replicas: deployment.ready_replicas.unwrap_or(0),
         selector: Selector::from_iter(labels_of(memcached)).to_string(),
