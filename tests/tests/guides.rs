@@ -313,3 +313,41 @@ fn metrics_of_the_book_are_those_of_the_framework() {
     );
     assert!(served.len() > 25, "{served:?}");
 }
+
+/// The page lists every feature with what `Cargo.toml` says of it, and no other.
+#[test]
+fn features_of_the_book_are_those_of_the_framework() {
+    let manifest = Page::read("crates/windlass/Cargo.toml").text;
+    let (_, features) = manifest.split_once("[features]").expect("features");
+    let (features, _) = features.split_once("\n[").expect("what follows them");
+    let entry = Regex::new(r"(?m)^([a-z]+) = \[").expect("a pattern");
+    let known = entry
+        .captures_iter(features)
+        .map(|found| found[1].to_owned());
+    let known: Vec<String> = known.filter(|name| name != "default").collect();
+    let default = features.lines().find(|line| line.starts_with("default = "));
+    let default = default.expect("a default");
+
+    let page = Page::read("docs/features.md").text;
+    let row = Regex::new(r"(?m)^\| `([a-z]+)` \| (on|off|with `cli`) \|").expect("a pattern");
+    let listed: Vec<(String, bool)> = row
+        .captures_iter(&page)
+        .map(|found| (found[1].to_owned(), &found[2] == "on"))
+        .collect();
+    let names: Vec<&String> = listed.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, Vec::from_iter(&known));
+    for (name, on) in &listed {
+        assert_eq!(*on, default.contains(&format!("\"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn root_and_prelude_of_the_framework_stay_small() {
+    let api = Api::of("windlass");
+    let root = api.names("");
+    // Fewer than two dozen would mean that this reads something else than the root.
+    assert!((24..=30).contains(&root.len()), "{}: {root:?}", root.len());
+    let prelude = api.names("prelude");
+    assert!((5..=10).contains(&prelude.len()), "{prelude:?}");
+    assert!(prelude.iter().all(|name| root.contains(name)));
+}

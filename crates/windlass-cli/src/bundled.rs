@@ -62,14 +62,4 @@ impl Bundled {
             Self::Sidecarset => sidecarset_operator::operator(),
         }
     }
-
-    /// YAML to try it with.
-    pub(crate) fn sample(self) -> &'static str {
-        match self {
-            Self::Demo => demo_operator::SAMPLE,
-            Self::Etcd => etcd_operator::SAMPLE,
-            Self::Memcached => memcached_operator::SAMPLE,
-            Self::Sidecarset => sidecarset_operator::SAMPLE,
-        }
-    }
 }

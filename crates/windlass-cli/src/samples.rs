@@ -16,14 +16,11 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 /// Applies an operator's sample and waits until it says that it is available.
 pub(crate) async fn run(client: &Client, bundled: Bundled) -> Result<()> {
-    let objects: Vec<DynamicObject> =
-        serde_saphyr::from_multiple(bundled.sample()).map_err(|error| {
-            Error::Other(format!(
-                "cannot read the sample of {}: {error}",
-                bundled.name()
-            ))
+    for sample in bundled.operator().description().samples {
+        let object: DynamicObject = serde_json::from_value(sample).map_err(|error| {
+            let name = bundled.name();
+            Error::Other(format!("cannot read the sample of {name}: {error}"))
         })?;
-    for object in objects {
         let name = object.name_any();
         let kind = object.types.clone().unwrap_or_default();
         let shown = format!("{} {name}", kind.kind.to_lowercase());

@@ -21,7 +21,7 @@ impl Pending {
         let what = format!("{} {}: {what}", K::plural(&()), ctx.key());
         let due = ctx.environment().activity.due(Instant::now() + delay, what);
         self.set(ctx.key(), Some(due));
-        Action::requeue_after(delay)
+        Action::done().requeue_after(delay)
     }
 
     /// Nothing is due for this object (any more).

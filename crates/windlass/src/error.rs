@@ -11,6 +11,16 @@ use kube::core::Status;
 use crate::client::NotLeading;
 
 /// The result of everything that talks to the API server or reads a cache.
+///
+/// ```
+/// use windlass::{Error, Result};
+///
+/// fn port(settings: &str) -> Result<u16> {
+///     let (_, port) = settings.split_once(':').ok_or_else(|| Error::terminal("no port"))?;
+///     Ok(port.trim().parse()?)
+/// }
+/// # port("a: 1").unwrap();
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What the controller does after an error.

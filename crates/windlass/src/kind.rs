@@ -26,6 +26,7 @@ use crate::{Error, Result};
 pub use crate::{
     definition::one_of,
     key::{Key, Named, Names},
+    object::Labels,
 };
 
 /// A Kubernetes object in some form: a [`Kind`], the metadata of one

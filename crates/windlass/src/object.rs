@@ -143,15 +143,29 @@ macro_rules! __object_entries {
     };
 }
 
-/// Labels (or annotations, or the data of a `ConfigMap`) from pairs of strings.
+/// Labels of an object; annotations and the data of a `ConfigMap` have the same form.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use windlass::{Watched, kind::Labels, labels};
+/// # type App = k8s_openapi::api::core::v1::ConfigMap;
+///
+/// fn labels_of(app: &App) -> Labels {
+///     labels([("app", app.metadata.name.clone().unwrap_or_default())])
+/// }
+///
+/// let pods = Pod::selected_by(labels_of);
+/// # windlass::Controller::of_existing::<App>().reads(pods);
+/// ```
+pub type Labels = BTreeMap<String, String>;
+
+/// [`Labels`] from pairs of strings.
 ///
 /// ```
 /// let labels = windlass::labels([("app", "cache"), ("instance", &format!("cache-{}", 1))]);
 /// assert_eq!(labels["instance"], "cache-1");
 /// ```
-pub fn labels<K: Into<String>, V: Into<String>>(
-    pairs: impl IntoIterator<Item = (K, V)>,
-) -> BTreeMap<String, String> {
+pub fn labels<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Labels {
     let pairs = pairs.into_iter();
     pairs
         .map(|(key, value)| (key.into(), value.into()))

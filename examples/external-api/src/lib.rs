@@ -90,7 +90,7 @@ impl<P: Provider> FinalizingReconciler for Records<P> {
             conditions,
         })?;
         // The provider reports no changes of its own: look again.
-        Ok(Action::requeue_after(Duration::from_mins(5)))
+        Ok(Action::done().requeue_after(Duration::from_mins(5)))
     }
 
     async fn cleanup(&self, record: &Record, _: &Context<Record>) -> Result<Action> {

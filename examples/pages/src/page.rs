@@ -1,7 +1,5 @@
 //! A Page: a text, and the web server that shows it.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
@@ -12,7 +10,7 @@ use k8s_openapi::{
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Observed, hash_of, labels, name_within, object};
+use windlass::{Observed, hash_of, kind::Labels, labels, name_within, object};
 
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +54,7 @@ fn name_of(page: &Page, what: &str) -> String {
     name_within(63, [page.name_any().as_str(), what])
 }
 
-fn labels_of(page: &Page) -> BTreeMap<String, String> {
+fn labels_of(page: &Page) -> Labels {
     labels([("page", name_within(63, [page.name_any().as_str()]))])
 }
 

@@ -11,12 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::{Controller, Error, Observed, Operator, Result, Watched, hash_of, labels, object};
 
-/// A Demo to try it with, and the `ConfigMap` it names.
-pub const SAMPLE: &str = concat!(
-    include_str!("../config/samples/core_v1_configmap.yaml"),
-    include_str!("../config/samples/demo_v1_demo.yaml")
-);
-
 /// What each type runs: an image and its port. Any other type runs the first.
 const IMAGES: [(&str, &str, u16); 2] = [
     ("memcached", "memcached:1.6.6", 11211),

@@ -186,7 +186,7 @@ async fn the_yaml_of_the_seed_applies_unchanged(stage: Stage) {
     stage.apply::<Demo>(&yaml).await;
     let missing = |demo: &Demo| is(demo, "Degraded", "True", "ConfigMapNotFound");
     stage.until("demo-sample", "degraded", missing).await;
-    let samples: Vec<Value> = serde_saphyr::from_multiple(demo_operator::SAMPLE).unwrap();
+    let samples = demo_operator::operator().description().samples;
     stage.apply::<ConfigMap>(&samples[0]).await;
     let made = deployment(&stage, "demo-sample").await;
     assert_eq!(made.spec.unwrap().replicas, Some(19));

@@ -39,9 +39,6 @@ pub use self::{
     objects::{CLUSTER, CLUSTER_UID, MEMBER},
 };
 
-/// An `EtcdCluster` to try it with.
-pub const SAMPLE: &str = include_str!("../config/samples/etcd_v1beta2_etcdcluster.yaml");
-
 /// The operator's name.
 const NAME: &str = "etcd-operator";
 

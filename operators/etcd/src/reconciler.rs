@@ -91,7 +91,7 @@ impl Caretaker {
             | Step::MoveLeader { .. }
             | Step::RemoveMember { .. } => return self.call(decision, view).await,
             Step::Await(again) => return Ok(Action::in_progress(*again)),
-            Step::Wait | Step::Stop | Step::Rest => return Ok(Action::requeue_after(LATER)),
+            Step::Wait | Step::Stop | Step::Rest => return Ok(Action::done().requeue_after(LATER)),
         }
         Ok(Action::in_progress(Duration::ZERO))
     }

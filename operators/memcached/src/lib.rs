@@ -3,23 +3,18 @@
 //! The operator is six pure functions: a Deployment and a Service for each Memcached, the labels
 //! that tie its pods together, a status from what runs, and what its webhooks default and reject.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt, core::Selector};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass::{Webhook, labels, object, prelude::*, webhook::Verdict};
+use windlass::{Webhook, kind::Labels, labels, object, prelude::*, webhook::Verdict};
 
 const PORT: i32 = 11211;
 
 /// How many pods there are of a Memcached that does not say.
 const SIZE: i32 = 1;
-
-/// A Memcached to try it with.
-pub const SAMPLE: &str = include_str!("../config/samples/cache_v1_memcached.yaml");
 
 /// What a user asks for.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,11 +78,7 @@ pub fn operator() -> Operator {
                 .status(status)
                 .record_events(),
         )
-        .webhook(
-            Webhook::of::<Memcached>()
-                .defaulting(default)
-                .validating(validate),
-        )
+        .webhook(Webhook::of().defaulting(default).validating(validate))
         .sample(&Memcached::new("example-memcached", sample))
 }
 
@@ -108,7 +99,7 @@ fn validate(memcached: &Memcached, _: Option<&Memcached>) -> Verdict {
 }
 
 /// The labels of everything that belongs to one Memcached, and of nothing else.
-fn labels_of(memcached: &Memcached) -> BTreeMap<String, String> {
+fn labels_of(memcached: &Memcached) -> Labels {
     labels([("app", "memcached"), ("memcached", &memcached.name_any())])
 }
 
@@ -131,11 +122,10 @@ fn deployment(memcached: &Memcached) -> Deployment {
 }
 
 fn service(memcached: &Memcached) -> Option<Service> {
-    let labels = labels_of(memcached);
     let service = object!(Service {
-        metadata: { name: format!("{}-service", memcached.name_any()), labels: labels.clone() },
+        metadata: { name: format!("{}-service", memcached.name_any()), labels: labels_of(memcached) },
         spec: {
-            selector: labels,
+            selector: labels_of(memcached),
             ports: [{ name: "memcached", port: PORT, target_port: "memcached" }],
         },
     });
@@ -145,9 +135,8 @@ fn service(memcached: &Memcached) -> Option<Service> {
 fn status(memcached: &Memcached, observed: &Observed) -> MemcachedStatus {
     let pods = observed.read::<Pod>();
     let pods = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none());
-    let deployment = observed.owned::<Deployment>().next();
-    let deployment = deployment.and_then(|deployment| deployment.status.clone());
-    let deployment = deployment.unwrap_or_default();
+    let found = observed.owned::<Deployment>().next();
+    let deployment = found.and_then(|one| one.status.clone()).unwrap_or_default();
     MemcachedStatus {
         nodes: pods.map(ResourceExt::name_any).collect(),
         replicas: deployment.replicas.unwrap_or(0),

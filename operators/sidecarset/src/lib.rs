@@ -31,12 +31,6 @@ use windlass::{Controller, Operator};
 pub use self::kind::{SidecarSet, SidecarSetSpec, SidecarSetStatus};
 pub use self::record::{ANNOTATION, Record, records_of};
 
-/// A `SidecarSet` to try it with, and a Deployment whose pods it is about.
-pub const SAMPLE: &str = concat!(
-    include_str!("../config/samples/apps_v1alpha1_sidecarset.yaml"),
-    include_str!("../config/samples/apps_v1_deployment.yaml")
-);
-
 /// Pods of these namespaces are never touched.
 const IGNORED: [&str; 2] = ["kube-system", "kube-public"];
 

@@ -47,6 +47,16 @@ impl Api {
         self.modules.values().any(|names| names.contains(name))
     }
 
+    /// What can be imported from a module, and which modules there are if it is the root.
+    pub fn names(&self, module: &str) -> BTreeSet<&str> {
+        let names = self.modules.get(module).into_iter().flatten();
+        let modules = self
+            .modules
+            .keys()
+            .filter(|name| module.is_empty() && !name.is_empty());
+        names.chain(modules).map(String::as_str).collect()
+    }
+
     /// Whether a path behind the crate's name can be imported, as `handle::Reads`.
     pub fn resolves(&self, path: &str) -> bool {
         if self.modules.contains_key(path) {

@@ -138,7 +138,7 @@ async fn a_reconcile_can_be_due_at_a_time(cluster: TestCluster) {
     fn at_three(ctx: &Context<Secret>) -> Action {
         let three: jiff::Timestamp = "2030-01-01T03:00:00Z".parse().unwrap();
         if ctx.clock().now() < three {
-            Action::requeue_at(three)
+            Action::done().requeue_at(three)
         } else {
             Action::done()
         }

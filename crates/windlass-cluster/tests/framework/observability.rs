@@ -23,7 +23,7 @@ impl Reconciler for Maker {
         if let Some(note) = secret.annotations().get("note") {
             ctx.event(windlass::Event::normal("Noted", note));
         }
-        Ok(Action::requeue_after(minutes(1)))
+        Ok(Action::done().requeue_after(minutes(1)))
     }
 }
 

@@ -230,7 +230,7 @@ impl Reconciler for CronJobs {
         let next = self.start(cron, ctx, &spec, &mut status, &jobs).await;
         self.status.status(ctx, cron, &status).await?;
         cleaned?;
-        Ok(next?.map_or(Action::done(), Action::requeue_at))
+        Ok(next?.map_or(Action::done(), |at| Action::done().requeue_at(at)))
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

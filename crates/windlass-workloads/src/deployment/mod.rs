@@ -195,7 +195,7 @@ impl Deployments {
         }
         Ok(match deadline {
             // A second later than the deadline, for the deadline itself has not yet passed.
-            Some(at) => Action::requeue_after(until(at, now) + Duration::from_secs(1)),
+            Some(at) => Action::done().requeue_after(until(at, now) + Duration::from_secs(1)),
             None => Action::done(),
         })
     }

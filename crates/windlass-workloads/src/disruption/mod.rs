@@ -161,7 +161,7 @@ impl Reconciler for Budgets {
         let status = budget::status(budget, &pods, scale, now);
         self.status.status(ctx, budget, status).await?;
         let (_, recheck) = budget::disrupted(budget, &pods, now);
-        Ok(recheck.map_or(Action::done(), Action::requeue_at))
+        Ok(recheck.map_or(Action::done(), |at| Action::done().requeue_at(at)))
     }
 }
 

@@ -54,7 +54,7 @@ impl Reconciler for Announcements {
             return Ok(Action::done());
         };
         if at > ctx.clock().now() {
-            return Ok(Action::requeue_at(at));
+            return Ok(Action::done().requeue_at(at));
         }
         let mut status = pod.status.clone().unwrap_or_default();
         let taken_back = PodCondition {

@@ -309,7 +309,9 @@ impl Jobs {
             return Ok(self.pending.after(ctx, until(at, now), what));
         }
         self.pending.clear(ctx.key());
-        Ok(state.deadline.map_or(Action::done(), Action::requeue_at))
+        Ok(state
+            .deadline
+            .map_or(Action::done(), |at| Action::done().requeue_at(at)))
     }
 
     /// Writes what there is, lets go of pods that are accounted for, and writes what came of it.

@@ -43,7 +43,7 @@ impl Reconciler for Ttl {
     async fn reconcile(&self, job: &Job, ctx: &Context<Job>) -> Result<Action> {
         match expires_at(job) {
             None => Ok(Action::done()),
-            Some(at) if at > ctx.clock().now() => Ok(Action::requeue_at(at)),
+            Some(at) if at > ctx.clock().now() => Ok(Action::done().requeue_at(at)),
             Some(_) => {
                 // Its pods go first, so that nobody sees them without their Job.
                 self.written.delete(ctx, job, Delete::foreground()).await?;

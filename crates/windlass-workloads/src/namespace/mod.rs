@@ -135,7 +135,7 @@ impl Reconciler for Namespaces {
                 .after(ctx, wait.delay, "wait for its content to go"));
         }
         self.pending.clear(ctx.key());
-        Ok(Action::requeue_after(wait.delay))
+        Ok(Action::done().requeue_after(wait.delay))
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

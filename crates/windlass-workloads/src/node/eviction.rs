@@ -123,7 +123,7 @@ impl Reconciler for Evictions {
             .checked_add(stay)
             .unwrap_or(now);
         if at > now {
-            return Ok(Action::requeue_at(at));
+            return Ok(Action::done().requeue_at(at));
         }
         self.evict(pod, ctx).await?;
         self.forget(ctx.key());

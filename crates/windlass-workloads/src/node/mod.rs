@@ -137,7 +137,7 @@ impl Reconciler for Nodes {
         }
         Ok(silent_at
             .filter(|at| *at > now)
-            .map_or(Action::done(), Action::requeue_at))
+            .map_or(Action::done(), |at| Action::done().requeue_at(at)))
     }
 
     async fn gone(&self, key: &Key) -> Result<()> {

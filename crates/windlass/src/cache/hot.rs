@@ -10,6 +10,8 @@ use std::{
     sync::Arc,
 };
 
+use serde_json::Value;
+
 use crate::Key;
 
 /// How much text the kept objects may have had together, per store.
@@ -78,9 +80,32 @@ impl Hot {
     }
 }
 
+/// About how long the text of a value is.
+pub(crate) fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| name.len() + 4 + text_bytes(value))
+            .sum(),
+        Value::Array(items) => items.iter().map(|item| 1 + text_bytes(item)).sum(),
+        Value::String(text) => text.len() + 2,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 5,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn text_of_a_value_is_estimated() {
+        let value =
+            json!({"metadata": {"name": "a", "labels": {"app": "cache"}}, "data": [1, true]});
+        let exact = value.to_string().len();
+        assert!(text_bytes(&value).abs_diff(exact) < exact / 4);
+    }
 
     fn key(nth: usize) -> Key {
         Key::namespaced("n", format!("object-{nth}"))

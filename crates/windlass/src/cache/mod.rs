@@ -35,6 +35,7 @@ pub(crate) use self::{
     delivered::Delivered,
     expectation::Writer,
     feeds::Feeds,
+    hot::text_bytes,
     labels::{Labels, MatchAll},
     object::{CachedObject, Examples, controller_of, take_managed, version_of},
     store::{Change, Memo, Store, Transform},

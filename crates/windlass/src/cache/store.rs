@@ -334,6 +334,22 @@ impl Store {
         Ok(typed)
     }
 
+    /// An object as the answer to a write showed it, and as the watch will show it: the reconcile
+    /// that the watch triggers need not decode it.
+    pub(crate) fn expects<T: Object>(
+        &self,
+        key: &Key,
+        version: u64,
+        text_bytes: usize,
+        object: &Arc<T>,
+    ) {
+        // A transform makes another object of it.
+        if version > 0 && self.transform.is_none() {
+            self.hot()
+                .add(key, version, text_bytes, Arc::clone(object) as _);
+        }
+    }
+
     /// Objects as their type.
     pub(crate) fn all_typed<T: Object>(
         &self,

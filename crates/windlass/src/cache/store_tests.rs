@@ -426,3 +426,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn answer_to_a_write_is_what_the_watch_shows_and_is_not_decoded_again() {
+    let decoded = |transform: Option<Transform>| {
+        let store = Store::new(
+            KindInfo::of::<ConfigMap>(),
+            Scope::all(),
+            "us".into(),
+            transform,
+            Metrics::default(),
+        );
+        let answer: ConfigMap = serde_json::from_value(object("a", 7)).unwrap();
+        let answer = Arc::new(answer);
+        store.expects(&key("a"), 7, 100, &answer);
+        let read = |version| -> Arc<ConfigMap> {
+            store.put(0, object("a", version));
+            store.typed(&store.get(&key("a")).unwrap()).unwrap()
+        };
+        let shown = read(7);
+        assert_eq!(shown.metadata.name, answer.metadata.name);
+        assert!(!Arc::ptr_eq(&read(8), &answer), "another version");
+        !Arc::ptr_eq(&shown, &answer)
+    };
+    assert!(!decoded(None));
+    // What a transform makes of it is not what was answered.
+    assert!(decoded(Some(Arc::new(|_| {}))));
+}

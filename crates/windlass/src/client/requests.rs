@@ -17,6 +17,9 @@ use crate::{
 };
 
 /// Sends requests and names verb and object in what goes wrong.
+///
+/// Patches ask the server not to look for unknown and duplicate fields: what it finds would come as
+/// warnings, which have no reader here, and it parses every apply a second time to find them.
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(crate) client: Client,
@@ -45,6 +48,7 @@ impl Requests {
     /// Server-side apply: these fields shall have these values, whoever set them before.
     pub(crate) async fn apply(&self, kind: &KindInfo, key: &Key, body: &Value) -> Result<Value> {
         let params = PatchParams::apply(&self.manager).force();
+        let params = params.validation_ignore();
         let api = self.api(kind, key.namespace());
         let answer = api.patch(key.name(), &params, &Patch::Apply(body)).await;
         self.value_of(answer, "apply", kind, key)
@@ -186,10 +190,11 @@ impl Requests {
     }
 
     fn patch(&self) -> PatchParams {
-        PatchParams {
+        let params = PatchParams {
             field_manager: Some(self.manager.to_string()),
             ..PatchParams::default()
-        }
+        };
+        params.validation_ignore()
     }
 
     fn post(&self) -> PostParams {

@@ -33,7 +33,10 @@ pub(crate) type Derived = [One; 3];
 pub(crate) fn derive(result: Result<&Action, &Error>, owned: &[Readiness]) -> Derived {
     let unready: Vec<&str> = owned.iter().filter_map(Readiness::why_not).collect();
     let (degraded, reason, message) = match result {
-        Ok(Action(Step::Waiting { reason, message })) => (true, reason.clone(), message.clone()),
+        Ok(Action {
+            step: Step::Waiting { reason, message },
+            ..
+        }) => (true, reason.clone(), message.clone()),
         Ok(_) => (false, "AsExpected".to_owned(), String::new()),
         Err(error) => (true, reason_of(error).to_owned(), error.to_string()),
     };

@@ -232,22 +232,17 @@ impl<K: Kind> Engine<K> {
                 concluded?;
             }
         }
-        Ok(match result? {
-            Action(Step::Done) => {
-                debug!("done");
-                Outcome::Settled
-            }
-            Action(Step::After(delay)) => Outcome::After(delay),
-            Action(Step::InProgress(delay)) => Outcome::UnderWay(delay),
-            Action(Step::At(time)) => {
-                let now = self.shared.environment.clock.now();
-                let left = Duration::try_from(time.duration_since(now));
-                Outcome::After(left.unwrap_or_default())
-            }
-            Action(Step::Waiting { reason, message }) => {
-                debug!(reason, message, "waiting");
-                Outcome::Settled
-            }
+        let action = result?;
+        match &action.step {
+            Step::Done => debug!("done"),
+            Step::InProgress(_) => debug!("in progress"),
+            Step::Waiting { reason, message } => debug!(reason, message, "waiting"),
+        }
+        let delay = action.delay(self.shared.environment.clock.now());
+        Ok(match (action.step, delay) {
+            (Step::InProgress(_), Some(delay)) => Outcome::UnderWay(delay),
+            (_, Some(delay)) => Outcome::After(delay),
+            (_, None) => Outcome::Settled,
         })
     }
 
@@ -276,7 +271,7 @@ impl<K: Kind> Engine<K> {
                 return self.parts.terminating(&object, ctx).await;
             }
             let action = self.parts.cleanup(&object, ctx).await?;
-            if action != Action::done() {
+            if !action.is_complete() {
                 return Ok(action);
             }
             let patch = ctx

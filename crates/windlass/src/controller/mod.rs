@@ -1,5 +1,23 @@
-//! Controllers: one per kind. `docs/concepts/controllers.md` explains the parts of one and the order
-//! in which they run.
+//! Controllers: one per kind, made of parts that combine freely.
+//!
+//! | part | what it is |
+//! | --- | --- |
+//! | [`Controller::of`], [`Controller::of_existing`] | the kind: the operator's own with its CRD, or one that is defined elsewhere |
+//! | [`Controller::reads`] | what else it looks at |
+//! | [`Controller::dependent`], [`Controller::template`] | objects that belong to the reconciled object, as functions of it ([`Dependent`]) or as YAML ([`Template`]) |
+//! | [`Controller::reconciler`] | steps of its own with [handles](crate::handle): a [`Reconciler`], or a [`FinalizingReconciler`] if it has something to undo |
+//! | [`Controller::status`] | the status, from what was [`Observed`] |
+//!
+//! One reconcile of one object answers the reads from the cache; runs dependents, templates and
+//! reconcilers in the order in which they are written; if all of them completed, deletes what earlier
+//! reconciles applied for the object and this one did not; and writes the status, with the conditions
+//! Available, Progressing and Degraded if the kind has `conditions`. Requests are sent only for what
+//! changes.
+//!
+//! A reconcile ends with an [`Action`] or with an [error](crate::error). It is
+//! [cancelled](Controller::timeout) after a minute, and has to be safe to repeat from any point,
+//! because the process may end anywhere. `docs/concepts/` in the repository explains controllers,
+//! consistency, retries, ownership and permissions.
 
 mod action;
 mod any;

@@ -158,7 +158,7 @@ impl<K: Kind> Parts<K> {
     pub(crate) async fn cleanup(&self, object: &K, ctx: &Context<K>) -> Result<Action> {
         for steps in self.steps().rev() {
             let action = steps.cleanup(object, ctx).await?;
-            if action != Action::done() {
+            if !action.is_complete() {
                 return Ok(action);
             }
         }

@@ -106,12 +106,10 @@ pub(crate) async fn apply(
     if let Some(cached) = &cached
         && (cached.terminating || is_idle(store, cached, &intent, fingerprint))
     {
-        if !session.controller.conditions {
-            return Ok(Applied::Idle(Arc::clone(cached)));
+        if session.controller.conditions {
+            session.owns(kind, key, &cached.value());
         }
-        let live = cached.value();
-        session.owns(kind, key, &live);
-        return Ok(Applied::Value(live));
+        return Ok(Applied::Idle(Arc::clone(cached)));
     }
 
     let live = send(session, store, refusals, &key, intent, cached.as_deref()).await?;
@@ -125,7 +123,7 @@ pub(crate) async fn apply(
     }
     let live = remember(session, store, &key, fingerprint, live);
     session.owns(kind, key, &live);
-    Ok(Applied::Value(live))
+    Ok(Applied::Sent(live))
 }
 
 /// Applies an object that the session's object does not own.
@@ -177,14 +175,15 @@ fn addressed(intent: Value, kind: &KindInfo, key: &Key) -> Value {
 pub(crate) enum Applied {
     /// Nothing had to be sent: it is as the cache shows it.
     Idle(Arc<CachedObject>),
-    Value(Value),
+    /// As the server answered.
+    Sent(Value),
 }
 
 impl Applied {
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Idle(cached) => cached.value(),
-            Self::Value(live) => live,
+            Self::Sent(live) => live,
         }
     }
 }
@@ -264,12 +263,14 @@ fn remember(session: &Session, store: &Store, key: &Key, intent: u64, mut live: 
 
 /// Whether the cached object already is what the intent asks for.
 fn is_idle(store: &Store, cached: &CachedObject, intent: &Value, fingerprint: u64) -> bool {
-    let memo = store
-        .memo(&cached.key)
-        .filter(|memo| memo.intent == fingerprint);
-    if memo.is_some_and(|memo| memo.version == cached.version) {
-        return true;
+    let memo = store.memo(&cached.key);
+    // This version is what an intent led to: another intent leads to another.
+    if let Some(memo) = memo
+        && memo.version == cached.version
+    {
+        return memo.intent == fingerprint;
     }
+    let memo = memo.filter(|memo| memo.intent == fingerprint);
     let Some(fields) = cached.managed() else {
         return false;
     };

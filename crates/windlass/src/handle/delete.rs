@@ -8,6 +8,14 @@ use kube::{
 /// How to delete: what becomes of the object's dependents, and under which preconditions.
 ///
 /// The object's uid is always a precondition, so that a new object of the same name is safe.
+///
+/// ```
+/// use windlass::handle::Delete;
+///
+/// let at_once = Delete::background();
+/// let after_what_it_owns = Delete::foreground();
+/// # assert_ne!(at_once, after_what_it_owns);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Delete {
     propagation: Propagation,

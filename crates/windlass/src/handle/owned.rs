@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::apply::{self, Applied, owned_body};
 use crate::{
     Context, Kind, Result,
-    cache::Store,
-    controller::{ObservedFrom, Session, decode, encode},
+    cache::{Store, text_bytes, version_of},
+    controller::{ObservedFrom, Session, decode, encode, key_of},
     declare::{Observer, wiring::Refusals},
     key::Named,
     kind::Object,
@@ -107,7 +107,16 @@ impl<T: Object> Owned<T> {
         let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
         match applied {
             Applied::Idle(cached) => self.store.typed(&cached),
-            Applied::Value(live) => Ok(Arc::new(decode(&self.store.kind, live)?)),
+            Applied::Sent(live) => {
+                let (key, version) = (key_of(&live), version_of(&live));
+                let text = text_bytes(&live);
+                let object = Arc::new(decode(&self.store.kind, live)?);
+                // What is rehearsed is not stored, and is never shown.
+                if !ctx.session.shared.caches.is_rehearsal() {
+                    self.store.expects(&key, version, text, &object);
+                }
+                Ok(object)
+            }
         }
     }
 }

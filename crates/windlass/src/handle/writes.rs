@@ -21,6 +21,31 @@ const TRIES: u32 = 10;
 
 /// Writes objects of kind `T` as its [`Access`] allows: a scheduler binding pods, a node reporting
 /// on them, a controller changing labels or finalizers of its own kind.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use serde_json::json;
+/// use windlass::{handle::{Access, Verb, Writes}, prelude::*};
+///
+/// struct Labeler { namespaces: Writes<Namespace> }
+///
+/// impl Labeler {
+///     fn declare(declare: &mut Declare<Namespace>) -> Self {
+///         Self { namespaces: declare.writes(Access::to([Verb::Patch])) }
+///     }
+/// }
+///
+/// impl Reconciler for Labeler {
+///     type Object = Namespace;
+///
+///     async fn reconcile(&self, namespace: &Namespace, ctx: &Context<Namespace>) -> Result<Action> {
+///         let labels = json!({"metadata": {"labels": {"example.com/seen": "yes"}}});
+///         self.namespaces.patch(ctx, namespace, labels).await?; // sends nothing if it has the label
+///         Ok(Action::done())
+///     }
+/// }
+/// # Operator::new("labels").controller(Controller::of_existing().reconciler(Labeler::declare));
+/// ```
 pub struct Writes<T> {
     info: KindInfo,
     access: Access,

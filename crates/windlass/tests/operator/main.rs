@@ -2,6 +2,7 @@
 
 mod cleanup;
 mod dependents;
+mod early_return;
 mod fake;
 mod lifecycle;
 mod reconciler;

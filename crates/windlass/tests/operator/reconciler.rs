@@ -57,7 +57,7 @@ impl Reconciler for Copier {
         self.labels
             .patch(ctx, map, json!({"metadata": {"labels": {"copied": "yes"}}}))
             .await?;
-        Ok(Action::requeue_after(Duration::from_hours(1)))
+        Ok(Action::done().requeue_after(Duration::from_hours(1)))
     }
 }
 
