@@ -104,7 +104,10 @@ pub(crate) fn of_service(service: &Service) -> Usage {
     ]);
     match spec.type_.as_deref() {
         Some("NodePort") => {
-            usage.insert("services.nodeports".to_owned(), Quantity::whole(ports.len()));
+            usage.insert(
+                "services.nodeports".to_owned(),
+                Quantity::whole(ports.len()),
+            );
         }
         Some("LoadBalancer") => {
             let allocated = ports
