@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{Arc, Mutex},
     time::Duration,
@@ -125,7 +125,7 @@ impl Supervised {
     }
 }
 
-fn spawn(kubeconfig: &PathBuf, gone: &Arc<Mutex<Vec<String>>>) -> (Process, Arc<Mutex<Said>>) {
+fn spawn(kubeconfig: &Path, gone: &Arc<Mutex<Vec<String>>>) -> (Process, Arc<Mutex<Said>>) {
     let mut process = Process::this_program(kubeconfig, |command| {
         command
             .args([

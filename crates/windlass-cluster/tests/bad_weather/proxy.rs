@@ -47,13 +47,13 @@ impl Proxy {
         let connections: Arc<Mutex<JoinSet<()>>> = Arc::default();
         let refuses: Arc<AtomicBool> = Arc::default();
         let mut accepting = JoinSet::new();
-        let (taken, refused) = (connections.clone(), refuses.clone());
+        let (taken, closed) = (connections.clone(), refuses.clone());
         accepting.spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else {
                     continue;
                 };
-                if refused.load(Ordering::Relaxed) {
+                if closed.load(Ordering::Relaxed) {
                     continue;
                 }
                 let mut connections = taken.lock().unwrap();

@@ -166,11 +166,11 @@ pub(crate) fn every_fault_is_complained_about() {
     bad("noticed", |one| one.silences.push(None));
     bad("noticed", |one| one.silences.clear());
     bad("noticed", |one| {
-        one.silences.push(Some(Duration::from_secs(61)))
+        one.silences.push(Some(Duration::from_secs(61)));
     });
     bad("metrics", |one| one.failures = 0.0);
     bad("not ready", |one| {
-        one.samples.last_mut().unwrap().ready = false
+        one.samples.last_mut().unwrap().ready = false;
     });
     bad("events", |one| one.samples[10].events = Some(3000.0));
     bad("memory", |one| {

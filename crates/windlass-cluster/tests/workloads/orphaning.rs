@@ -118,6 +118,7 @@ fn template() -> Value {
     })
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn owner(spec: Value) -> Value {
     let mut object = json!({ "metadata": { "name": "web" }, "spec": spec });
     object["spec"]["template"] = template();
