@@ -17,13 +17,13 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::hostile::without_rights;
 use crate::resident;
-use crate::scene::{Client, Scene, begin, send, whole};
+use crate::scene::{Client, Scene, begin, send, whole, with_clients};
 
 const MASTERS: &str = "system:masters";
 const ACCOUNTS: &str = "system:serviceaccounts";
 /// One without rights.
 const NOBODY: &str = "system:serviceaccount:default:nobody";
-/// One that may read and write ConfigMaps.
+/// One that may read and write `ConfigMap`s.
 const SOMEBODY: &str = "system:serviceaccount:default:somebody";
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -151,7 +151,7 @@ async fn held_connections(scene: &Scene) -> Vec<Box<dyn std::any::Any + Send>> {
 fn held_connections_and_trickled_bodies_keep_nobody_from_writing() {
     let scene = Scene::start();
     let watched = Watched::start();
-    scene.with_clients(async {
+    with_clients(async {
         furnish(&scene).await;
         let held = held_connections(&scene).await;
         write(&scene, 300).await;
@@ -173,7 +173,7 @@ fn expensive_bodies_of_an_account_without_rights_keep_nobody_from_writing() {
         .map(|hostile| hostile.body.into())
         .collect();
     let watched = Watched::start();
-    let answers = scene.with_clients(async {
+    let answers = with_clients(async {
         furnish(&scene).await;
         let stop = Arc::<AtomicBool>::default();
         let mut floods = Vec::new();
@@ -231,7 +231,7 @@ async fn read_nothing(mut client: Client, path: &str, streams: usize) -> Vec<u16
 #[ignore = "it measures: `make soak` runs it"]
 fn answers_that_nobody_reads_hold_little_memory() {
     let scene = Scene::start();
-    scene.with_clients(async {
+    with_clients(async {
         furnish(&scene).await;
         let mut client = scene.client(SOMEBODY, ACCOUNTS, None).await;
         // 50 MB.
@@ -250,7 +250,7 @@ fn answers_that_nobody_reads_hold_little_memory() {
         ("the document of one group", NOBODY, "/openapi/v3/api/v1"),
     ] {
         let watched = Watched::start();
-        let codes = scene.with_clients(async {
+        let codes = with_clients(async {
             let asked = (0..8).map(|_| async {
                 let client = scene.client(user, ACCOUNTS, Some(0)).await;
                 read_nothing(client, path, 200).await

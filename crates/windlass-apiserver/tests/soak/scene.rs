@@ -126,21 +126,21 @@ impl Scene {
         client
     }
 
-    /// Runs clients on threads that the server has not.
-    pub(crate) fn with_clients<T>(&self, clients: impl Future<Output = T>) -> T {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime starts");
-        let result = runtime.block_on(clients);
-        runtime.shutdown_background();
-        result
-    }
-
     pub(crate) fn stop(self) {
         self.runtime.shutdown_background();
     }
+}
+
+/// Runs clients on threads that the server has not.
+pub(crate) fn with_clients<T>(clients: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
+    let result = runtime.block_on(clients);
+    runtime.shutdown_background();
+    result
 }
 
 /// A body that is sent at once.
