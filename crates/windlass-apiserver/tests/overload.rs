@@ -12,8 +12,9 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
+use windlass_apiserver::hooks::{Hooks, Verdict};
 use windlass_apiserver::http::{Body, ResourceRequest, Verb};
-use windlass_apiserver::{ApiServer, Config, Hooks, Identity, InProcess, Verdict};
+use windlass_apiserver::{ApiServer, Config, Identity, InProcess};
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 

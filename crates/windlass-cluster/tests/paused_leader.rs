@@ -3,8 +3,6 @@
 
 mod served;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,8 +19,9 @@ use windlass::{
     run::{Launch, LeaderElection},
     testing::Environment,
 };
+use windlass_apiserver::Identity;
+use windlass_apiserver::hooks::{HookFuture, Hooks, Outcome, Reply};
 use windlass_apiserver::http::ResourceRequest;
-use windlass_apiserver::{Hooks, Identity, Outcome};
 
 use served::{Process, Served, until};
 
@@ -102,12 +101,15 @@ impl Hooks for Seen {
         who: &'a Identity,
         request: &'a ResourceRequest,
         _: Outcome,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    ) -> HookFuture<'a, Reply> {
         if request.verb.writes() && request.resource != "leases" {
             self.0.lock().unwrap().push(who.user.clone());
         }
         // Slow enough that there is always something under way.
-        Box::pin(tokio::time::sleep(Duration::from_millis(5)))
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Reply::Send
+        })
     }
 }
 

@@ -1,8 +1,6 @@
 //! Probes, metrics and the debug page over real sockets: who gets what.
 
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,8 +18,9 @@ use windlass::{
     run::{Endpoint, Readers},
     testing::Environment,
 };
+use windlass_apiserver::hooks::{HookFuture, Hooks, Outcome, Reply};
 use windlass_apiserver::http::ResourceRequest;
-use windlass_apiserver::{ApiServer, Config, Hooks, Identity, Outcome};
+use windlass_apiserver::{ApiServer, Config, Identity};
 
 struct Idle;
 
@@ -332,11 +331,11 @@ impl Hooks for Reviews {
         _: &'a Identity,
         request: &'a ResourceRequest,
         _: Outcome,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    ) -> HookFuture<'a, Reply> {
         if request.resource == "tokenreviews" {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
-        Box::pin(std::future::ready(()))
+        Box::pin(std::future::ready(Reply::Send))
     }
 }
 

@@ -233,3 +233,19 @@ async fn events_tell_what_became_of_its_children(cluster: TestCluster) {
         ]
     );
 }
+
+#[windlass_cluster::test]
+async fn explored_with_faults_it_ends_alike(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    let report = cluster
+        .explore(|cluster| async move {
+            cluster.create(memcached("cache", 2)).await;
+            cluster.settle().await;
+            let smaller = json!({ "spec": { "size": 1 } });
+            cluster.patch::<Memcached>("cache", smaller).await;
+            cluster.settle().await;
+        })
+        .plans(60)
+        .await;
+    report.expect_sound();
+}

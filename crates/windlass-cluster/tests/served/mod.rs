@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use kube::Client;
 use serde_json::json;
+use windlass_apiserver::hooks::Hooks;
 use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
-use windlass_apiserver::{ApiServer, Config, Hooks, Identity};
+use windlass_apiserver::{ApiServer, Config, Identity};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
