@@ -336,7 +336,8 @@ mod tests {
         });
         let bomb = json!({"type": "object", "properties": {"bomb": bomb}});
         let bomb: Schema = serde_json::from_value(bomb).unwrap();
-        let (result, steps) = crate::steps::counted(|| bomb.fill_defaults(&mut json!({})));
+        let (result, steps) =
+            windlass_apimachinery::steps::counted(|| bomb.fill_defaults(&mut json!({})));
         assert_eq!(result, Err(TooMuch));
         assert!(steps <= MOST_DEFAULTS as u64, "{steps} steps");
         let large = json!({"type": "object", "properties": {"list": {
