@@ -91,7 +91,7 @@ fn claim() -> PersistentVolumeClaim {
     serde_json::from_value(claim).unwrap()
 }
 
-fn configmap(name: &str, data: Value) -> ConfigMap {
+fn configmap(name: &str, data: &Value) -> ConfigMap {
     let map = json!({ "metadata": { "name": name }, "data": data });
     serde_json::from_value(map).unwrap()
 }
@@ -108,7 +108,7 @@ async fn deletion_by_a_watch_that_lags_is_found(cluster: TestCluster) {
         .await;
     let scenario = |cluster: TestCluster| async move {
         cluster.create(claim()).await;
-        cluster.create(configmap("parent", json!({}))).await;
+        cluster.create(configmap("parent", &json!({}))).await;
         cluster.create(wish("one")).await;
         cluster.settle().await;
     };
@@ -198,7 +198,7 @@ async fn scenario_that_ends_by_chance_is_not_judged(cluster: TestCluster) {
         .explore(|cluster| async move {
             let run = RUNS.fetch_add(1, Ordering::Relaxed).to_string();
             cluster
-                .create(configmap("run", json!({ "run": run })))
+                .create(configmap("run", &json!({ "run": run })))
                 .await;
             cluster.create(wish("one")).await;
             cluster.settle().await;
