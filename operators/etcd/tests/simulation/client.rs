@@ -134,6 +134,9 @@ fn a_member_that_hangs_is_given_up_and_a_change_is_not_sent_to_a_second() {
             }
             let pid = Pid::from_raw(stuck.id()).expect("a process id");
             kill_process(pid, Signal::STOP).expect("it stops");
+            // On a busy machine it still answers for a moment.
+            let stops = until(Duration::from_secs(20), async || is_stopped(stuck.id()));
+            assert!(stops.await, "{} does not stop", program.display());
             // A question goes on to the next; a change may have been carried out.
             let found = client.members(&urls).await.expect("the second answers");
             assert_eq!(found.members.len(), 1);
@@ -148,4 +151,18 @@ fn a_member_that_hangs_is_given_up_and_a_change_is_not_sent_to_a_second() {
             kill_process(pid, Signal::CONT).expect("it goes on");
         }
     });
+}
+
+/// Whether every thread of a process has stopped.
+fn is_stopped(process: i32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else {
+        return false;
+    };
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // Behind the name, which may contain anything.
+        stat.rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('T'))
+    })
 }

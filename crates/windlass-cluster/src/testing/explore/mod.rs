@@ -207,7 +207,7 @@ where
 
 /// What a run has come to, once nothing is left to do.
 async fn ending(cluster: &TestCluster, script: &Script) -> Ending {
-    cluster.advance(minutes(1)).await;
+    cluster.leap(minutes(1)).await;
     let writes = |trace: &[Entry]| {
         let mut writes: BTreeMap<String, usize> = BTreeMap::new();
         for entry in trace {
@@ -218,7 +218,7 @@ async fn ending(cluster: &TestCluster, script: &Script) -> Ending {
         writes
     };
     let before = script.trace().len();
-    cluster.advance(minutes(10)).await;
+    cluster.leap(minutes(10)).await;
     let writes_at_rest = writes(&script.trace()[before..]);
     let objects = cluster.faults().precious();
     let operators = cluster.operators();
