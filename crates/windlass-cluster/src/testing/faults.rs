@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 use windlass::testing::Random;
 use windlass_apiserver::Identity;
 use windlass_apiserver::hooks::{
@@ -18,6 +18,9 @@ use windlass_apiserver::http::{ResourceRequest, Verb};
 
 use super::explore::{Precious, Script, Step, is_precious};
 use super::outside::{Fate, OutsideCall};
+
+/// Of how many revisions it is known when they came to be.
+const REVISIONS: usize = 4_096;
 
 /// A request that reached the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,8 +219,8 @@ struct Inner {
     failures: Vec<Failure>,
     /// How late watches are, by user and resource.
     delays: Vec<(String, String, Duration)>,
-    /// Up to which revision a late watch has caught up, by its number.
-    caught_up: BTreeMap<u64, u64>,
+    /// When the latest revisions came to be: a late watch is late by that, not by when it began.
+    written: BTreeMap<u64, Instant>,
     /// How late at most every watch of an operator or a controller delivers, at random.
     jitter: Option<(Duration, Random)>,
     crash: Option<Crash>,
@@ -232,6 +235,31 @@ struct Inner {
     script: Option<Arc<Script>>,
     /// What operators deleted, and what is there, of the kinds that hold data.
     precious: Precious,
+}
+
+impl Inner {
+    /// How late this watch delivers.
+    fn delay_of(&self, watch: &Watch) -> Option<Duration> {
+        let (user, resource) = (&watch.who.user, resource_of(&watch.request));
+        let mut delays = self.delays.iter();
+        let fixed = delays.find(|(of, on, _)| of == user && *on == resource);
+        if let Some((_, _, delay)) = fixed {
+            return Some(*delay).filter(|delay| !delay.is_zero());
+        }
+        let (most, random) = self.jitter.as_ref()?;
+        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+        let is_program = user.starts_with("system:serviceaccount:");
+        is_program.then(|| Duration::from_millis(random.below(most.saturating_add(1))))
+    }
+
+    /// When a revision came to be: now, if it was not known.
+    fn written_at(&mut self, revision: u64) -> Instant {
+        let at = *self.written.entry(revision).or_insert_with(Instant::now);
+        if self.written.len() > REVISIONS {
+            self.written.pop_first();
+        }
+        at
+    }
 }
 
 impl Faults {
@@ -261,23 +289,14 @@ impl Faults {
         self.lock().jitter = (!most.is_zero()).then_some((most, random));
     }
 
-    /// How late this watch delivers an event.
-    fn delay_of(&self, watch: &Watch, event: &WatchEvent<'_>) -> Option<Duration> {
-        let (user, resource) = (&watch.who.user, resource_of(&watch.request));
-        let inner = self.lock();
-        let caught_up = inner.caught_up.get(&watch.id).copied().unwrap_or_default();
-        if event.initial || event.revision <= caught_up {
+    /// When this watch delivers an event, if later than at once.
+    fn due(&self, watch: &Watch, event: &WatchEvent<'_>) -> Option<Instant> {
+        if event.initial {
             return None;
         }
-        let mut delays = inner.delays.iter();
-        let fixed = delays.find(|(of, on, _)| of == user && *on == resource);
-        if let Some((_, _, delay)) = fixed {
-            return Some(*delay);
-        }
-        let (most, random) = inner.jitter.as_ref()?;
-        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-        let is_program = user.starts_with("system:serviceaccount:");
-        is_program.then(|| Duration::from_millis(random.below(most.saturating_add(1))))
+        let mut inner = self.lock();
+        let delay = inner.delay_of(watch)?;
+        Some(inner.written_at(event.revision) + delay)
     }
 
     pub(crate) fn break_watches(&self) {
@@ -449,17 +468,15 @@ impl Hooks for Faults {
         })
     }
 
-    /// A late watch gets all that has happened meanwhile at once, and is late again with the next.
     fn deliver<'a>(&'a self, watch: &'a Watch, event: WatchEvent<'a>) -> HookFuture<'a, ()> {
-        let delay = self.delay_of(watch, &event);
+        let due = self.due(watch, &event);
         let script = self.script();
         Box::pin(async move {
             if let Some(script) = script {
                 script.deliver(watch, &event).await;
             }
-            if let Some(delay) = delay.filter(|delay| !delay.is_zero()) {
-                sleep(delay).await;
-                self.lock().caught_up.insert(watch.id, watch.newest());
+            if let Some(due) = due {
+                sleep_until(due).await;
             }
         })
     }
@@ -471,10 +488,6 @@ impl Hooks for Faults {
         })
     }
 
-    fn watch_ended(&self, watch: &Watch) {
-        self.lock().caught_up.remove(&watch.id);
-    }
-
     fn after<'a>(
         &'a self,
         who: &'a Identity,
@@ -484,6 +497,9 @@ impl Hooks for Faults {
         self.lock()
             .log
             .push(Request::new(who, request, outcome.code.as_u16()));
+        for change in &outcome.changes {
+            self.lock().written_at(change.revision());
+        }
         self.note_precious(who, request, &outcome);
         Box::pin(async move {
             if let Some(now) = self.is_fatal(who, &outcome) {

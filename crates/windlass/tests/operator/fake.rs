@@ -247,7 +247,12 @@ impl State {
         let version = intent["metadata"]
             .as_object_mut()
             .and_then(|metadata| metadata.remove("resourceVersion"));
-        if version.is_some() && found.is_some() {
+        // One that no object has is that of an object that is not there.
+        let is_other = |found: &Value| {
+            let wanted = version.as_ref();
+            wanted.is_some_and(|version| *version != found["metadata"]["resourceVersion"])
+        };
+        if found.as_ref().is_some_and(is_other) {
             return json!({"kind": "Status", "code": 409, "reason": "Conflict"});
         }
         let mut object = found.unwrap_or(json!({}));
