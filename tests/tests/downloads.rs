@@ -97,7 +97,7 @@ fn download_without_a_hash_is_a_fault() {
         "GOFLAGS=-mod=mod go build",
         "go install example.com/x@latest",
         "curl -fsSL -o x \"https://example.com/x.zip\"",
-        "export GOPROXY=https://proxy.golang.org",
+        "export GOPROXY=https://golang.org",
     ] {
         assert_eq!(Script::new("x", line).faults().len(), 1, "{line}");
     }
@@ -105,7 +105,7 @@ fn download_without_a_hash_is_a_fault() {
         "pip install --require-hashes -r requirements.txt",
         "cargo install --locked --version 1 mdbook",
         "curl -sf http://127.0.0.1:1/health",
-        "# from https://proxy.golang.org",
+        "# from https://golang.org",
     ] {
         assert!(Script::new("x", line).faults().is_empty(), "{line}");
     }

@@ -46,7 +46,7 @@ pub(crate) struct CustomVersion {
     pub(crate) conversion: Conversion,
     /// Cells of the columns after Name.
     pub(crate) cells: Vec<JsonPath>,
-    /// What who uses this version is told.
+    /// The warning for clients of this version.
     pub(crate) deprecation: Option<String>,
     /// Its definition is going away: no new objects are made.
     pub(crate) terminating: AtomicBool,
