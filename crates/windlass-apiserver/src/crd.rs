@@ -206,7 +206,7 @@ pub(crate) fn resources(crd: &Value, as_stored: bool) -> Vec<Resource> {
         .collect()
 }
 
-/// What who uses a deprecated version is told: what the definition says, or what to use instead.
+/// The warning for clients of a deprecated version: the definition's own, or what to use instead.
 fn deprecation(spec: &Value, version: &Value, kind: &str) -> Option<String> {
     if version["deprecated"] != true {
         return None;

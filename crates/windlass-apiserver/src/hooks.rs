@@ -14,7 +14,6 @@ use http::StatusCode;
 
 use crate::auth::Identity;
 use crate::http::ResourceRequest;
-use crate::server::ApiServer;
 use crate::store::{ChangeKind, Recorded};
 
 /// What a hook answers, when it does: until then, what it was asked about is held.
@@ -189,14 +188,6 @@ pub struct Watch {
     pub metadata_only: bool,
     /// The revision that it began with.
     pub from: u64,
-    pub(crate) server: ApiServer,
-}
-
-impl Watch {
-    /// The latest revision that any client can see by now.
-    pub fn newest(&self) -> u64 {
-        self.server.store().revision()
-    }
 }
 
 impl fmt::Debug for Watch {

@@ -114,7 +114,6 @@ impl Call<'_> {
             field_selector: text("fieldSelector"),
             metadata_only: self.wanted.shape == Shape::Metadata,
             from,
-            server: self.server.clone(),
         }
     }
 
