@@ -156,6 +156,7 @@ impl ApiServer {
         InProcess {
             server: self.clone(),
             presented: Presented::Known(Arc::new(identity)),
+            beside_sockets: false,
         }
     }
 
@@ -164,6 +165,7 @@ impl ApiServer {
         InProcess {
             server: self.clone(),
             presented: Presented::Nothing,
+            beside_sockets: false,
         }
     }
 
@@ -172,6 +174,7 @@ impl ApiServer {
         InProcess {
             server: self.clone(),
             presented: Presented::Unknown,
+            beside_sockets: false,
         }
     }
 
@@ -312,6 +315,17 @@ fn reason_of(code: StatusCode) -> &'static str {
 pub struct InProcess {
     server: ApiServer,
     presented: Presented,
+    beside_sockets: bool,
+}
+
+impl InProcess {
+    /// The same for a client that shares its threads with connections: its long work goes aside, as
+    /// theirs does.
+    #[must_use]
+    pub fn beside_sockets(mut self) -> Self {
+        self.beside_sockets = true;
+        self
+    }
 }
 
 impl<B> tower::Service<Request<B>> for InProcess
@@ -330,10 +344,12 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let client = self.clone();
         Box::pin(async move {
-            client
-                .server
-                .handle(request, &client.presented, Aside::never())
-                .await
+            let aside = if client.beside_sockets {
+                Aside::of_this_runtime()
+            } else {
+                Aside::never()
+            };
+            client.server.handle(request, &client.presented, aside).await
         })
     }
 }

@@ -1,4 +1,8 @@
-//! The cluster behind `windlass up`: everything speaks HTTPS to the API server, as in Kubernetes.
+//! The cluster behind `windlass up`: an API server on a port, and operators in its process.
+//!
+//! Clients and pods speak HTTPS to it. What runs in the same process reaches it without a socket,
+//! as itself and with exactly its own role: an event that a controller does not care about costs
+//! no encryption and no system call.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +17,7 @@ use windlass::{Operator, run::Running, testing::Environment};
 use windlass_apiserver::http::{Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::webhook::{LocalWebhooks, TlsTransport};
-use windlass_apiserver::{ApiServer, NodeClient, StorageError};
+use windlass_apiserver::{ApiServer, Identity, NodeClient, StorageError};
 use windlass_node::fault::Faults;
 use windlass_node::image::ImageTable;
 use windlass_node::process::{NodeError, Tls};
@@ -21,7 +25,7 @@ use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use crate::credentials::{self, CredentialsError};
 use crate::folder::{FolderError, FolderLock};
-use crate::kubeconfig::{Credential, kubeconfig};
+use crate::kubeconfig::kubeconfig;
 use crate::node::{self, Ground, NodeParts};
 use crate::operators::{self, Account};
 use crate::runtime::{Choice, Runtime, RuntimeError};
@@ -31,6 +35,8 @@ use crate::webhooks;
 const VOLUME_FOLDER: &str = "volumes";
 /// Where the API server keeps its objects, in the data folder.
 const STORE_FOLDER: &str = "store";
+/// The namespace of a client that names none.
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// What a cluster is made from.
 #[derive(Debug)]
@@ -123,8 +129,8 @@ pub enum ClusterError {
 /// A running cluster. Dropping it ends it at once and leaves its pods to the next one in the same
 /// folder; [`Cluster::stop`] ends them first.
 pub struct Cluster {
+    server: ApiServer,
     serving: Serving,
-    folder: PathBuf,
     authority: Authority,
     webhooks: LocalWebhooks,
     admin: Kubeconfig,
@@ -229,11 +235,11 @@ impl Cluster {
         let admin = kubeconfig(
             &format!("https://{}", reachable(address)),
             &ca,
-            Credential::Certificate(&admin_identity),
+            &admin_identity,
         );
         let mut cluster = Self {
+            server,
             serving,
-            folder,
             authority,
             webhooks,
             admin,
@@ -293,7 +299,7 @@ impl Cluster {
         })?;
         let advertised = self.for_pods.as_ref().unwrap_or(&self.serving).address;
         if !reachable(advertised).ip().is_loopback() {
-            node::publish(&self.client().await?, advertised)
+            node::publish(&self.in_process(Identity::admin()), advertised)
                 .await
                 .map_err(|source| ClusterError::Api {
                     what: "say where the API server is".to_owned(),
@@ -317,8 +323,7 @@ impl Cluster {
 
     /// Installs an operator's kinds and runs it, as its own `ServiceAccount` with its own role.
     pub async fn run_operator(&mut self, operator: &Operator) -> Result<(), ClusterError> {
-        let client = self.client().await?;
-        operators::install(&client, operator)
+        operators::install(&self.in_process(Identity::admin()), operator)
             .await
             .map_err(|source| ClusterError::Api {
                 what: format!("install the kinds of {}", operator.name()),
@@ -327,24 +332,21 @@ impl Cluster {
         self.run_as(operator, &Account::of(operator)).await
     }
 
-    /// Runs an operator with a token of its account.
+    /// Runs an operator as its account.
     async fn run_as(&mut self, operator: &Operator, account: &Account) -> Result<(), ClusterError> {
-        let client = self.client().await?;
-        let refused = |source: kube::Error| ClusterError::Api {
-            what: format!("give {} its role and token", operator.name()),
-            source: source.into(),
-        };
+        let client = self.in_process(Identity::admin());
         operators::admit(&client, operator, account)
             .await
-            .map_err(refused)?;
-        let token = operators::token(&client, account).await.map_err(refused)?;
+            .map_err(|source| ClusterError::Api {
+                what: format!("give {} its role", operator.name()),
+                source: source.into(),
+            })?;
         let (webhooks, served) = webhooks::serving(&self.webhooks, &account.namespace);
         let environment = Environment {
             webhooks,
             ..Environment::default()
         };
-        self.run(operator, Credential::Token(token), environment)
-            .await?;
+        self.run(operator, account.identity(), environment).await;
         let answered = webhooks::answer(&client, &operator.description(), &served).await;
         let answered = answered.map_err(|source| ClusterError::Api {
             what: format!("look at the webhooks of {}", operator.name()),
@@ -357,39 +359,29 @@ impl Cluster {
         }
     }
 
-    /// Runs the node, which is known by its certificate.
+    /// Runs the node as the user that it is in every cluster.
     async fn run_node(&mut self, operator: &Operator, user: &str) -> Result<(), ClusterError> {
-        let client = self.client().await?;
-        operators::admit_user(&client, operator, user)
+        operators::admit_user(&self.in_process(Identity::admin()), operator, user)
             .await
             .map_err(|source| ClusterError::Api {
                 what: format!("give {user} its role"),
                 source: source.into(),
             })?;
-        let identity = credentials::client(
-            &self.folder,
-            &self.authority,
-            operator.name(),
-            user,
-            "system:nodes",
-        )?;
-        let environment = Environment::default();
-        self.run(operator, Credential::Certificate(&identity), environment)
-            .await
+        let identity = Identity::new(user, ["system:nodes".to_owned()]);
+        self.run(operator, identity, Environment::default()).await;
+        Ok(())
     }
 
-    async fn run(
-        &mut self,
-        operator: &Operator,
-        credential: Credential<'_>,
-        environment: Environment,
-    ) -> Result<(), ClusterError> {
-        let ca = &self.authority.pem().certificate;
-        let config = kubeconfig(&self.address(), ca, credential);
-        let running = operator.start(connect(config).await?, environment);
+    async fn run(&mut self, operator: &Operator, identity: Identity, environment: Environment) {
+        let running = operator.start(self.in_process(identity), environment);
         running.synced().await;
         self.running.push(running);
-        Ok(())
+    }
+
+    /// A client in this process.
+    fn in_process(&self, identity: Identity) -> Client {
+        let service = self.server.in_process(identity).beside_sockets();
+        Client::new(service, DEFAULT_NAMESPACE)
     }
 
     /// Where the API server is.

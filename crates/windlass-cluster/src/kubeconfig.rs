@@ -8,31 +8,17 @@ use windlass_apiserver::pki::KeyedCertificate;
 /// Names used for cluster, user and context alike.
 const NAME: &str = "windlass";
 
-/// How a user shows who they are.
-pub(crate) enum Credential<'a> {
-    /// By a certificate.
-    Certificate(&'a KeyedCertificate),
-    /// By a bearer token.
-    Token(String),
-}
-
-/// The kubeconfig of whoever has `credential`.
-pub(crate) fn kubeconfig(server: &str, ca: &str, credential: Credential<'_>) -> Kubeconfig {
+/// The kubeconfig of the user that has this certificate.
+pub(crate) fn kubeconfig(server: &str, ca: &str, identity: &KeyedCertificate) -> Kubeconfig {
     let cluster = Cluster {
         server: Some(server.to_owned()),
         certificate_authority_data: Some(base64(ca)),
         ..Cluster::default()
     };
-    let user = match credential {
-        Credential::Certificate(identity) => AuthInfo {
-            client_certificate_data: Some(base64(&identity.certificate)),
-            client_key_data: Some(base64(&identity.key).into()),
-            ..AuthInfo::default()
-        },
-        Credential::Token(token) => AuthInfo {
-            token: Some(token.into()),
-            ..AuthInfo::default()
-        },
+    let user = AuthInfo {
+        client_certificate_data: Some(base64(&identity.certificate)),
+        client_key_data: Some(base64(&identity.key).into()),
+        ..AuthInfo::default()
     };
     let context = Context {
         cluster: NAME.into(),

@@ -6,22 +6,19 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Subject};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass::Operator;
 use windlass::manifests::{Description, Installation, Reach, install, role, webhook};
+use windlass_apiserver::Identity;
 
 /// How long a definition may take to be served.
 const ESTABLISH_LIMIT: Duration = Duration::from_secs(30);
-
-/// How long tokens of operators live: as long as the cluster's certificates, a year.
-const TOKEN_SECONDS: i64 = 365 * 86_400;
 
 /// The namespace of what belongs to the cluster itself.
 pub(crate) const SYSTEM_NAMESPACE: &str = "kube-system";
@@ -48,6 +45,11 @@ impl Account {
             namespace: SYSTEM_NAMESPACE.to_owned(),
             name: operator.name().to_owned(),
         }
+    }
+
+    /// What it is to the API server.
+    pub(crate) fn identity(&self) -> Identity {
+        Identity::service_account(&self.namespace, &self.name)
     }
 
     /// The user it is to the API server.
@@ -117,23 +119,6 @@ async fn register(client: &Client, description: &Description, namespace: &str) -
         apply(&Api::all(client.clone()), &configuration).await?;
     }
     Ok(())
-}
-
-/// A token of an account, for a client that lives as long as the cluster runs.
-pub(crate) async fn token(client: &Client, account: &Account) -> kube::Result<String> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &account.namespace);
-    let request = TokenRequest {
-        spec: Some(TokenRequestSpec {
-            expiration_seconds: Some(TOKEN_SECONDS),
-            ..TokenRequestSpec::default()
-        }),
-        ..TokenRequest::default()
-    };
-    let made = accounts
-        .create_token_request(&account.name, &PostParams::default(), &request)
-        .await?;
-    let token = made.status.and_then(|status| status.token);
-    Ok(token.unwrap_or_default())
 }
 
 /// Gives a user the operator's role.

@@ -6,9 +6,9 @@
 //! first hands the other tasks of the worker to another thread. Only its own steps are: while it
 //! waits for the disk or a webhook, it holds no thread.
 //!
-//! This is done for requests that came over a socket, on a runtime of several threads. In process,
-//! where a test's clock stands still, a request stays on the thread of its client: there the order
-//! of everything must replay.
+//! This is done for requests that came over a socket, and for those of clients in the same process
+//! that share its threads, on a runtime of several threads. Where a test's clock stands still, a
+//! request stays on the thread of its client: there the order of everything must replay.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -112,7 +112,7 @@ impl TestCluster {
         let controllers = Started::new(
             Arc::new(workloads),
             account.user(),
-            client(identity_of(&account)),
+            client(account.identity()),
             environment.clone(),
             faults.clone(),
         );
@@ -188,7 +188,7 @@ impl TestCluster {
         let mut started = Started::new(
             operator,
             account.user(),
-            self.client_of(identity_of(&account)),
+            self.client_of(account.identity()),
             Environment {
                 webhooks: webhooks::serving(&self.0.webhooks, &account.namespace).0,
                 ..self.0.environment.clone()
@@ -514,10 +514,6 @@ impl TestCluster {
         let deleted = api.delete(key.name(), &DeleteParams::default()).await;
         answer(deleted.map(|_| ()), "delete", key.name());
     }
-}
-
-pub(super) fn identity_of(account: &Account) -> Identity {
-    Identity::service_account(&account.namespace, &account.name)
 }
 
 /// Ends a test with a sentence that says what was done to which object.

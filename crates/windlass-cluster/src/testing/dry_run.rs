@@ -5,7 +5,7 @@ use windlass::{
     run::{Launch, Running},
 };
 
-use super::cluster::{TestCluster, identity_of};
+use super::cluster::TestCluster;
 use crate::operators::{self, Account};
 
 impl TestCluster {
@@ -25,7 +25,7 @@ impl TestCluster {
             dry_run: true,
             ..Launch::default()
         };
-        let client = self.client_of(identity_of(&account));
+        let client = self.client_of(account.identity());
         let running = operator.launch(client, self.environment().clone(), launch);
         self.settle().await;
         running

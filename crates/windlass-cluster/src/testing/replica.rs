@@ -11,7 +11,7 @@ use windlass::{
     testing::{Clock, Environment},
 };
 
-use super::cluster::{TestCluster, identity_of};
+use super::cluster::TestCluster;
 use crate::operators::{self, Account};
 
 /// A replica of an operator. Dropped, it is killed: it gives nothing back.
@@ -78,7 +78,7 @@ impl TestCluster {
             leader_election: Some(election),
             ..Launch::default()
         };
-        let client = self.client_of(identity_of(&account));
+        let client = self.client_of(account.identity());
         let running = operator.launch(client, environment, launch);
         self.settle().await;
         Replica { running }
