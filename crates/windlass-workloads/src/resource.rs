@@ -94,7 +94,10 @@ impl Resource {
     }
 
     /// The way to all objects.
-    pub(crate) fn everywhere(&self, client: Client) -> Api<Metadata> {
+    pub(crate) fn everywhere<K>(&self, client: Client) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = ApiResource>,
+    {
         Api::all_with(client, &self.api)
     }
 

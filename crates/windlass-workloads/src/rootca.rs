@@ -8,6 +8,7 @@ use serde_json::json;
 use windlass::{
     Action, Context, Controller, Declare, Key, Reconciler, Result, Watched,
     handle::{Access, Reads, Verb, Writes},
+    watch::Scope,
 };
 
 use crate::cause;
@@ -30,18 +31,15 @@ struct RootCa {
 
 impl RootCa {
     fn declare(declare: &mut Declare<Namespace>, root_ca: String) -> Self {
+        let of_namespace = ConfigMap::mapped_to(|map: &ConfigMap| {
+            let namespace = map.metadata.namespace.as_deref();
+            namespace.map(Key::cluster).into_iter().collect()
+        });
+        // Other maps are many, and none of its business.
+        let ours = Scope::all().field("metadata.name", NAME);
         Self {
             pem: root_ca,
-            maps: declare.reads(ConfigMap::mapped_to(|map: &ConfigMap| {
-                let is_ours = map.metadata.name.as_deref() == Some(NAME);
-                map.metadata
-                    .namespace
-                    .as_deref()
-                    .filter(|_| is_ours)
-                    .map(Key::cluster)
-                    .into_iter()
-                    .collect()
-            })),
+            maps: declare.reads(of_namespace.scoped(ours)),
             written: declare.writes(Access::to([Verb::Create, Verb::Patch])),
         }
     }

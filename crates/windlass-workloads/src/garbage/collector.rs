@@ -5,7 +5,8 @@
 //! an owner that has not been seen yet looks like one that is gone; it would only cost requests,
 //! though, since each absence is verified with the API server before it counts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -13,9 +14,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use windlass::{run::TaskContext, testing::BusyGuard};
 
-use super::graph::{FOREGROUND, Graph, Known, Node, ORPHAN, Uid, Work};
+use super::graph::{FOREGROUND, Graph, Known, Node, ORPHAN, Uid, Work, meant};
 use super::kinds::Kinds;
 use super::monitor::Sight;
+use super::plain::Mark;
 use super::queue::Queue;
 use super::request::{self, RequestError, Target};
 use super::verdict::{self, Owner, Verdict};
@@ -26,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How many owners that were found to be gone are remembered, whether they matter or not.
 const REMEMBERED: usize = 1000;
 
-/// An object that is gone: its kind, namespace, name and uid.
-type Absent = (GroupKind, Option<String>, String, Uid);
+/// An object that is gone.
+type Absent = (Uid, Mark);
 
 /// The collector.
 pub(crate) struct Collector {
@@ -35,11 +37,13 @@ pub(crate) struct Collector {
     graph: Graph,
     queue: Queue,
     kinds: Kinds,
-    sights: UnboundedReceiver<(GroupKind, Sight)>,
+    sights: UnboundedReceiver<(Arc<GroupKind>, Sight)>,
     /// Owners that were found to be gone: a uid never comes back.
     gone: BTreeSet<Absent>,
     /// How many of them there may be before those that do not matter any more are left out.
     most_gone: usize,
+    /// The names of the definitions that are there and stay.
+    definitions: BTreeMap<Uid, String>,
     /// Definitions that went and whose kinds may still be watched.
     withdrawn: BTreeSet<String>,
     started: Instant,
@@ -60,6 +64,7 @@ impl Collector {
             sights,
             gone: BTreeSet::new(),
             most_gone: REMEMBERED,
+            definitions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             started: Instant::now(),
         }
@@ -162,11 +167,9 @@ impl Collector {
     }
 
     fn has_unserved_definitions(&self) -> bool {
-        self.graph
-            .of_kind(&definitions())
-            .iter()
-            .filter_map(|uid| self.graph.get(uid))
-            .any(|definition| !definition.deleted && !self.kinds.serve(&definition.name))
+        self.definitions
+            .values()
+            .any(|definition| !self.kinds.serve(definition))
     }
 
     /// Takes in what a watch has shown.
@@ -176,11 +179,11 @@ impl Collector {
         };
         match sight {
             Sight::Listing => watched.unlisted = Some(self.graph.of_kind(kind)),
-            Sight::Listed(object) => {
-                if let (Some(unlisted), Some(uid)) = (&mut watched.unlisted, &object.metadata.uid) {
-                    unlisted.remove(uid);
+            Sight::Listed(node) => {
+                if let Some(unlisted) = &mut watched.unlisted {
+                    unlisted.remove(&node.uid);
                 }
-                self.observe(Node::new(kind.clone(), object.metadata));
+                self.observe(node);
             }
             Sight::Complete => {
                 watched.listed = true;
@@ -188,13 +191,11 @@ impl Collector {
                     self.forget(&uid);
                 }
             }
-            Sight::Changed(object) => self.observe(Node::new(kind.clone(), object.metadata)),
-            Sight::Gone(object) => {
-                if let Some(uid) = &object.metadata.uid {
-                    self.lose(uid);
-                }
-                if *kind == definitions() {
-                    self.withdrawn.extend(object.metadata.name);
+            Sight::Changed(node) => self.observe(node),
+            Sight::Gone { uid, name } => {
+                self.lose(&uid);
+                if is_definition(kind) {
+                    self.withdrawn.insert(name);
                     self.kinds.discover_soon();
                 }
             }
@@ -202,14 +203,17 @@ impl Collector {
         }
     }
 
-    fn observe(&mut self, node: Option<Node>) {
-        let Some(node) = node else {
-            return;
-        };
-        let is_definition = node.kind == definitions();
+    fn observe(&mut self, node: Node) {
+        let is_definition = is_definition(&node.kind);
         if is_definition {
             // Another one of that name, whose objects are others.
             self.withdrawn.remove(&node.name);
+            if node.deleted {
+                self.definitions.remove(&node.uid);
+            } else {
+                let (uid, name) = (node.uid.clone(), node.name.clone());
+                self.definitions.insert(uid, name);
+            }
         }
         let work = self.graph.observe(node);
         self.queue.add(work);
@@ -222,9 +226,8 @@ impl Collector {
     /// longer served and nobody can be asked.
     fn lose(&mut self, uid: &str) {
         let has_dependents = self.graph.dependents(uid).next().is_some();
-        if let Some(node) = self.graph.get(uid).filter(|_| has_dependents) {
-            let (kind, namespace) = (node.kind.clone(), node.namespace.clone());
-            self.remember((kind, namespace, node.name.clone(), uid.to_owned()));
+        if let Some(mark) = self.graph.mark(uid).filter(|_| has_dependents) {
+            self.remember((uid.to_owned(), mark));
         }
         self.forget(uid);
     }
@@ -234,13 +237,14 @@ impl Collector {
             let graph = &self.graph;
             // Nobody asks again for one that owns nothing any more.
             self.gone
-                .retain(|(_, _, _, uid)| graph.dependents(uid).next().is_some());
+                .retain(|(uid, _)| graph.dependents(uid).next().is_some());
             self.most_gone = REMEMBERED.max(2 * self.gone.len());
         }
         self.gone.insert(absent);
     }
 
     fn forget(&mut self, uid: &str) {
+        self.definitions.remove(uid);
         let work = self.graph.forget(uid);
         self.queue.add(work);
     }
@@ -389,13 +393,9 @@ impl Collector {
         let kind = GroupKind::named_by(reference);
         let Some(watched) = self.kinds.get(&kind) else {
             // It may have been seen to go before its kind did, in this namespace or in none.
-            let seen_to_go = [dependent.namespace.clone(), None]
+            let seen_to_go = meant(reference, dependent.namespace.as_deref())
                 .into_iter()
-                .map(|namespace| {
-                    let (name, uid) = (reference.name.clone(), reference.uid.clone());
-                    (kind.clone(), namespace, name, uid)
-                })
-                .any(|absent| self.gone.contains(&absent));
+                .any(|mark| self.gone.contains(&(reference.uid.clone(), mark)));
             return Ok(if seen_to_go {
                 Owner::Gone
             } else {
@@ -408,12 +408,8 @@ impl Collector {
             return Ok(Owner::Unknown);
         }
         let namespace = dependent.namespace.clone().filter(|_| resource.namespaced);
-        let absent = (
-            kind.clone(),
-            namespace.clone(),
-            reference.name.clone(),
-            reference.uid.clone(),
-        );
+        let mark = Mark::of(&kind, namespace.as_deref(), &reference.name);
+        let absent = (reference.uid.clone(), mark);
         if self.gone.contains(&absent) {
             return Ok(Owner::Gone);
         }
@@ -455,10 +451,7 @@ async fn cut_loose(dependent: &Target, meta: &ObjectMeta, owner: &str) -> Result
     dependent.set_owners(meta, &rest).await
 }
 
-/// The kind of custom resource definitions, by which other kinds come and go.
-fn definitions() -> GroupKind {
-    GroupKind {
-        group: "apiextensions.k8s.io".to_owned(),
-        kind: "CustomResourceDefinition".to_owned(),
-    }
+/// Whether objects of a kind are custom resource definitions, by which other kinds come and go.
+fn is_definition(kind: &GroupKind) -> bool {
+    kind.group == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition"
 }

@@ -5,6 +5,7 @@
 //! takes a moment to be served and one that is refused never is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -44,7 +45,7 @@ pub(crate) struct Kinds {
     activity: Activity,
     watched: BTreeMap<GroupKind, Watched>,
     tasks: JoinSet<()>,
-    sender: UnboundedSender<(GroupKind, Sight)>,
+    sender: UnboundedSender<(Arc<GroupKind>, Sight)>,
     discovery: Option<Discovery>,
 }
 
@@ -53,7 +54,7 @@ impl Kinds {
     pub(crate) fn new(
         client: Client,
         activity: Activity,
-    ) -> (Self, UnboundedReceiver<(GroupKind, Sight)>) {
+    ) -> (Self, UnboundedReceiver<(Arc<GroupKind>, Sight)>) {
         let (sender, sights) = unbounded_channel();
         let kinds = Self {
             client,

@@ -14,6 +14,8 @@ mod collector;
 mod graph;
 mod kinds;
 mod monitor;
+mod ownership;
+mod plain;
 mod queue;
 mod request;
 mod verdict;
