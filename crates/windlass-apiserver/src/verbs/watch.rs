@@ -180,6 +180,28 @@ enum Ready {
     Event(&'static str, Bytes),
 }
 
+/// What ends an event.
+const EVENT_END: &[u8] = b"}\n";
+/// How many bytes an event has around its object, at most.
+const EVENT_FRAME: usize = 40;
+
+fn event_start(kind: &str) -> String {
+    ["{\"type\":\"", kind, "\",\"object\":"].concat()
+}
+
+impl Ready {
+    fn append_to(&self, piece: &mut Vec<u8>) {
+        match self {
+            Self::Piece(ready) => piece.extend_from_slice(ready),
+            Self::Event(kind, object) => {
+                for part in [event_start(kind).as_bytes(), object, EVENT_END] {
+                    piece.extend_from_slice(part);
+                }
+            }
+        }
+    }
+}
+
 /// A watch under way.
 struct Cursor {
     server: ApiServer,
@@ -318,20 +340,40 @@ impl Cursor {
         observed.hooks.deliver(&observed.watch, event).await;
     }
 
-    /// The next piece of what is ready.
+    /// The next piece of what is ready: small events together, a large object by itself.
     fn next_piece(&mut self) -> Option<Bytes> {
-        let (kind, object) = match self.ready.pop_front()? {
-            Ready::Piece(piece) => return Some(piece),
-            Ready::Event(kind, object) => (kind, object),
-        };
-        let start = ["{\"type\":\"", kind, "\",\"object\":"].concat();
-        if object.len() < LARGE {
-            return Some([start.as_bytes(), &object, b"}\n"].concat().into());
+        let mut together = Vec::new();
+        while let Some(ready) = self.ready.pop_front() {
+            let more = match &ready {
+                Ready::Piece(piece) => piece.len(),
+                Ready::Event(_, object) => EVENT_FRAME + object.len(),
+            };
+            if more < LARGE && together.len() + more <= LARGE {
+                if self.ready.is_empty() && together.is_empty() {
+                    together.reserve_exact(more);
+                }
+                ready.append_to(&mut together);
+            } else if together.is_empty() {
+                return Some(self.start_of(ready));
+            } else {
+                self.ready.push_front(ready);
+                break;
+            }
         }
-        self.ready
-            .push_front(Ready::Piece(Bytes::from_static(b"}\n")));
-        self.ready.push_front(Ready::Piece(object));
-        Some(start.into())
+        (!together.is_empty()).then(|| together.into())
+    }
+
+    /// The start of something large; its rest is ready to follow.
+    fn start_of(&mut self, ready: Ready) -> Bytes {
+        match ready {
+            Ready::Piece(piece) => piece,
+            Ready::Event(kind, object) => {
+                self.ready
+                    .push_front(Ready::Piece(Bytes::from_static(EVENT_END)));
+                self.ready.push_front(Ready::Piece(object));
+                event_start(kind).into()
+            }
+        }
     }
 
     /// Whether the definition of the kind has changed or gone: the watch ends, to be started anew.
