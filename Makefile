@@ -54,7 +54,7 @@ bad-weather: ## run an operator for an hour behind a proxy that fails in every w
 .PHONY: bench-apiserver
 bench-apiserver: ## measure our API server beside kube-apiserver; print the table
 	@$(REAL) build
-	cargo build --release --locked -p windlass-bench-apiserver
+	cargo build --release --locked -p windlass-bench-apiserver -p windlass-cli
 	target/release/bench-apiserver
 
 .PHONY: bench-watchers

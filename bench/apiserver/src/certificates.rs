@@ -38,6 +38,7 @@ impl Certificates {
             .map_err(certificates_error)?;
         for (name, text) in [
             ("ca.crt", authority.pem().certificate.as_str()),
+            ("ca.key", &authority.pem().key),
             ("server.crt", &server.certificate),
             ("server.key", &server.key),
         ] {

@@ -1,5 +1,6 @@
-//! Our API server, in memory and durable, and kube-apiserver with etcd, under the same load in one
-//! run; and what hyper and rustls alone can do there. `make bench-apiserver` runs it.
+//! Our API server, in memory and durable, alone and with the controllers of `windlass up --no-node`,
+//! and kube-apiserver with etcd, under the same load in one run; and what hyper and rustls alone can
+//! do there. `make bench-apiserver` runs it.
 //!
 //! One generator for all: 32 kept-alive HTTP/1.1 connections over TLS on two threads, each with
 //! one request under way. It shares the cores with what it measures, so only figures of one run
@@ -41,6 +42,9 @@ struct Arguments {
     /// How long each rate is measured
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Measure only the subjects whose names contain this
+    #[arg(long)]
+    only: Option<String>,
     /// Where subjects store things: a folder on a disk
     #[arg(long, default_value = "target")]
     data: PathBuf,
@@ -101,6 +105,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         .build()
         .during("start a runtime")?;
     let measure = |kind: Kind| -> Result<Option<Figures>> {
+        let wanted = |part: &String| kind.name().contains(part.as_str());
+        if !arguments.only.as_ref().is_none_or(wanted) {
+            return Ok(None);
+        }
         eprintln!("measuring: {}", kind.name());
         let figures = runtime.block_on(plan.server(kind))?;
         // Seen at once, whatever becomes of the others.
@@ -111,6 +119,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         in_process,
         in_memory: measure(Kind::OursInMemory)?,
         durable: measure(Kind::OursDurable)?,
+        up_in_memory: measure(Kind::UpInMemory)?,
+        up_durable: measure(Kind::UpDurable)?,
         ..Report::default()
     };
     if !arguments.only_ours {
@@ -121,8 +131,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         .in_memory
         .as_ref()
         .map_or(512, |figures| figures.object_bytes);
-    eprintln!("measuring: {}", Kind::Ceiling(bytes).name());
-    report.ceiling = Some(runtime.block_on(plan.ceiling(bytes))?);
+    if arguments.only.is_none() {
+        eprintln!("measuring: {}", Kind::Ceiling(bytes).name());
+        report.ceiling = Some(runtime.block_on(plan.ceiling(bytes))?);
+    }
     report.print();
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! Everything that is measured of one subject.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustls::ClientConfig;
 use serde_json::{Value, json};
 
 use crate::certificates::{Certificates, USER};
@@ -18,6 +20,8 @@ const STARTS: usize = 5;
 const LISTS: usize = 15;
 /// How long memory may settle before it is looked at.
 const SETTLE: Duration = Duration::from_secs(2);
+/// How many objects there are in the end of the measurement of many.
+pub(crate) const LARGE: usize = 100_000;
 /// The namespace of creates that are only counted.
 const MORE: &str = "more";
 
@@ -36,6 +40,9 @@ pub(crate) struct Figures {
     pub(crate) list: Duration,
     pub(crate) fanout_p50: Duration,
     pub(crate) fanout_p99: Duration,
+    /// Of creates from nothing to [`LARGE`] objects.
+    pub(crate) large_creates: Rate,
+    pub(crate) resident_large: usize,
 }
 
 /// How long each rate is measured, and of what.
@@ -81,15 +88,7 @@ impl Plan<'_> {
             resident_empty: running.resident(),
             ..Figures::default()
         };
-        load::run(
-            &running,
-            &self.certificates.user,
-            Until::Each(OBJECTS.div_ceil(CONNECTIONS)),
-            |turn| {
-                let number = turn.number * CONNECTIONS + turn.connection;
-                requests::create(NAMESPACE, &requests::name(number))
-            },
-        )?;
+        fill(&running, &self.certificates.user, OBJECTS)?;
         tokio::time::sleep(SETTLE).await;
         figures.resident_full = running.resident();
         let mut client = Connection::open(running.address, &self.certificates.user)
@@ -104,7 +103,20 @@ impl Plan<'_> {
         self.rates(&running, Some(&token), &mut figures)?;
         let fanout = watchers::run(running.address, &self.certificates.user).await?;
         (figures.fanout_p50, figures.fanout_p99) = (fanout.p50, fanout.p99);
+        drop(running);
+        self.many(kind, &mut figures).await?;
         Ok(figures)
+    }
+
+    /// How fast a server that starts empty takes many objects, and what it needs for them.
+    async fn many(&self, kind: Kind, figures: &mut Figures) -> Result<()> {
+        let running = Running::start(kind, self.places, &self.certificates.nobody).await?;
+        self.prepare(&running).await?;
+        tokio::time::sleep(SETTLE).await;
+        figures.large_creates = fill(&running, &self.certificates.user, LARGE)?;
+        tokio::time::sleep(SETTLE).await;
+        figures.resident_large = running.resident();
+        Ok(())
     }
 
     /// Reads and writes, as fast as they are answered.
@@ -214,6 +226,15 @@ impl Plan<'_> {
             String::new(),
         ))
     }
+}
+
+/// Creates so many objects, or a few more.
+fn fill(running: &Running, user: &Arc<ClientConfig>, objects: usize) -> Result<Rate> {
+    let until = Until::Each(objects.div_ceil(CONNECTIONS));
+    load::run(running, user, until, |turn| {
+        let number = turn.number * CONNECTIONS + turn.connection;
+        requests::create(NAMESPACE, &requests::name(number))
+    })
 }
 
 /// Creates something that the measurement needs.

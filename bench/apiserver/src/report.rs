@@ -14,6 +14,9 @@ pub(crate) struct Report {
     pub(crate) ceiling: Option<Figures>,
     pub(crate) in_memory: Option<Figures>,
     pub(crate) durable: Option<Figures>,
+    /// With the controllers of `windlass up --no-node`.
+    pub(crate) up_in_memory: Option<Figures>,
+    pub(crate) up_durable: Option<Figures>,
     pub(crate) kubernetes: Option<Figures>,
     pub(crate) kubernetes_unsafe: Option<Figures>,
     /// How long a server takes to start within a process: the first, and one after it.
@@ -34,6 +37,8 @@ struct Row {
     better: Better,
     /// What is wanted of the ratio, in memory and durable.
     goals: (&'static str, &'static str),
+    /// The same with the controllers of `windlass up --no-node`.
+    up_goals: (&'static str, &'static str),
     /// Whether the ceiling has such a figure.
     bounded: bool,
 }
@@ -62,6 +67,7 @@ const ROWS: &[Row] = &[
         unit: "ms",
         better: Better::Less,
         goals: ("1/100", "1/100"),
+        up_goals: ("", ""),
         bounded: false,
     },
     Row {
@@ -70,6 +76,7 @@ const ROWS: &[Row] = &[
         unit: "MiB",
         better: Better::Less,
         goals: ("1/10", "1/10"),
+        up_goals: ("1/10", "1/10"),
         bounded: false,
     },
     Row {
@@ -78,6 +85,7 @@ const ROWS: &[Row] = &[
         unit: "MiB",
         better: Better::Less,
         goals: ("1/10", "1/10"),
+        up_goals: ("1/10", "1/10"),
         bounded: false,
     },
     Row {
@@ -86,6 +94,7 @@ const ROWS: &[Row] = &[
         unit: "B",
         better: Better::Less,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: false,
     },
     Row {
@@ -94,6 +103,7 @@ const ROWS: &[Row] = &[
         unit: "",
         better: Better::Less,
         goals: ("at most 3", "at most 3"),
+        up_goals: ("", ""),
         bounded: false,
     },
     Row {
@@ -102,6 +112,7 @@ const ROWS: &[Row] = &[
         unit: "/s",
         better: Better::More,
         goals: ("10 or 90% of bare", "5"),
+        up_goals: ("10", "6"),
         bounded: true,
     },
     Row {
@@ -110,6 +121,7 @@ const ROWS: &[Row] = &[
         unit: "ms",
         better: Better::Less,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: true,
     },
     Row {
@@ -118,6 +130,7 @@ const ROWS: &[Row] = &[
         unit: "µs",
         better: Better::Less,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: true,
     },
     Row {
@@ -126,6 +139,7 @@ const ROWS: &[Row] = &[
         unit: "/s",
         better: Better::More,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: true,
     },
     Row {
@@ -134,6 +148,7 @@ const ROWS: &[Row] = &[
         unit: "µs",
         better: Better::Less,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: true,
     },
     Row {
@@ -142,6 +157,7 @@ const ROWS: &[Row] = &[
         unit: "/s",
         better: Better::More,
         goals: ("8 or 90% of bare", ""),
+        up_goals: ("", ""),
         bounded: true,
     },
     Row {
@@ -150,6 +166,7 @@ const ROWS: &[Row] = &[
         unit: "ms",
         better: Better::Less,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: true,
     },
     Row {
@@ -158,6 +175,7 @@ const ROWS: &[Row] = &[
         unit: "µs",
         better: Better::Less,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: true,
     },
     Row {
@@ -166,6 +184,7 @@ const ROWS: &[Row] = &[
         unit: "/s",
         better: Better::More,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: false,
     },
     Row {
@@ -174,6 +193,25 @@ const ROWS: &[Row] = &[
         unit: "ms",
         better: Better::Less,
         goals: ("1/5", "1/5"),
+        up_goals: ("", ""),
+        bounded: false,
+    },
+    Row {
+        what: "creates, up to 100,000 ConfigMaps",
+        value: |f| f.large_creates.per_second,
+        unit: "/s",
+        better: Better::More,
+        goals: ("", ""),
+        up_goals: ("10", "6"),
+        bounded: false,
+    },
+    Row {
+        what: "resident, 100,000 ConfigMaps",
+        value: |f| mib(f.resident_large),
+        unit: "MiB",
+        better: Better::Less,
+        goals: ("1/10", "1/10"),
+        up_goals: ("1/10", "1/10"),
         bounded: false,
     },
     Row {
@@ -182,6 +220,7 @@ const ROWS: &[Row] = &[
         unit: "ms",
         better: Better::Less,
         goals: ("", ""),
+        up_goals: ("", ""),
         bounded: false,
     },
     Row {
@@ -190,6 +229,7 @@ const ROWS: &[Row] = &[
         unit: "ms",
         better: Better::Less,
         goals: ("under 50 ms", "under 50 ms"),
+        up_goals: ("", ""),
         bounded: false,
     },
 ];
@@ -217,7 +257,50 @@ fn ratio(ours: Option<f64>, theirs: Option<f64>, better: Better) -> String {
     }
 }
 
+/// What is wanted in memory, and durable.
+fn goals(goals: (&str, &str)) -> String {
+    match goals {
+        (one, other) if one == other => one.to_owned(),
+        (one, "") => one.to_owned(),
+        (one, other) => format!("{one}; {other}"),
+    }
+}
+
 impl Report {
+    /// What the controllers of a cluster cost the API server.
+    fn with_controllers(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header([
+            "",
+            "up --no-node --in-memory",
+            "API server alone",
+            "up --no-node",
+            "API server alone, durable",
+            "up in memory : etcd unsafe",
+            "up : etcd",
+            "goals",
+        ]);
+        for row in ROWS {
+            let value = |figures: &Option<Figures>| figures.as_ref().map(row.value);
+            let shown = |figures: &Option<Figures>| {
+                value(figures).map_or("–".into(), |value| number(value, row.unit))
+            };
+            let against = |ours, theirs| ratio(value(ours), value(theirs), row.better);
+            table.add_row([
+                row.what.to_owned(),
+                shown(&self.up_in_memory),
+                shown(&self.in_memory),
+                shown(&self.up_durable),
+                shown(&self.durable),
+                against(&self.up_in_memory, &self.kubernetes_unsafe),
+                against(&self.up_durable, &self.kubernetes),
+                goals(row.up_goals),
+            ]);
+        }
+        table
+    }
+
     pub(crate) fn print(&self) {
         let mut table = Table::new();
         table.load_style(presets::ASCII_MARKDOWN);
@@ -246,11 +329,6 @@ impl Report {
                 }
                 _ => String::new(),
             };
-            let goals = match row.goals {
-                (one, other) if one == other => one.to_owned(),
-                (one, "") => one.to_owned(),
-                (one, other) => format!("{one}; {other}"),
-            };
             table.add_row([
                 row.what.to_owned(),
                 bare.map_or(String::new(), |value| number(value, row.unit)),
@@ -264,11 +342,12 @@ impl Report {
                     row.better,
                 ),
                 ratio(value(&self.durable), value(&self.kubernetes), row.better),
-                goals,
+                goals(row.goals),
                 of_bare,
             ]);
         }
-        println!("{table}");
+        println!("{table}\n");
+        println!("{}\n", self.with_controllers());
         let (first, next) = self.in_process;
         println!(
             "in process: the first server of a process is ready after {:.2} ms, the next after {:.2} ms (goal: 5 ms)",

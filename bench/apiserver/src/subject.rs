@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -23,6 +24,10 @@ pub(crate) enum Kind {
     Ceiling(usize),
     OursInMemory,
     OursDurable,
+    /// `windlass up --no-node --in-memory`: our API server with its controllers, as users run it.
+    UpInMemory,
+    /// `windlass up --no-node`.
+    UpDurable,
     /// kube-apiserver with an etcd that waits for the disk.
     Kubernetes,
     /// The same with `--unsafe-no-fsync`.
@@ -35,6 +40,8 @@ impl Kind {
             Self::Ceiling(_) => "bare hyper + rustls",
             Self::OursInMemory => "ours, in memory",
             Self::OursDurable => "ours, durable",
+            Self::UpInMemory => "windlass up --no-node --in-memory",
+            Self::UpDurable => "windlass up --no-node",
             Self::Kubernetes => "kube-apiserver + etcd",
             Self::KubernetesUnsafe => "the same, etcd unsafe",
         }
@@ -108,6 +115,19 @@ impl Running {
                     .arg(&places.pki);
                 if kind == Kind::OursDurable {
                     command.arg("--data-dir").arg(folder.path().join("data"));
+                }
+                command
+            }
+            Kind::UpInMemory | Kind::UpDurable => {
+                let data = folder.path().join("data");
+                place_authority(&places.pki, &data.join("pki"))?;
+                let mut command = Command::new(places.programs.join("windlass"));
+                command
+                    .args(["up", "--no-node", "--listen", &address.to_string()])
+                    .arg("--data-dir")
+                    .arg(data);
+                if kind == Kind::UpInMemory {
+                    command.arg("--in-memory");
                 }
                 command
             }
@@ -213,6 +233,17 @@ async fn is_ready(address: SocketAddr, tls: &Arc<ClientConfig>, path: &str) -> b
     let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n");
     let answer = connection.send(request.as_bytes(), |_| ()).await;
     answer.is_ok_and(|answer| answer.code == 200)
+}
+
+/// Puts the authority of the run where a cluster finds it and takes it for its own.
+fn place_authority(from: &Path, to: &Path) -> Result<()> {
+    let mut private = std::fs::DirBuilder::new();
+    private.mode(0o700).recursive(true);
+    private.create(to).during("make a data folder")?;
+    for name in ["ca.crt", "ca.key"] {
+        std::fs::copy(from.join(name), to.join(name)).during(format!("copy {name}"))?;
+    }
+    Ok(())
 }
 
 /// Starts etcd, and waits until it listens: only kube-apiserver's own start is timed.
