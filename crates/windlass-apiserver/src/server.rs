@@ -349,7 +349,10 @@ where
             } else {
                 Aside::never()
             };
-            client.server.handle(request, &client.presented, aside).await
+            client
+                .server
+                .handle(request, &client.presented, aside)
+                .await
         })
     }
 }

@@ -1,18 +1,10 @@
 //! The Table form: rows and columns for people.
 //!
-//! Columns come from the facts (or the CRD); how a cell is filled is told by `cell`, by kind and
-//! column.
+//! Columns come from the facts (or the CRD), and what they show from the kind; `cell` has what
+//! several kinds show.
 
-mod cell;
-mod event;
-mod metric;
-mod network;
-mod node;
-mod pod;
-mod text;
-
-pub(crate) use pod::row_conditions as pod_row_conditions;
-pub(crate) use text::{labels, requirements};
+pub(crate) mod cell;
+pub(crate) mod text;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -79,7 +71,11 @@ fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     }
     let columns = resource.columns.iter();
     let mut cells: Vec<Value> = columns
-        .map(|column| cell::of(&resource.plural, object, &column.name, now))
+        .map(|column| {
+            let name = column.name.as_str();
+            let own = resource.strategy.cell(object, name, now);
+            own.unwrap_or_else(|| cell::of_any_kind(object, name, now))
+        })
         .collect();
     cells.extend(resource.strategy.extra_cells(object, now));
     cells
@@ -115,7 +111,7 @@ pub(crate) fn age(since: &str, now: Timestamp) -> String {
 }
 
 /// A number of seconds, as kubectl says it.
-fn duration(seconds: i64) -> String {
+pub(crate) fn duration(seconds: i64) -> String {
     match seconds {
         ..-1 => "<invalid>".to_owned(),
         -1..0 => "0s".to_owned(),

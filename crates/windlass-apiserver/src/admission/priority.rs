@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{refused, shown_name};
+use crate::kinds::scheduling::priority_class::SYSTEM_PRIORITIES;
 use crate::object::meta;
 use crate::resource::Resource;
 use crate::status::Result;
 use crate::store::{Key, Store, TableName};
-use crate::validation::SYSTEM_PRIORITIES;
 
 fn table() -> TableName {
     TableName::new("scheduling.k8s.io", "priorityclasses")

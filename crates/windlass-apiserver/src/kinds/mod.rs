@@ -26,7 +26,7 @@ mod policy;
 mod rbac;
 mod resource;
 mod review;
-mod scheduling;
+pub(crate) mod scheduling;
 mod storage;
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{Cause, Result};
 use crate::store::Stored;
-use crate::table;
+use crate::table::text::requirements;
 use crate::types::Type;
 use crate::validation::at::Causes;
 use crate::verbs::delete::{Deletion, Outcome};
@@ -181,7 +181,7 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
 
     /// Its selector as the scale subresource writes it.
     fn selector_text(&self, selector: &Value) -> String {
-        table::requirements(selector)
+        requirements(selector)
     }
 
     // Forms: as it is stored, as it is asked for, and in its other version.
@@ -384,6 +384,11 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
 
     /// What a row says of its object as a whole.
     fn row_conditions(&self, _: &Value) -> Option<Value> {
+        None
+    }
+
+    /// What a column shows; none for the columns that all kinds have.
+    fn cell(&self, _: &Value, _: &str, _: Timestamp) -> Option<Value> {
         None
     }
 

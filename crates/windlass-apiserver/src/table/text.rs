@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-pub(super) fn or(value: String, nothing: &str) -> String {
+pub(crate) fn or(value: String, nothing: &str) -> String {
     if value.is_empty() {
         nothing.to_owned()
     } else {
@@ -14,17 +14,17 @@ pub(super) fn or(value: String, nothing: &str) -> String {
     }
 }
 
-/// The first of some, and how many more there are.
-pub(super) fn first_of(all: &[String], most: usize) -> String {
-    let shown = all.iter().take(most).cloned().collect::<Vec<_>>().join(",");
-    match all.len().saturating_sub(most) {
+/// The first three of some, and how many more there are.
+pub(crate) fn three(all: &[String]) -> String {
+    let shown = all.iter().take(3).cloned().collect::<Vec<_>>().join(",");
+    match all.len().saturating_sub(3) {
         0 => shown,
         more => format!("{shown} + {more} more..."),
     }
 }
 
 /// Texts of a list, joined.
-pub(super) fn joined(list: &Value, by: &str) -> String {
+pub(crate) fn joined(list: &Value, by: &str) -> String {
     let list = list.as_array().into_iter().flatten();
     list.map(text).collect::<Vec<_>>().join(by)
 }
@@ -38,7 +38,7 @@ pub(crate) fn labels(labels: &Value) -> String {
 }
 
 /// A label selector, or that there is none.
-pub(super) fn selector(selector: &Value) -> String {
+pub(crate) fn selector(selector: &Value) -> String {
     or(requirements(selector), "<none>")
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn requirements(selector: &Value) -> String {
 }
 
 /// Access modes in short.
-pub(super) fn modes(modes: &Value) -> String {
+pub(crate) fn modes(modes: &Value) -> String {
     let order = [
         ("ReadWriteOnce", "RWO"),
         ("ReadOnlyMany", "ROX"),

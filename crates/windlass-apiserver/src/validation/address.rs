@@ -9,7 +9,7 @@ const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8
 const NO_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
 /// An address as old software read it: zeros before a number do not count.
-pub(super) fn lenient(text: &str) -> Option<IpAddr> {
+pub(crate) fn lenient(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
     }

@@ -14,7 +14,7 @@ fn percent(value: &Value) -> Option<i64> {
 }
 
 /// What it comes to, whichever it is.
-pub(super) fn of(value: &Value) -> i64 {
+pub(crate) fn of(value: &Value) -> i64 {
     percent(value).or(value.as_i64()).unwrap_or_else(|| {
         value
             .as_str()
@@ -24,7 +24,7 @@ pub(super) fn of(value: &Value) -> i64 {
 }
 
 /// It is not below zero, and if it is a share, it is one.
-pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn check(at: &At<'_, '_>, causes: &mut Causes) {
     match at.value {
         Value::String(_) if percent(at.value).is_none() => causes.push(at.invalid(PERCENT)),
         Value::String(_) => {}
@@ -33,7 +33,7 @@ pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// It is no more than all.
-pub(super) fn at_most_all(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn at_most_all(at: &At<'_, '_>, causes: &mut Causes) {
     if percent(at.value).is_some_and(|percent| percent > 100) {
         causes.push(at.invalid("must not be greater than 100%"));
     }

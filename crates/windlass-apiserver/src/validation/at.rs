@@ -388,6 +388,13 @@ pub(crate) fn nonnegative(at: &At<'_, '_>, names: &[&str], causes: &mut Causes) 
     }
 }
 
+/// A field of the object itself that may not change.
+pub(crate) fn immutable_field(new: &Value, old: &Value, name: &str, causes: &mut Causes) {
+    if new[name] != old[name] {
+        causes.push(field::invalid(name, &new[name], "field is immutable"));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

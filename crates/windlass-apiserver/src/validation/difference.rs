@@ -28,7 +28,7 @@ struct Step {
 }
 
 /// How `old` became `new`, empty when it did not.
-pub(super) fn unified(old: &str, new: &str) -> String {
+pub(crate) fn unified(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let mut out = String::new();
     for group in groups(&steps(&old, &new)) {

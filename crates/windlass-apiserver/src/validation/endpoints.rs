@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::address::{check_endpoint_ip, ip_errors, lenient};
 use super::at::{At, immutable};
-use super::service::PROTOCOLS;
+use crate::kinds::core::service::validation::PROTOCOLS;
 use crate::names;
 use crate::status::{Cause, field};
 

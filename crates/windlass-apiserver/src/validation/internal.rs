@@ -32,7 +32,7 @@ const OF_SECURITY_CONTEXT: &[&str] = &[
 ];
 
 /// A value of the API on one line, as the internal struct `ty`.
-pub(super) fn show(value: &Value, ty: &str) -> String {
+pub(crate) fn show(value: &Value, ty: &str) -> String {
     let mut out = String::new();
     Writer {
         out: &mut out,
@@ -43,7 +43,7 @@ pub(super) fn show(value: &Value, ty: &str) -> String {
 }
 
 /// How one value of `ty` became another.
-pub(super) fn diff(old: &Value, new: &Value, ty: &str) -> String {
+pub(crate) fn diff(old: &Value, new: &Value, ty: &str) -> String {
     let text = |value: &Value| {
         let mut out = String::new();
         Writer {

@@ -6,7 +6,7 @@ use super::at::{At, Causes};
 use crate::names;
 
 /// The keys and values of a map of labels, which is told as a whole.
-pub(super) fn labels(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn labels(at: &At<'_, '_>, causes: &mut Causes) {
     for (key, value) in at.value.as_object().into_iter().flatten() {
         for why in names::qualified_errors(key) {
             causes.push(at.invalid_value(key.as_str(), &why));
@@ -18,13 +18,13 @@ pub(super) fn labels(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// A label key, or anything that is named like one.
-pub(super) fn qualified(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn qualified(at: &At<'_, '_>, causes: &mut Causes) {
     let key = at.value.as_str().unwrap_or_default();
     at.complain(names::qualified_errors(key), causes);
 }
 
 /// A label selector, if there is one.
-pub(super) fn selector(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn selector(at: &At<'_, '_>, causes: &mut Causes) {
     labels(&at.child("matchLabels"), causes);
     for expression in at.items("matchExpressions") {
         let values = expression.child("values");
@@ -53,21 +53,21 @@ pub(super) fn selector(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// The values of an expression, each at its place.
-pub(super) fn values_of(expression: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn values_of(expression: &At<'_, '_>, causes: &mut Causes) {
     for value in expression.items("values") {
         let text = value.value.as_str().unwrap_or_default();
         value.complain(names::label_value_errors(text), causes);
     }
 }
 
-pub(super) fn is_empty(selector: &Value) -> bool {
+pub(crate) fn is_empty(selector: &Value) -> bool {
     let labels = selector["matchLabels"].as_object();
     let expressions = selector["matchExpressions"].as_array();
     labels.is_none_or(Map::is_empty) && expressions.is_none_or(Vec::is_empty)
 }
 
 /// Whether anything could be chosen by it: what is malformed cannot be used at all.
-pub(super) fn is_usable(selector: &Value) -> bool {
+pub(crate) fn is_usable(selector: &Value) -> bool {
     let mut causes = Causes::new();
     self::selector(&At::root(selector, ""), &mut causes);
     causes.is_empty()

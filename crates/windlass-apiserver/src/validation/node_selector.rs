@@ -5,7 +5,7 @@ use super::label;
 use crate::names;
 
 /// What is wrong with a selector that must match.
-pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn check(at: &At<'_, '_>, causes: &mut Causes) {
     if at.list("nodeSelectorTerms").is_empty() {
         let why = "must have at least one node selector term";
         causes.push(at.child("nodeSelectorTerms").required(why));
@@ -16,7 +16,7 @@ pub(super) fn check(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// A choice of nodes; what is only preferred may name values that no node has.
-pub(super) fn check_term(at: &At<'_, '_>, strict: bool, causes: &mut Causes) {
+pub(crate) fn check_term(at: &At<'_, '_>, strict: bool, causes: &mut Causes) {
     for expression in at.items("matchExpressions") {
         let values = expression.child("values");
         let count = expression.list("values").len();

@@ -48,7 +48,7 @@ const HUGE_PAGES: &str = "hugepages-";
 
 /// Whose resources they are: not everything can be asked for everywhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(crate) enum Of {
     Container,
     Pod,
     Quota,
@@ -56,7 +56,7 @@ pub(super) enum Of {
     Anything,
 }
 
-pub(super) fn quantity(value: &Value) -> Option<Quantity> {
+pub(crate) fn quantity(value: &Value) -> Option<Quantity> {
     value.as_str().and_then(Quantity::parse)
 }
 
@@ -79,14 +79,14 @@ fn is_extended(name: &str) -> bool {
         && names::qualified_errors(&format!("requests.{name}")).is_empty()
 }
 
-pub(super) fn is_standard_quota(name: &str) -> bool {
+pub(crate) fn is_standard_quota(name: &str) -> bool {
     (STANDARD.contains(&name) && name != "storage")
         || is_huge_page(name)
         || name.starts_with("requests.hugepages-")
 }
 
 /// Whether a resource of that name can be spoken of here. `at` is the entry of a list.
-pub(super) fn name(at: &At<'_, '_>, name: &str, of: Of, causes: &mut Causes) {
+pub(crate) fn name(at: &At<'_, '_>, name: &str, of: Of, causes: &mut Causes) {
     let known = causes.len();
     let wrong = |why: &str| at.invalid_value(name, why);
     for why in names::qualified_errors(name) {
@@ -124,7 +124,7 @@ pub(super) fn name(at: &At<'_, '_>, name: &str, of: Of, causes: &mut Causes) {
 }
 
 /// An amount is not below zero, and whole where it counts things.
-pub(super) fn amount(at: &At<'_, '_>, name: &str, causes: &mut Causes) {
+pub(crate) fn amount(at: &At<'_, '_>, name: &str, causes: &mut Causes) {
     let Some(amount) = quantity(at.value) else {
         return;
     };
@@ -137,7 +137,7 @@ pub(super) fn amount(at: &At<'_, '_>, name: &str, causes: &mut Causes) {
 }
 
 /// What a container or a pod asks for and is held to.
-pub(super) fn requirements(at: &At<'_, '_>, of: Of, claims: &BTreeSet<&str>, causes: &mut Causes) {
+pub(crate) fn requirements(at: &At<'_, '_>, of: Of, claims: &BTreeSet<&str>, causes: &mut Causes) {
     let (mut computes, mut huge) = (false, false);
     for (resource, limit) in at.entries("limits") {
         name(&limit, resource, of, causes);

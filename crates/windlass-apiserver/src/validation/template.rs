@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::at::{At, Causes};
-use super::pod::{self, Form};
 use super::{internal, label};
+use crate::kinds::core::pod::validation as pod;
+use crate::kinds::core::pod::validation::Form;
 use crate::names;
 
 /// All annotations of an object together, in bytes.
@@ -28,7 +29,7 @@ pub(crate) fn check(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// The keys of annotations, and how much there is of them.
-pub(super) fn annotations(at: &At<'_, '_>, causes: &mut Causes) {
+pub(crate) fn annotations(at: &At<'_, '_>, causes: &mut Causes) {
     let mut size = 0;
     for (key, value) in at.value.as_object().into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
@@ -45,7 +46,7 @@ pub(super) fn annotations(at: &At<'_, '_>, causes: &mut Causes) {
 }
 
 /// Pods of controllers that keep them running are restarted whenever they end.
-pub(super) fn always_restarting(at: &At<'_, '_>, kind: &str, causes: &mut Causes) {
+pub(crate) fn always_restarting(at: &At<'_, '_>, kind: &str, causes: &mut Causes) {
     let spec = at.child("spec");
     if spec.text("restartPolicy") != "Always" {
         causes.push(spec.child("restartPolicy").not_supported(&["Always"]));
@@ -57,7 +58,7 @@ pub(super) fn always_restarting(at: &At<'_, '_>, kind: &str, causes: &mut Causes
 }
 
 /// The labels of a template must be what its selector selects.
-pub(super) fn selected(at: &At<'_, '_>, selector: &Value, causes: &mut Causes) {
+pub(crate) fn selected(at: &At<'_, '_>, selector: &Value, causes: &mut Causes) {
     let metadata = at.child("metadata");
     let labels = metadata.child("labels");
     if !label::selects(selector, labels.value) {

@@ -118,9 +118,9 @@ impl Quotas {
             });
         }
         let on_demand = COUNTED_ON_DEMAND.map(kind_of);
-        let access = on_demand.clone().map(|kind| {
-            Access::resource(kind.group, kind.plural, [Verb::List, Verb::Watch])
-        });
+        let access = on_demand
+            .clone()
+            .map(|kind| Access::resource(kind.group, kind.plural, [Verb::List, Verb::Watch]));
         let watches = declare.watches(access);
         counted.extend(on_demand.map(|kind| Counted {
             names: names_of(&kind),

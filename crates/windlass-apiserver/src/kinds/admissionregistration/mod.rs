@@ -1,11 +1,14 @@
 //! The kinds of admissionregistration.k8s.io.
 
+mod cell;
 mod mutating_policy;
 mod mutating_policy_binding;
 mod mutating_webhook;
+pub(crate) mod policy;
 mod validating_policy;
 mod validating_policy_binding;
 mod validating_webhook;
+pub(crate) mod webhook;
 
 use super::Strategy;
 

@@ -1,10 +1,13 @@
 //! `MutatingAdmissionPolicy`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cell::param_kind;
+use super::policy;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
-use crate::validation::admission_policy;
+use crate::table::cell::count;
 use crate::validation::at::Causes;
 
 /// The strategy of this kind.
@@ -13,7 +16,7 @@ pub(super) struct MutatingAdmissionPolicy;
 
 impl Strategy for MutatingAdmissionPolicy {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        admission_policy::check_mutating(object, causes);
+        policy::check_mutating(object, causes);
     }
 
     fn metadata_checks(&self) -> Checks {
@@ -38,5 +41,13 @@ impl Strategy for MutatingAdmissionPolicy {
 
     fn storage_version<'a>(&self, group: &'a str, _: &'a str) -> (&'a str, &'a str) {
         (group, "v1beta1")
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Mutations" => count(&object["spec"]["mutations"]),
+            "ParamKind" => param_kind(object),
+            _ => return None,
+        })
     }
 }

@@ -1,10 +1,12 @@
 //! `MutatingAdmissionPolicyBinding`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cell;
+use super::policy;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
-use crate::validation::admission_policy;
 use crate::validation::at::Causes;
 
 /// The strategy of this kind.
@@ -13,7 +15,7 @@ pub(super) struct MutatingAdmissionPolicyBinding;
 
 impl Strategy for MutatingAdmissionPolicyBinding {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        admission_policy::check_mutating_binding(object, causes);
+        policy::check_mutating_binding(object, causes);
     }
 
     fn metadata_checks(&self) -> Checks {
@@ -38,5 +40,9 @@ impl Strategy for MutatingAdmissionPolicyBinding {
 
     fn storage_version<'a>(&self, group: &'a str, _: &'a str) -> (&'a str, &'a str) {
         (group, "v1beta1")
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        cell::of_binding(object, column)
     }
 }

@@ -1,11 +1,13 @@
 //! `MutatingWebhookConfiguration`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::Strategy;
+use crate::kinds::admissionregistration::webhook;
 use crate::metadata::Checks;
+use crate::table::cell::count;
 use crate::validation::at::Causes;
-use crate::validation::webhook;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -30,5 +32,12 @@ impl Strategy for MutatingWebhookConfiguration {
 
     fn passes_no_webhooks(&self) -> bool {
         true
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Webhooks" => count(&object["webhooks"]),
+            _ => return None,
+        })
     }
 }

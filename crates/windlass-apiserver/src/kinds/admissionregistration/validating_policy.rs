@@ -1,10 +1,13 @@
 //! `ValidatingAdmissionPolicy`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cell::param_kind;
+use super::policy;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
-use crate::validation::admission_policy;
+use crate::table::cell::count;
 use crate::validation::at::Causes;
 
 /// The strategy of this kind.
@@ -13,7 +16,7 @@ pub(super) struct ValidatingAdmissionPolicy;
 
 impl Strategy for ValidatingAdmissionPolicy {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        admission_policy::check_validating(object, causes);
+        policy::check_validating(object, causes);
     }
 
     fn metadata_checks(&self) -> Checks {
@@ -34,5 +37,13 @@ impl Strategy for ValidatingAdmissionPolicy {
 
     fn passes_no_policies(&self) -> bool {
         true
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Validations" => count(&object["spec"]["validations"]),
+            "ParamKind" => param_kind(object),
+            _ => return None,
+        })
     }
 }

@@ -1,10 +1,12 @@
 //! `ValidatingAdmissionPolicyBinding`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cell;
+use super::policy;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
-use crate::validation::admission_policy;
 use crate::validation::at::Causes;
 
 /// The strategy of this kind.
@@ -13,7 +15,7 @@ pub(super) struct ValidatingAdmissionPolicyBinding;
 
 impl Strategy for ValidatingAdmissionPolicyBinding {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        admission_policy::check_validating_binding(object, causes);
+        policy::check_validating_binding(object, causes);
     }
 
     fn metadata_checks(&self) -> Checks {
@@ -34,5 +36,9 @@ impl Strategy for ValidatingAdmissionPolicyBinding {
 
     fn passes_no_policies(&self) -> bool {
         true
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        cell::of_binding(object, column)
     }
 }

@@ -1,10 +1,14 @@
 //! `APIService`.
 
+pub(crate) mod validation;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kinds::{Strategy, Writing};
 use crate::resource::Resource;
-use crate::validation::api_service;
+use crate::table::text::text;
+
 use crate::validation::at::Causes;
 
 /// The strategy of this kind.
@@ -13,7 +17,7 @@ pub(super) struct APIService;
 
 impl Strategy for APIService {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        api_service::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -39,5 +43,33 @@ impl Strategy for APIService {
             }]});
         }
         Vec::new()
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Service" => service(&object["spec"]["service"]).into(),
+            "Available" => available(&object["status"]).into(),
+            _ => return None,
+        })
+    }
+}
+
+/// What serves it.
+fn service(service: &Value) -> String {
+    if service.is_null() {
+        return "Local".to_owned();
+    }
+    format!("{}/{}", text(&service["namespace"]), text(&service["name"]))
+}
+
+fn available(status: &Value) -> String {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let found = conditions
+        .into_iter()
+        .find(|one| one["type"] == "Available");
+    match found {
+        None => "Unknown".to_owned(),
+        Some(one) if one["status"] == "True" => "True".to_owned(),
+        Some(one) => format!("{} ({})", text(&one["status"]), text(&one["reason"])),
     }
 }

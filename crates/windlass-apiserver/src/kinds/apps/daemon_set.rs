@@ -1,14 +1,18 @@
 //! `DaemonSet`, whose template has a generation of its own in an annotation.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::validation;
 use crate::defaults::{TEMPLATE_GENERATION, drop_template_generation};
 use crate::kinds::{Form, Order, Strategy, Way, Writing};
 use crate::metadata::Checks;
 use crate::object::meta_mut;
+use crate::table::cell::{containers, number};
+use crate::table::text::{labels, or, selector};
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::template;
 use crate::validation::warnings::pod as pod_warnings;
-use crate::validation::{apps, template};
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -16,7 +20,7 @@ pub(super) struct DaemonSet;
 
 impl Strategy for DaemonSet {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        apps::daemon_set(&At::root(object, "").child("spec"), causes);
+        validation::daemon_set(&At::root(object, "").child("spec"), causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
@@ -54,7 +58,7 @@ impl Strategy for DaemonSet {
             "collisionCount",
         ];
         nonnegative(&status, &numbers, causes);
-        apps::collisions(&status, old, causes);
+        validation::collisions(&status, old, causes);
     }
 
     fn prepare_create(&self, object: &mut Value, _: &Writing<'_>) -> Vec<String> {
@@ -71,6 +75,24 @@ impl Strategy for DaemonSet {
 
     fn hidden_metadata(&self) -> Option<Form> {
         Some(drop_template_generation)
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        let status = &object["status"];
+        Some(match column {
+            "Desired" => number(&status["desiredNumberScheduled"]),
+            "Current" => number(&status["currentNumberScheduled"]),
+            "Ready" => number(&status["numberReady"]),
+            "Up-to-date" => number(&status["updatedNumberScheduled"]),
+            "Available" => number(&status["numberAvailable"]),
+            "Node Selector" => {
+                or(labels(&spec["template"]["spec"]["nodeSelector"]), "<none>").into()
+            }
+            "Selector" => selector(&spec["selector"]).into(),
+            "Containers" | "Images" => containers(&spec["template"], column),
+            _ => return None,
+        })
     }
 }
 

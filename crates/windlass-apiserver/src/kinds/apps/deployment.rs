@@ -1,14 +1,18 @@
 //! `Deployment`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::{Fields, Strategy, Way, content_changes, reset_fields};
 use crate::metadata::Checks;
 use crate::object::set_meta;
 use crate::resource::Resource;
+use crate::table::cell::{containers, number, ready_of};
+use crate::table::text::selector;
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::template;
 use crate::validation::warnings::pod as pod_warnings;
-use crate::validation::{apps, template};
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -16,7 +20,7 @@ pub(super) struct Deployment;
 
 impl Strategy for Deployment {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        apps::deployment(&At::root(object, "").child("spec"), causes);
+        validation::deployment(&At::root(object, "").child("spec"), causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
@@ -52,13 +56,13 @@ impl Strategy for Deployment {
             ],
             causes,
         );
-        apps::replica_status(
+        validation::replica_status(
             &status,
             &["updatedReplicas", "readyReplicas", "availableReplicas"],
             "readyReplicas",
             causes,
         );
-        apps::collisions(&status, old, causes);
+        validation::collisions(&status, old, causes);
     }
 
     fn reset_fields(&self, subresource: &str, has_status: bool) -> Fields {
@@ -75,5 +79,18 @@ impl Strategy for Deployment {
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
         set_meta(new, "labels", old["metadata"].get("labels").cloned());
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        let status = &object["status"];
+        Some(match column {
+            "Ready" => ready_of(object),
+            "Up-to-date" => number(&status["updatedReplicas"]),
+            "Available" => number(&status["availableReplicas"]),
+            "Selector" => selector(&spec["selector"]).into(),
+            "Containers" | "Images" => containers(&spec["template"], column),
+            _ => return None,
+        })
     }
 }

@@ -5,6 +5,7 @@ mod daemon_set;
 mod deployment;
 mod replica_set;
 mod stateful_set;
+pub(crate) mod validation;
 
 use super::Strategy;
 

@@ -1,12 +1,16 @@
 //! `ReplicaSet`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::{Strategy, Way};
 use crate::metadata::Checks;
+use crate::table::cell::{containers, number};
+use crate::table::text::selector;
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::template;
 use crate::validation::warnings::pod as pod_warnings;
-use crate::validation::{apps, template};
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -14,7 +18,7 @@ pub(super) struct ReplicaSet;
 
 impl Strategy for ReplicaSet {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        apps::replica_set(&At::root(object, "").child("spec"), causes);
+        validation::replica_set(&At::root(object, "").child("spec"), causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
@@ -48,11 +52,24 @@ impl Strategy for ReplicaSet {
             ],
             causes,
         );
-        apps::replica_status(
+        validation::replica_status(
             &status,
             &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
             "readyReplicas",
             causes,
         );
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        let status = &object["status"];
+        Some(match column {
+            "Desired" => number(&spec["replicas"]),
+            "Current" => number(&status["replicas"]),
+            "Ready" => number(&status["readyReplicas"]),
+            "Selector" => selector(&spec["selector"]).into(),
+            "Containers" | "Images" => containers(&spec["template"], column),
+            _ => return None,
+        })
     }
 }

@@ -1,11 +1,13 @@
 //! `StatefulSet`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::{Strategy, Way};
 use crate::metadata::Checks;
 use crate::names;
-use crate::validation::apps;
+use crate::table::cell::{containers, ready_of};
 use crate::validation::at::{At, Causes, nonnegative};
 use crate::validation::warnings::pod as pod_warnings;
 
@@ -15,11 +17,11 @@ pub(super) struct StatefulSet;
 
 impl Strategy for StatefulSet {
     fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Causes) {
-        apps::stateful_set(&At::root(object, "").child("spec"), old.is_none(), causes);
+        validation::stateful_set(&At::root(object, "").child("spec"), old.is_none(), causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        apps::stateful_set_update(new, old, causes);
+        validation::stateful_set_update(new, old, causes);
     }
 
     fn metadata_checks(&self) -> Checks {
@@ -57,7 +59,7 @@ impl Strategy for StatefulSet {
             ],
             causes,
         );
-        apps::replica_status(
+        validation::replica_status(
             &status,
             &[
                 "readyReplicas",
@@ -68,6 +70,14 @@ impl Strategy for StatefulSet {
             "status.readyReplicas",
             causes,
         );
-        apps::collisions(&status, old, causes);
+        validation::collisions(&status, old, causes);
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Ready" => ready_of(object),
+            "Containers" | "Images" => containers(&object["spec"]["template"], column),
+            _ => return None,
+        })
     }
 }

@@ -1,8 +1,10 @@
 //! The kinds of autoscaling.
 
+mod cell;
 mod form;
 mod v1;
 mod v2;
+pub(crate) mod validation;
 
 use super::Strategy;
 

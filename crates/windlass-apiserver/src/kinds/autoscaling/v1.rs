@@ -1,14 +1,16 @@
 //! `HorizontalPodAutoscaler` of autoscaling/v1, which is stored as one of v2.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cell;
 use super::form as autoscaler;
+use super::validation;
 use crate::defaults;
 use crate::kinds::{Form, Strategy};
 use crate::metadata::Checks;
 use crate::types::Type;
 use crate::validation::at::{At, Causes, nonnegative};
-use crate::validation::autoscaler as autoscaler_rules;
 
 /// The form autoscalers are stored in.
 const STORED: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler";
@@ -19,7 +21,7 @@ pub(super) struct HorizontalPodAutoscalerV1;
 
 impl Strategy for HorizontalPodAutoscalerV1 {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        autoscaler_rules::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn check_status(&self, new: &Value, _: &Value, causes: &mut Causes) {
@@ -57,5 +59,9 @@ impl Strategy for HorizontalPodAutoscalerV1 {
         defaults::fill(object, &Type::Named(STORED.into()));
         autoscaler::to_old(object);
         defaults::fill(object, ty);
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        cell::cell(object, column)
     }
 }

@@ -1,12 +1,14 @@
 //! `HorizontalPodAutoscaler` of autoscaling/v2.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cell;
 use super::form as autoscaler;
+use super::validation;
 use crate::kinds::{Form, Strategy};
 use crate::metadata::Checks;
 use crate::validation::at::{At, Causes, nonnegative};
-use crate::validation::autoscaler as autoscaler_rules;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -14,7 +16,7 @@ pub(super) struct HorizontalPodAutoscaler;
 
 impl Strategy for HorizontalPodAutoscaler {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        autoscaler_rules::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn check_status(&self, new: &Value, _: &Value, causes: &mut Causes) {
@@ -36,5 +38,9 @@ impl Strategy for HorizontalPodAutoscaler {
 
     fn other_form(&self) -> Option<Form> {
         Some(autoscaler::to_new)
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        cell::cell(object, column)
     }
 }

@@ -1,13 +1,21 @@
 //! `Job`, which knows its pods by its uid.
 
+pub(crate) mod indexes;
+pub(crate) mod status;
+pub(crate) mod validation;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kinds::{Strategy, Way, Writing};
 use crate::metadata::Checks;
+use crate::object::is_terminating;
 use crate::object::{meta, meta_mut};
+use crate::table::cell::{containers, has_condition, number};
+use crate::table::duration;
+use crate::table::text::selector;
 use crate::validation::at::Causes;
 use crate::validation::warnings::pod as pod_warnings;
-use crate::validation::{job, job_status};
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -15,15 +23,15 @@ pub(super) struct Job;
 
 impl Strategy for Job {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        job::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        job::check_update(new, old, causes);
+        validation::check_update(new, old, causes);
     }
 
     fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        job_status::check(new, old, causes);
+        status::check(new, old, causes);
     }
 
     fn metadata_checks(&self) -> Checks {
@@ -55,6 +63,18 @@ impl Strategy for Job {
     fn prepare_create(&self, object: &mut Value, _: &Writing<'_>) -> Vec<String> {
         select_own_pods(object);
         Vec::new()
+    }
+
+    fn cell(&self, object: &Value, column: &str, now: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "Status" => job_status(object).into(),
+            "Completions" => completions(object).into(),
+            "Duration" => run_time(&object["status"], now).into(),
+            "Selector" => selector(&spec["selector"]).into(),
+            "Containers" | "Images" => containers(&spec["template"], column),
+            _ => return None,
+        })
     }
 }
 
@@ -93,6 +113,44 @@ fn select_own_pods(job: &mut Value) {
         let own = &mut labels["batch.kubernetes.io/controller-uid"];
         if own.is_null() {
             *own = uid.into();
+        }
+    }
+}
+
+fn job_status(job: &Value) -> String {
+    let states = [
+        ("Complete", "Complete"),
+        ("Failed", "Failed"),
+        ("", "Terminating"),
+        ("Suspended", "Suspended"),
+        ("FailureTarget", "FailureTarget"),
+        ("SuccessCriteriaMet", "SuccessCriteriaMet"),
+    ];
+    let holds = |condition: &str| match condition {
+        "" => is_terminating(job),
+        condition => has_condition(job, condition),
+    };
+    let found = states.iter().find(|(condition, _)| holds(condition));
+    found.map_or("Running", |(_, shown)| *shown).to_owned()
+}
+
+fn completions(job: &Value) -> String {
+    let done = number(&job["status"]["succeeded"]);
+    let parallel = job["spec"]["parallelism"].as_i64().unwrap_or_default();
+    match job["spec"]["completions"].as_i64() {
+        Some(wanted) => format!("{done}/{wanted}"),
+        None if parallel > 1 => format!("{done}/1 of {parallel}"),
+        None => format!("{done}/1"),
+    }
+}
+
+fn run_time(status: &Value, now: Timestamp) -> String {
+    let at = |field: &str| status[field].as_str()?.parse::<Timestamp>().ok();
+    match (at("startTime"), at("completionTime")) {
+        (None, _) => String::new(),
+        (Some(start), end) => {
+            let end = end.unwrap_or(now);
+            duration(end.as_second() - start.as_second())
         }
     }
 }

@@ -2,14 +2,18 @@
 
 mod decision;
 mod signer;
+pub(crate) mod validation;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::kinds::{Fields, Strategy, Writing};
 use crate::status::Result;
+use crate::table::duration;
+use crate::table::text::text;
 use crate::validation::at::Causes;
-use crate::validation::certificate as certificate_rules;
+
 use crate::webhook::Attributes;
 
 /// The strategy of this kind.
@@ -18,11 +22,11 @@ pub(super) struct CertificateSigningRequest;
 
 impl Strategy for CertificateSigningRequest {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        certificate_rules::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        certificate_rules::check_status(new, old, causes);
+        validation::check_status(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -31,7 +35,7 @@ impl Strategy for CertificateSigningRequest {
 
     fn check_subresource(&self, new: &Value, old: &Value, subresource: &str, causes: &mut Causes) {
         if subresource == "approval" {
-            certificate_rules::check_approval(new, old, causes);
+            validation::check_approval(new, old, causes);
         }
     }
 
@@ -69,4 +73,38 @@ impl Strategy for CertificateSigningRequest {
             decision::set_times(new, old, &clock.now_seconds());
         }
     }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "SignerName" => text(&spec["signerName"]).into(),
+            "Requestor" => text(&spec["username"]).into(),
+            "RequestedDuration" => match spec["expirationSeconds"].as_i64() {
+                Some(seconds) => duration(seconds).into(),
+                None => "<none>".into(),
+            },
+            "Condition" => condition(object).into(),
+            _ => return None,
+        })
+    }
+}
+
+fn condition(request: &Value) -> String {
+    let conditions = request["status"]["conditions"].as_array();
+    let has = |kind: &str| conditions.is_some_and(|all| all.iter().any(|one| one["type"] == kind));
+    let mut shown: Vec<&str> = ["Denied", "Approved"]
+        .into_iter()
+        .filter(|kind| has(kind))
+        .take(1)
+        .collect();
+    if shown.is_empty() {
+        shown.push("Pending");
+    }
+    if has("Failed") {
+        shown.push("Failed");
+    }
+    if !text(&request["status"]["certificate"]).is_empty() {
+        shown.push("Issued");
+    }
+    shown.join(",")
 }

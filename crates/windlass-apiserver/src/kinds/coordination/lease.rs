@@ -1,11 +1,12 @@
 //! `Lease`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Strategy, Way};
 use crate::metadata::Checks;
-use crate::validation::at::Causes;
-use crate::validation::cluster;
+use crate::table::text::text;
+use crate::validation::at::{At, Causes};
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub(super) struct Lease;
 
 impl Strategy for Lease {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        cluster::lease(object, causes);
+        check(object, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -34,5 +35,24 @@ impl Strategy for Lease {
 
     fn disabled_fields(&self) -> &'static [Way] {
         &[&["spec", "strategy"], &["spec", "preferredHolder"]]
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Holder" => text(&object["spec"]["holderIdentity"]).into(),
+            _ => return None,
+        })
+    }
+}
+
+fn check(lease: &Value, causes: &mut Causes) {
+    let spec = At::root(&lease["spec"], "spec");
+    let lasts = spec.child("leaseDurationSeconds");
+    if lasts.value.as_i64().is_some_and(|seconds| seconds <= 0) {
+        causes.push(lasts.invalid("must be greater than 0"));
+    }
+    let changed = spec.child("leaseTransitions");
+    if changed.value.as_i64().is_some_and(|times| times < 0) {
+        causes.push(changed.invalid("must be greater than or equal to 0"));
     }
 }

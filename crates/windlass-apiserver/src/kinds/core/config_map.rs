@@ -1,10 +1,12 @@
 //! `ConfigMap`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::kinds::core::data;
 use crate::kinds::{Order, Strategy};
+use crate::table::cell::entries;
 use crate::validation::at::Causes;
-use crate::validation::data;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -21,5 +23,12 @@ impl Strategy for ConfigMap {
 
     fn update_order(&self) -> Order {
         Order::First
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Data" => entries(object),
+            _ => return None,
+        })
     }
 }

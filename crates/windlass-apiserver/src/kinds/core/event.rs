@@ -1,9 +1,12 @@
 //! `Event` of core, the form in which events are stored.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission::quota::Measured;
+use crate::kinds::events::cell;
 use crate::kinds::events::form as event;
+use crate::kinds::events::validation;
 use crate::kinds::{Form, Strategy};
 use crate::metadata::Checks;
 use crate::names;
@@ -11,7 +14,6 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 use crate::validation::at::Causes;
-use crate::validation::event as event_rules;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub(super) struct Event;
 
 impl Strategy for Event {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        event_rules::check(object, false, causes);
+        validation::check(object, false, causes);
     }
 
     fn name_errors(&self, name: &str) -> Vec<String> {
@@ -50,5 +52,9 @@ impl Strategy for Event {
         if !deleted {
             event::expire_later(server, resource, stored);
         }
+    }
+
+    fn cell(&self, object: &Value, column: &str, now: Timestamp) -> Option<Value> {
+        cell::cell(object, column, now)
     }
 }

@@ -2,12 +2,14 @@
 
 mod binding;
 mod config_map;
+pub(crate) mod data;
 mod endpoints;
 mod event;
 mod limit_range;
+pub(crate) mod limits;
 mod namespace;
 mod node;
-mod persistent_volume;
+pub(crate) mod persistent_volume;
 mod persistent_volume_claim;
 pub(crate) mod pod;
 mod pod_template;

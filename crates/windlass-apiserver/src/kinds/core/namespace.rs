@@ -1,5 +1,8 @@
 //! `Namespace`, which is in itself, and stays until the finalizers in its spec are gone.
 
+pub(crate) mod validation;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::admission::IMMORTAL_NAMESPACES;
@@ -9,8 +12,9 @@ use crate::names;
 use crate::object::{is_terminating, set_meta};
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
+use crate::table::text::text;
 use crate::validation::at::Causes;
-use crate::validation::namespace;
+
 use crate::verbs::delete::{Deletion, Outcome};
 
 /// The strategy of this kind.
@@ -19,11 +23,11 @@ pub(super) struct Namespace;
 
 impl Strategy for Namespace {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        namespace::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        namespace::check_status(new, old, causes);
+        validation::check_status(new, old, causes);
     }
 
     fn name_errors(&self, name: &str) -> Vec<String> {
@@ -69,7 +73,7 @@ impl Strategy for Namespace {
 
     fn check_subresource(&self, new: &Value, _: &Value, subresource: &str, causes: &mut Causes) {
         if subresource == "finalize" {
-            namespace::check_finalize(new, causes);
+            validation::check_finalize(new, causes);
         }
     }
 
@@ -102,5 +106,12 @@ impl Strategy for Namespace {
         set_meta(&mut marked, "deletionTimestamp", Some(now.into()));
         marked["status"]["phase"] = "Terminating".into();
         Outcome::Marked(marked)
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Status" => text(&object["status"]["phase"]).into(),
+            _ => return None,
+        })
     }
 }

@@ -1,5 +1,9 @@
 //! `Node`.
 
+mod cell;
+mod validation;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission;
@@ -8,7 +12,7 @@ use crate::metadata::Checks;
 use crate::resource::Resource;
 use crate::status::Result;
 use crate::validation::at::Causes;
-use crate::validation::{cluster, warnings};
+use crate::validation::warnings;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -16,16 +20,16 @@ pub(super) struct Node;
 
 impl Strategy for Node {
     fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Causes) {
-        cluster::node(object, old.is_none(), causes);
+        validation::check(object, old.is_none(), causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        cluster::node_update(new, old, causes);
+        validation::check_update(new, old, causes);
     }
 
     fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        cluster::node(new, false, causes);
-        cluster::node_update(new, old, causes);
+        validation::check(new, false, causes);
+        validation::check_update(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -55,5 +59,9 @@ impl Strategy for Node {
     fn admit(&self, _: &Admission<'_>, object: &mut Value) -> Result<()> {
         admission::taint_until_ready(object);
         Ok(())
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        cell::cell(object, column)
     }
 }

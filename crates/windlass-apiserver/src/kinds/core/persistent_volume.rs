@@ -1,5 +1,8 @@
 //! `PersistentVolume`.
 
+pub(crate) mod validation;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::admission;
@@ -7,8 +10,10 @@ use crate::clock::Clock;
 use crate::kinds::{Admission, Strategy, Writing};
 use crate::metadata::Checks;
 use crate::status::Result;
+use crate::table::cell::{phase, storage_class, unset};
+use crate::table::text::{modes, text};
 use crate::validation::at::Causes;
-use crate::validation::{volume, warnings};
+use crate::validation::warnings;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -16,11 +21,11 @@ pub(super) struct PersistentVolume;
 
 impl Strategy for PersistentVolume {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        volume::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        volume::check_update(new, old, causes);
+        validation::check_update(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -61,4 +66,32 @@ impl Strategy for PersistentVolume {
         admission::add_finalizer(object, "kubernetes.io/pv-protection");
         Ok(())
     }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "Capacity" => text(&spec["capacity"]["storage"]).into(),
+            "Access Modes" => modes(&spec["accessModes"]).into(),
+            "Reclaim Policy" => text(&spec["persistentVolumeReclaimPolicy"]).into(),
+            "Status" => phase(object),
+            "Claim" => claim(&spec["claimRef"]).into(),
+            "StorageClass" => storage_class(object),
+            "VolumeAttributesClass" => unset(&spec["volumeAttributesClassName"]),
+            "Reason" => text(&object["status"]["reason"]).into(),
+            "VolumeMode" => unset(&spec["volumeMode"]),
+            _ => return None,
+        })
+    }
+}
+
+/// The claim that a reference names.
+fn claim(reference: &Value) -> String {
+    if reference.is_null() {
+        return String::new();
+    }
+    format!(
+        "{}/{}",
+        text(&reference["namespace"]),
+        text(&reference["name"])
+    )
 }

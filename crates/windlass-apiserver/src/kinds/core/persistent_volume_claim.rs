@@ -2,15 +2,19 @@
 
 mod source;
 mod stored;
+pub(crate) mod validation;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission;
 use crate::admission::quota::Measured;
 use crate::kinds::{Admission, Form, Strategy, Writing};
 use crate::status::Result;
+use crate::table::cell::{phase, storage_class, unset};
+use crate::table::text::{modes, text};
 use crate::validation::at::Causes;
-use crate::validation::{claim, warnings};
+use crate::validation::warnings;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -18,15 +22,15 @@ pub(super) struct PersistentVolumeClaim;
 
 impl Strategy for PersistentVolumeClaim {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        claim::check(object, causes);
+        validation::check(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        claim::check_update(new, old, causes);
+        validation::check_update(new, old, causes);
     }
 
     fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        claim::check_status(new, old, causes);
+        validation::check_status(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -79,5 +83,22 @@ impl Strategy for PersistentVolumeClaim {
 
     fn keep_new(&self, object: &mut Value) {
         stored::keep_new(object);
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        let status = &object["status"];
+        let bound = !text(&spec["volumeName"]).is_empty();
+        Some(match column {
+            "Capacity" | "Access Modes" if !bound => "".into(),
+            "Capacity" => text(&status["capacity"]["storage"]).into(),
+            "Access Modes" => modes(&status["accessModes"]).into(),
+            "Status" => phase(object),
+            "Volume" => text(&spec["volumeName"]).into(),
+            "StorageClass" => storage_class(object),
+            "VolumeAttributesClass" => unset(&spec["volumeAttributesClassName"]),
+            "VolumeMode" => unset(&spec["volumeMode"]),
+            _ => return None,
+        })
     }
 }

@@ -1,9 +1,12 @@
 //! `Pod`.
 
 mod app_armor;
+mod cell;
 pub(crate) mod prepare;
 pub(crate) mod resources;
+pub(crate) mod validation;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission;
@@ -11,9 +14,8 @@ use crate::admission::quota::Measured;
 use crate::kinds::{Admission, Fields, Strategy, Way, Writing, reset_fields};
 use crate::object::{is_terminating, set_meta};
 use crate::status::Result;
-use crate::table;
 use crate::validation::at::Causes;
-use crate::validation::pod;
+
 use crate::validation::warnings::pod as pod_warnings;
 use crate::verbs::delete::{Deletion, Outcome, mark};
 
@@ -23,29 +25,29 @@ pub(super) struct Pod;
 
 impl Strategy for Pod {
     fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Causes) {
-        pod::check(object, causes);
+        validation::check(object, causes);
         if old.is_none() {
-            pod::check_new(object, causes);
+            validation::check_new(object, causes);
         }
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        pod::check_update(new, old, causes);
+        validation::check_update(new, old, causes);
     }
 
     fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        pod::check_status(new, old, causes);
+        validation::check_status(new, old, causes);
     }
 
     fn check_subresource(&self, new: &Value, old: &Value, subresource: &str, causes: &mut Causes) {
         match subresource {
             "ephemeralcontainers" => {
-                pod::check(new, causes);
-                pod::check_ephemeral_update(new, old, causes);
+                validation::check(new, causes);
+                validation::check_ephemeral_update(new, old, causes);
             }
             "resize" => {
-                pod::check(new, causes);
-                pod::check_resize(new, old, causes);
+                validation::check(new, causes);
+                validation::check_resize(new, old, causes);
             }
             _ => {}
         }
@@ -110,7 +112,7 @@ impl Strategy for Pod {
     }
 
     fn row_conditions(&self, object: &Value) -> Option<Value> {
-        table::pod_row_conditions(object)
+        cell::row_conditions(object)
     }
 
     fn delete(&self, deletion: &Deletion<'_>) -> Outcome {
@@ -142,6 +144,10 @@ impl Strategy for Pod {
         } else {
             Outcome::Marked(marked)
         }
+    }
+
+    fn cell(&self, object: &Value, column: &str, now: Timestamp) -> Option<Value> {
+        cell::cell(object, column, now)
     }
 }
 

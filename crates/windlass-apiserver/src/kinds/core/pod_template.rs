@@ -1,9 +1,12 @@
 //! `PodTemplate`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Strategy, Way};
 use crate::metadata::Checks;
+use crate::table::cell::containers;
+use crate::table::text::{labels, or};
 use crate::validation::at::{At, Causes};
 use crate::validation::template;
 use crate::validation::warnings::pod as pod_warnings;
@@ -35,5 +38,13 @@ impl Strategy for PodTemplate {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         pod_warnings::of_template(object, &["template"])
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Pod Labels" => or(labels(&object["template"]["metadata"]["labels"]), "<none>").into(),
+            "Containers" | "Images" => containers(&object["template"], column),
+            _ => return None,
+        })
     }
 }

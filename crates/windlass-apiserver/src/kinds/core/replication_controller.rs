@@ -1,11 +1,13 @@
 //! `ReplicationController`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::kinds::apps::validation;
 use crate::kinds::{Strategy, Way};
 use crate::metadata::Checks;
-use crate::table;
-use crate::validation::apps;
+use crate::table::cell::{containers, number};
+use crate::table::text::{labels, or};
 use crate::validation::at::{At, Causes, nonnegative};
 use crate::validation::warnings::pod as pod_warnings;
 
@@ -15,7 +17,7 @@ pub(super) struct ReplicationController;
 
 impl Strategy for ReplicationController {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        apps::replication_controller(&At::root(object, "").child("spec"), causes);
+        validation::replication_controller(&At::root(object, "").child("spec"), causes);
     }
 
     fn metadata_checks(&self) -> Checks {
@@ -48,7 +50,7 @@ impl Strategy for ReplicationController {
             ],
             causes,
         );
-        apps::replica_status(
+        validation::replica_status(
             &status,
             &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
             "readyReplicas",
@@ -57,6 +59,19 @@ impl Strategy for ReplicationController {
     }
 
     fn selector_text(&self, selector: &Value) -> String {
-        table::labels(selector)
+        labels(selector)
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        let status = &object["status"];
+        Some(match column {
+            "Desired" => number(&spec["replicas"]),
+            "Current" => number(&status["replicas"]),
+            "Ready" => number(&status["readyReplicas"]),
+            "Selector" => or(labels(&spec["selector"]), "<none>").into(),
+            "Containers" | "Images" => containers(&spec["template"], column),
+            _ => return None,
+        })
     }
 }

@@ -1,10 +1,12 @@
 //! `ResourceQuota`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::Strategy;
+use crate::kinds::core::limits;
+use crate::table::text::{or, text};
 use crate::validation::at::{At, Causes};
-use crate::validation::limits;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -32,4 +34,24 @@ impl Strategy for ResourceQuota {
         limits::amounts(&status, "hard", causes);
         limits::amounts(&status, "used", causes);
     }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Request" => amounts(&object["status"], false).into(),
+            "Limit" => amounts(&object["status"], true).into(),
+            _ => return None,
+        })
+    }
+}
+
+/// How much is used of what is allowed: of limits, or of all else.
+fn amounts(status: &Value, limits: bool) -> String {
+    let hard = status["hard"].as_object().into_iter().flatten();
+    hard.filter(|(name, _)| name.starts_with("limits") == limits)
+        .map(|(name, most)| {
+            let used = or(text(&status["used"][name.as_str()]), "0");
+            format!("{name}: {used}/{}", text(most))
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }

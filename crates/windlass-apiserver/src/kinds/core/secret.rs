@@ -1,10 +1,14 @@
 //! `Secret`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::kinds::core::data;
 use crate::kinds::{Order, Strategy};
+use crate::table::cell::entries;
+use crate::table::text::text;
 use crate::validation::at::Causes;
-use crate::validation::{data, warnings};
+use crate::validation::warnings;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -25,5 +29,13 @@ impl Strategy for Secret {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         warnings::secret(object)
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Type" => text(&object["type"]).into(),
+            "Data" => entries(object),
+            _ => return None,
+        })
     }
 }

@@ -1,7 +1,9 @@
 //! `Service`, which is given addresses and ports.
 
 pub(crate) mod allocation;
+pub(crate) mod validation;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission::quota::Measured;
@@ -13,8 +15,10 @@ use crate::names;
 use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
+use crate::table::cell::{balancer, items, none};
+use crate::table::text::{labels, or, text};
 use crate::validation::at::Causes;
-use crate::validation::service;
+
 use crate::verbs::delete::forget_endpoints;
 
 /// The strategy of this kind.
@@ -23,15 +27,15 @@ pub(super) struct Service;
 
 impl Strategy for Service {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        service::check(object, None, causes);
+        validation::check(object, None, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        service::check_update(new, old, causes);
+        validation::check_update(new, old, causes);
     }
 
     fn check_status(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        service::check_status(new, old, causes);
+        validation::check_status(new, old, causes);
     }
 
     fn update_order(&self) -> Order {
@@ -75,7 +79,7 @@ impl Strategy for Service {
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
-        service::warnings(&object["spec"])
+        validation::warnings(&object["spec"])
     }
 
     fn storage_prefix(&self, _: &Resource) -> String {
@@ -92,4 +96,44 @@ impl Strategy for Service {
     fn at_start_up(&self, server: &ApiServer, object: &mut Value) {
         bootstrap::set_address(server, object);
     }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "Type" => text(&spec["type"]).into(),
+            "Cluster-IP" => none(&spec["clusterIP"]),
+            "External-IP" => external(object).into(),
+            "Port(s)" => or(ports(spec), "<none>").into(),
+            "Selector" => or(labels(&spec["selector"]), "<none>").into(),
+            _ => return None,
+        })
+    }
+}
+
+fn external(service: &Value) -> String {
+    let spec = &service["spec"];
+    let named = items(spec, "externalIPs").iter().map(text);
+    match spec["type"].as_str() {
+        Some("ExternalName") => text(&spec["externalName"]),
+        Some("LoadBalancer") => {
+            let mut all = balancer(&service["status"]);
+            all.extend(named);
+            or(all.join(","), "<pending>")
+        }
+        _ => or(named.collect::<Vec<_>>().join(","), "<none>"),
+    }
+}
+
+fn ports(spec: &Value) -> String {
+    let ports = items(spec, "ports").iter();
+    ports
+        .map(|port| {
+            let protocol = port["protocol"].as_str().unwrap_or("TCP");
+            match port["nodePort"].as_i64() {
+                Some(node_port) => format!("{}:{node_port}/{protocol}", port["port"]),
+                None => format!("{}/{protocol}", port["port"]),
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(",")
 }

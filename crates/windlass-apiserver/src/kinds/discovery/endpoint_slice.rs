@@ -1,10 +1,13 @@
 //! `EndpointSlice`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Order, Strategy, Writing, content_changes};
 use crate::metadata::Checks;
 use crate::resource::Resource;
+use crate::table::cell::items;
+use crate::table::text::{or, text, three};
 use crate::validation::at::Causes;
 use crate::validation::{endpoints, warnings};
 
@@ -54,6 +57,15 @@ impl Strategy for EndpointSlice {
     fn prepare_update(&self, new: &mut Value, _: &Value) {
         drop_topology(new);
     }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "AddressType" => text(&object["addressType"]).into(),
+            "Ports" => ports(object).into(),
+            "Endpoints" => addresses(object).into(),
+            _ => return None,
+        })
+    }
 }
 
 /// This version has fields for what was said here.
@@ -64,4 +76,23 @@ fn drop_topology(slice: &mut Value) {
             endpoint.remove("deprecatedTopology");
         }
     }
+}
+
+fn ports(slice: &Value) -> String {
+    let ports = items(slice, "ports")
+        .iter()
+        .map(|port| match &port["port"] {
+            Value::Null => or(text(&port["name"]), "*"),
+            number => number.to_string(),
+        });
+    let ports: Vec<String> = ports.collect();
+    or(three(&ports), "<unset>")
+}
+
+fn addresses(slice: &Value) -> String {
+    let all = items(slice, "endpoints").iter();
+    let all: Vec<String> = all
+        .flat_map(|one| items(one, "addresses").iter().map(text))
+        .collect();
+    or(three(&all), "<unset>")
 }

@@ -1,8 +1,11 @@
 //! `Event` of events.k8s.io: the same events as those of core, in other words.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::admission::quota::Measured;
+use crate::kinds::events::cell;
 use crate::kinds::events::form as event;
 use crate::kinds::{Form, Strategy};
 use crate::metadata::Checks;
@@ -11,7 +14,6 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 use crate::validation::at::Causes;
-use crate::validation::event as event_rules;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -19,14 +21,14 @@ pub(super) struct Event;
 
 impl Strategy for Event {
     fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Causes) {
-        event_rules::check(object, true, causes);
+        validation::check(object, true, causes);
         if old.is_none() {
-            event_rules::check_newer(object, causes);
+            validation::check_newer(object, causes);
         }
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        event_rules::check_newer_update(new, old, causes);
+        validation::check_newer_update(new, old, causes);
     }
 
     fn name_errors(&self, name: &str) -> Vec<String> {
@@ -79,5 +81,9 @@ impl Strategy for Event {
         if !deleted {
             event::expire_later(server, resource, stored);
         }
+    }
+
+    fn cell(&self, object: &Value, column: &str, now: Timestamp) -> Option<Value> {
+        cell::cell(object, column, now)
     }
 }

@@ -1,7 +1,9 @@
 //! The kinds of events.k8s.io.
 
+pub(crate) mod cell;
 mod event;
 pub(crate) mod form;
+pub(crate) mod validation;
 
 use super::Strategy;
 

@@ -1,10 +1,13 @@
 //! `FlowSchema`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::Strategy;
+use crate::table::cell::{items, none, number};
+use crate::table::text::text;
 use crate::validation::at::Causes;
-use crate::validation::flow;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -12,6 +15,24 @@ pub(super) struct FlowSchema;
 
 impl Strategy for FlowSchema {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        flow::check_schema(object, causes);
+        validation::check_schema(object, causes);
     }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "PriorityLevel" => text(&spec["priorityLevelConfiguration"]["name"]).into(),
+            "MatchingPrecedence" => number(&spec["matchingPrecedence"]),
+            "DistinguisherMethod" => none(&spec["distinguisherMethod"]["type"]),
+            "MissingPL" => dangling(object),
+            _ => return None,
+        })
+    }
+}
+
+/// Whether its priority level is missing.
+fn dangling(schema: &Value) -> Value {
+    let conditions = items(&schema["status"], "conditions");
+    let found = conditions.iter().find(|one| one["type"] == "Dangling");
+    found.map_or("?".into(), |one| one["status"].clone())
 }

@@ -2,6 +2,7 @@
 
 mod flow_schema;
 mod priority_level;
+pub(crate) mod validation;
 
 use super::Strategy;
 

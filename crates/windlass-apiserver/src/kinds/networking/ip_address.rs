@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::addresses;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
 use crate::object::meta;
 use crate::table;
+use crate::table::text::text;
 use crate::validation::at::Causes;
-use crate::validation::service_address;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -16,11 +17,11 @@ pub(super) struct IPAddress;
 
 impl Strategy for IPAddress {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        service_address::check_address(object, causes);
+        addresses::check_address(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        service_address::check_address_update(new, old, causes);
+        addresses::check_address_update(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -32,11 +33,32 @@ impl Strategy for IPAddress {
     }
 
     fn name_errors(&self, name: &str) -> Vec<String> {
-        service_address::name_errors(name)
+        addresses::name_errors(name)
     }
 
     fn extra_cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         // A cell that no column announces.
         vec![table::age(meta(object, "creationTimestamp"), now).into()]
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "ParentRef" => parent(&object["spec"]["parentRef"]).into(),
+            _ => return None,
+        })
+    }
+}
+
+fn parent(parent: &Value) -> String {
+    if parent.is_null() {
+        return "<none>".to_owned();
+    }
+    let resource = match text(&parent["group"]).as_str() {
+        "" => text(&parent["resource"]),
+        group => format!("{}.{group}", text(&parent["resource"])),
+    };
+    match text(&parent["namespace"]).as_str() {
+        "" => format!("{resource}/{}", text(&parent["name"])),
+        namespace => format!("{resource}/{namespace}/{}", text(&parent["name"])),
     }
 }

@@ -1,5 +1,6 @@
 //! The kinds of networking.k8s.io.
 
+pub(crate) mod addresses;
 mod ingress;
 mod ingress_class;
 mod ip_address;

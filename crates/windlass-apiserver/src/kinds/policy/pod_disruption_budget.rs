@@ -1,12 +1,15 @@
 //! `PodDisruptionBudget`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::Strategy;
+use crate::kinds::core::pod::validation;
 use crate::metadata::Checks;
 use crate::names;
+use crate::table::cell::number;
 use crate::validation::at::{At, Causes, nonnegative};
-use crate::validation::{cluster, pod};
+use crate::validation::{amount, internal, label};
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -14,7 +17,7 @@ pub(super) struct PodDisruptionBudget;
 
 impl Strategy for PodDisruptionBudget {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        cluster::budget(object, causes);
+        check(object, causes);
     }
 
     fn needs_version(&self) -> bool {
@@ -31,7 +34,7 @@ impl Strategy for PodDisruptionBudget {
 
     fn check_status(&self, new: &Value, _: &Value, causes: &mut Causes) {
         let status = At::root(&new["status"], "status");
-        pod::check_conditions(&status, causes);
+        validation::check_conditions(&status, causes);
         let numbers = [
             "disruptionsAllowed",
             "currentHealthy",
@@ -40,4 +43,42 @@ impl Strategy for PodDisruptionBudget {
         ];
         nonnegative(&status, &numbers, causes);
     }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "Min Available" => number_or_text(&spec["minAvailable"]),
+            "Max Unavailable" => number_or_text(&spec["maxUnavailable"]),
+            "Allowed Disruptions" => number(&object["status"]["disruptionsAllowed"]),
+            _ => return None,
+        })
+    }
+}
+
+/// A number or a text, as text; `N/A` for nnumber_or_text.
+fn number_or_text(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => number.to_string().into(),
+        Value::String(text) => text.as_str().into(),
+        _ => "N/A".into(),
+    }
+}
+
+fn check(budget: &Value, causes: &mut Causes) {
+    let spec = At::root(&budget["spec"], "spec");
+    if spec.has("minAvailable") && spec.has("maxUnavailable") {
+        let shown = internal::show(spec.value, "policy.PodDisruptionBudgetSpec");
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        causes.push(spec.invalid_shown(&shown, why));
+    }
+    for field in ["minAvailable", "maxUnavailable"] {
+        if let Some(number) = spec.get(field) {
+            amount::check(&number, causes);
+            amount::at_most_all(&number, causes);
+        }
+    }
+    label::selector(&spec.child("selector"), causes);
+    let policies = ["AlwaysAllow", "IfHealthyBudget"];
+    spec.child("unhealthyPodEvictionPolicy")
+        .one_of_if_set(&policies, causes);
 }

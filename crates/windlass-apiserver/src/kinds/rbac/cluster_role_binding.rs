@@ -1,7 +1,10 @@
 //! `ClusterRoleBinding`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::cell;
+use super::validation;
 use crate::auth::rbac;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
@@ -10,7 +13,6 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 use crate::validation::at::Causes;
-use crate::validation::role;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub(super) struct ClusterRoleBinding;
 
 impl Strategy for ClusterRoleBinding {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        role::check_binding(object, false, causes);
+        validation::check_binding(object, false, causes);
     }
 
     fn name_errors(&self, name: &str) -> Vec<String> {
@@ -38,10 +40,14 @@ impl Strategy for ClusterRoleBinding {
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        causes.extend(role::check_reference(new, old));
+        causes.extend(validation::check_reference(new, old));
     }
 
     fn binds_roles(&self) -> bool {
         true
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        cell::of_binding(object, column)
     }
 }

@@ -1,9 +1,11 @@
 //! The kinds of rbac.authorization.k8s.io.
 
+mod cell;
 mod cluster_role;
 mod cluster_role_binding;
 mod role;
 mod role_binding;
+pub(crate) mod validation;
 
 use super::Strategy;
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::validation;
 use crate::auth::rbac;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
@@ -10,7 +11,6 @@ use crate::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 use crate::validation::at::Causes;
-use crate::validation::role;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Role;
 
 impl Strategy for Role {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        role::check(object, true, causes);
+        validation::check(object, true, causes);
     }
 
     fn name_errors(&self, name: &str) -> Vec<String> {

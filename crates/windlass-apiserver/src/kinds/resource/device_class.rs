@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
 use crate::validation::at::Causes;
-use crate::validation::device;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct DeviceClass;
 
 impl Strategy for DeviceClass {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        device::check_class(object, causes);
+        validation::check_class(object, causes);
     }
 
     fn answers_deleted(&self) -> bool {

@@ -5,6 +5,7 @@ mod device_class;
 mod resource_claim;
 mod resource_claim_template;
 mod resource_slice;
+pub(crate) mod validation;
 
 use super::Strategy;
 

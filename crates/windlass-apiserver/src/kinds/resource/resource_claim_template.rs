@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::admin_access;
 
+use super::validation;
 use crate::kinds::{Admission, Strategy};
 use crate::metadata::Checks;
 use crate::status::Cause;
 use crate::validation::at::Causes;
-use crate::validation::device;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -16,11 +16,11 @@ pub(super) struct ResourceClaimTemplate;
 
 impl Strategy for ResourceClaimTemplate {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        device::check_template(object, causes);
+        validation::check_template(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        device::check_spec_update(new, old, causes);
+        validation::check_spec_update(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {

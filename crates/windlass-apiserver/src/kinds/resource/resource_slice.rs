@@ -1,10 +1,12 @@
 //! `ResourceSlice`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::{Strategy, Way};
+use crate::table::text::text;
 use crate::validation::at::Causes;
-use crate::validation::device;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -12,11 +14,11 @@ pub(super) struct ResourceSlice;
 
 impl Strategy for ResourceSlice {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        device::check_slice(object, causes);
+        validation::check_slice(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        device::check_slice_update(new, old, causes);
+        validation::check_slice_update(new, old, causes);
     }
 
     fn answers_deleted(&self) -> bool {
@@ -31,5 +33,15 @@ impl Strategy for ResourceSlice {
             &["spec", "devices", "*", "attributes", "*", "versions"],
             &["spec", "devices", "*", "nodeAllocatableResourceMappings"],
         ]
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "Node" => text(&spec["nodeName"]).into(),
+            "Driver" => text(&spec["driver"]).into(),
+            "Pool" => text(&spec["pool"]["name"]).into(),
+            _ => return None,
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The kinds of scheduling.k8s.io.
 
-mod priority_class;
+pub(crate) mod priority_class;
 
 use super::Strategy;
 

@@ -1,11 +1,13 @@
 //! `CSINode`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
+use crate::table::cell::count;
 use crate::validation::at::Causes;
-use crate::validation::storage;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -13,11 +15,11 @@ pub(super) struct CSINode;
 
 impl Strategy for CSINode {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        storage::check_node(object, causes);
+        validation::check_node(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        storage::check_node_update(new, old, causes);
+        validation::check_node_update(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -34,5 +36,12 @@ impl Strategy for CSINode {
 
     fn metadata_checks(&self) -> Checks {
         Checks::WITHOUT_CHANGE
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        Some(match column {
+            "Drivers" => count(&object["spec"]["drivers"]),
+            _ => return None,
+        })
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::Strategy;
 use crate::metadata::Checks;
 use crate::validation::at::Causes;
-use crate::validation::storage;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -13,11 +13,11 @@ pub(super) struct CSIStorageCapacity;
 
 impl Strategy for CSIStorageCapacity {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        storage::check_capacity(object, causes);
+        validation::check_capacity(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        storage::check_capacity_update(new, old, causes);
+        validation::check_capacity_update(new, old, causes);
     }
 
     fn needs_version(&self) -> bool {

@@ -4,6 +4,7 @@ mod csi_driver;
 mod csi_node;
 mod csi_storage_capacity;
 mod storage_class;
+pub(crate) mod validation;
 mod volume_attachment;
 mod volume_attributes_class;
 

@@ -1,11 +1,14 @@
 //! `VolumeAttachment`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::validation;
 use crate::kinds::{Fields, Strategy, reset_fields};
 use crate::metadata::Checks;
+use crate::table::cell::truth;
+use crate::table::text::text;
 use crate::validation::at::Causes;
-use crate::validation::storage;
 
 /// The strategy of this kind.
 #[derive(Debug)]
@@ -13,11 +16,11 @@ pub(super) struct VolumeAttachment;
 
 impl Strategy for VolumeAttachment {
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
-        storage::check_attachment(object, causes);
+        validation::check_attachment(object, causes);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {
-        storage::check_attachment_update(new, old, causes);
+        validation::check_attachment_update(new, old, causes);
     }
 
     fn has_generation(&self, _: bool) -> bool {
@@ -45,5 +48,16 @@ impl Strategy for VolumeAttachment {
             "status" => &[&["metadata"], &["spec"]],
             _ => reset_fields(subresource, has_status),
         }
+    }
+
+    fn cell(&self, object: &Value, column: &str, _: Timestamp) -> Option<Value> {
+        let spec = &object["spec"];
+        Some(match column {
+            "Attacher" => text(&spec["attacher"]).into(),
+            "PV" => text(&spec["source"]["persistentVolumeName"]).into(),
+            "Node" => text(&spec["nodeName"]).into(),
+            "Attached" => truth(&object["status"]["attached"]),
+            _ => return None,
+        })
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::text;
+use crate::kinds::core::service::validation::check_addresses;
 use crate::status::{Cause, field};
-use crate::validation::service_addresses;
 
 const CONFIGURED: &str = "IPv4";
 
@@ -34,7 +34,7 @@ pub(super) fn fill(spec: &mut Value, old: Option<&Value>) -> Vec<Cause> {
         });
         spec["ipFamilyPolicy"] = chosen.into();
     }
-    let causes = service_addresses(spec, old);
+    let causes = check_addresses(spec, old);
     if !causes.is_empty() {
         return causes;
     }
