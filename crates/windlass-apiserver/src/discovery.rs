@@ -8,10 +8,10 @@ use http::HeaderMap;
 use http::header::ACCEPT;
 use serde_json::{Value, json};
 
-use crate::facts;
 use crate::http::Answer;
+use crate::registry::facts;
+use crate::registry::resource::Resource;
 use crate::registry::{Group, Known, Registry};
-use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

@@ -9,45 +9,32 @@
 //! is asked, one file per verb; `decode` reads the object, and `verbs::pipeline` lists the stages that
 //! every write passes, in which `apply`, `admission`, `webhook`, `defaults`, `validation` and `policy`
 //! have their parts; [`windlass_store`] keeps it and wakes the watches. What differs between kinds is
-//! in the table of `facts` and, a file each, in `kinds`, nowhere else.
+//! in the table of `registry::facts` and, a file each, in `kinds`, nowhere else.
 
 mod admission;
 mod apply;
 mod auth;
-mod bootstrap;
 mod crd;
-mod custom;
 mod decode;
 mod defaults;
-mod derived;
 mod discovery;
-#[cfg(test)]
-mod durable_reads;
-mod facts;
 pub mod hooks;
 pub mod http;
 mod kinds;
-mod metadata;
 mod node;
 mod openapi;
 mod patch;
 pub mod pki;
 mod policy;
 mod registry;
-#[cfg(test)]
-mod request_cost;
-mod resource;
-mod restore;
-mod selector;
 mod server;
-mod snapshot;
 mod status;
 mod system_fields;
 mod table;
-mod types;
+#[cfg(test)]
+mod tests;
 mod validation;
 mod verbs;
-mod warnings;
 pub mod webhook;
 
 pub use auth::{Identity, SigningKey};
@@ -63,6 +50,5 @@ pub use clock::Clock;
 pub use kinds::core::service::allocation::ServiceRange;
 pub use node::NodeClient;
 pub use random::Random;
-pub use server::{ApiServer, Config, InProcess};
-pub use snapshot::Snapshot;
+pub use server::{ApiServer, Config, InProcess, Snapshot};
 pub use store::StorageError;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{refused, shown_name};
 use crate::object::meta;
 use crate::random::Random;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::store::{Key, Store, TableName};
 

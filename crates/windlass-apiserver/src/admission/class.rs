@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::object::meta;
 use crate::quantity::Quantity;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Store, TableName};
 

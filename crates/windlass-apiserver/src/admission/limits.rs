@@ -6,7 +6,7 @@ use super::{refused, shown_name};
 use crate::kinds::core::pod::resources as pods;
 use crate::object::meta_mut;
 use crate::quantity::Quantity;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::store::{Store, TableName};
 

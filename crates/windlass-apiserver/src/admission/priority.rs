@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{refused, shown_name};
 use crate::kinds::scheduling::priority_class::SYSTEM_PRIORITIES;
 use crate::object::meta;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::store::{Key, Store, TableName};
 

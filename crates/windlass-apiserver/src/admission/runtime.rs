@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{refused, shown_name};
 use crate::quantity::Quantity;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::store::{Key, Store, TableName};
 

@@ -9,8 +9,8 @@ use super::path::PathElement;
 use super::typed::item_element;
 use crate::findings::Findings;
 use crate::go;
+use crate::registry::types::{ListKind, Scalar, Type};
 use crate::steps::step;
-use crate::types::{ListKind, Scalar, Type};
 
 /// Whether a value has the form of its type at all, items that a list has twice apart: of one that
 /// has not, nobody can own a part.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fieldset::FieldSet;
 use super::typed;
 use crate::object::{meta_mut, set_meta};
-use crate::types::Type;
+use crate::registry::types::Type;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manager this is for.

@@ -21,8 +21,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use crate::registry::types::Type;
 use crate::status::ApiError;
-use crate::types::Type;
 use fieldset::{FieldSet, show};
 use managers::Manager;
 pub(crate) use path::PathElement;

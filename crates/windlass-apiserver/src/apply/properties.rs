@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::fieldset::FieldSet;
 use super::path::PathElement;
 use super::{Managers, Writer, apply, record_update, typed};
-use crate::types::Type;
+use crate::registry::types::Type;
 
 /// A pod template has every sort of list and map: by key, of values, atomic, granular.
 fn ty() -> Type {

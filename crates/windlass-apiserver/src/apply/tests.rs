@@ -1,5 +1,5 @@
 use super::*;
-use crate::types::{Field, ListKind, PatchRule, Scalar};
+use crate::registry::types::{Field, ListKind, PatchRule, Scalar};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

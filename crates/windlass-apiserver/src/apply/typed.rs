@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::fieldset::FieldSet;
 use super::path::PathElement;
 use crate::equality::is_same;
+use crate::registry::types::{ListKind, Type};
 use crate::steps::step;
-use crate::types::{ListKind, Type};
 
 /// How a value is walked, given its type.
 enum Walk<'a> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_schema::Schema;
 use windlass_schema::schema::AdditionalProperties;
 
-use crate::types::{Field, ListKind, PatchRule, Scalar, Type};
+use crate::registry::types::{Field, ListKind, PatchRule, Scalar, Type};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::reader::Reader;
-use crate::facts;
 use crate::place::Place;
-use crate::resource::Resource;
+use crate::registry::facts;
+use crate::registry::resource::Resource;
+use crate::registry::types::Type;
 use crate::status::{ApiError, Result, field};
-use crate::types::Type;
 
 /// The sentence of every body that is of this kind and cannot be read.
 pub(crate) fn unreadable(resource: &Resource, why: &str) -> ApiError {

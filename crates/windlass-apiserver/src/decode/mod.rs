@@ -18,8 +18,8 @@ pub(crate) use scalar::whole_numbers;
 
 use crate::http::Query;
 use crate::place::Place;
-use crate::resource::Resource;
-use crate::types::Type;
+use crate::registry::resource::Resource;
+use crate::registry::types::Type;
 use windlass_schema::ObjectSchema;
 
 /// What to do about fields the server does not know.

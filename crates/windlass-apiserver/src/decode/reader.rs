@@ -9,9 +9,9 @@ use crate::defaults;
 use crate::findings::{Findings, MOST_STRANGE};
 use crate::go;
 use crate::place::Place;
+use crate::registry::types::{self, ListKind, Scalar, Type};
 use crate::steps::step;
 use crate::timestamp::Precision;
-use crate::types::{self, ListKind, Scalar, Type};
 
 /// Reads a value into its type, field by field.
 pub(super) struct Reader<'t> {

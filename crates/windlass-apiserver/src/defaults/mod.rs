@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 pub(crate) use derived::{TEMPLATE_GENERATION, drop_template_generation, load_balancer_mode};
 pub(crate) use omitted::{drop_zeros, table as omitted_table};
 
-use crate::facts::Definition;
+use crate::registry::facts::Definition;
+use crate::registry::types::{Scalar, Type};
 use crate::steps::step;
-use crate::types::{Scalar, Type};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Default {

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::registry::types::{Scalar, Type};
 use crate::steps::step;
-use crate::types::{Scalar, Type};
 
 /// Those fields, by the names of types.
 pub(crate) fn table() -> HashMap<String, Vec<String>> {

@@ -14,7 +14,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::{ResourceRequest, Verb};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 
 /// The text form of Prometheus.

@@ -11,6 +11,7 @@ mod request;
 mod serve;
 mod stall;
 mod unread;
+pub(crate) mod warnings;
 
 pub(crate) use answer::Answer;
 pub(crate) use aside::Aside;
@@ -38,7 +39,7 @@ use crate::auth::{Action, Presented, ResourceAction, selected_name};
 use crate::hooks::{ConnectionReset, Outcome, Reply, Verdict};
 use crate::node::Upgrade;
 use crate::patch::PatchKind;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::{ApiServer, refused_by_hook};
 use crate::status::{ApiError, Result};
 use crate::store::{Key, recording};
@@ -110,7 +111,7 @@ impl ApiServer {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if self.store().was_taken_back() {
-            crate::restore::run(self);
+            crate::server::restore::run(self);
         }
         let upgrade = Upgrade::of(&mut request);
         let (parts, body) = request.into_parts();

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::custom;
 use crate::kinds::{Fields, Strategy, content, reset_fields};
-use crate::metadata::Checks;
-use crate::resource::Resource;
+use crate::registry::custom;
+use crate::registry::resource::Resource;
+use crate::registry::types::Type;
 use crate::server::ApiServer;
 use crate::store::Stored;
-use crate::types::Type;
+use crate::validation::metadata::Checks;
 
 /// The strategy of custom resources.
 #[derive(Debug)]

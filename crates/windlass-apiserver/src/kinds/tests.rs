@@ -21,8 +21,8 @@ const OTHERS: &[&str] = &[
     // Paths and references, which are looked up by their text.
     "auth/account/request.rs",
     // The two resources of a definition or an object: whether they are the same.
-    "custom.rs",
-    "registry.rs",
+    "registry/custom.rs",
+    "registry/mod.rs",
     "webhook/matching.rs",
     // Roles and bindings are read from the tables they are stored in.
     "auth/rbac/mod.rs",

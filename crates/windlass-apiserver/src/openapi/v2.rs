@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::custom;
 use super::description;
 use super::v3::schema_name;
-use crate::facts::{self, RawField, RawType};
 use crate::registry::Known;
-use crate::resource::Resource;
+use crate::registry::facts::{self, RawField, RawType};
+use crate::registry::resource::Resource;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const JSON: &str = "application/json";

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{custom, description};
-use crate::facts::{self, RawField, RawType};
 use crate::http::Answer;
 use crate::registry::Known;
-use crate::resource::Resource;
+use crate::registry::facts::{self, RawField, RawType};
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -72,7 +72,7 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
 }
 
 pub(super) fn schema_name(resource: &Resource) -> String {
-    if let crate::types::Type::Named(name) = &resource.ty {
+    if let crate::registry::types::Type::Named(name) = &resource.ty {
         return name.to_string();
     }
     // com.example.cache.v1.Memcached for cache.example.com/v1 Memcached, as Kubernetes names them.

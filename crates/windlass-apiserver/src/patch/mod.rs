@@ -13,8 +13,8 @@ pub(crate) use restore::unrestorable;
 
 use crate::go;
 use crate::json;
+use crate::registry::types::Type;
 use crate::status::{ApiError, Result};
-use crate::types::Type;
 
 /// More operations than this in one JSON patch are refused.
 const MAX_JSON_PATCH_OPERATIONS: usize = 10_000;

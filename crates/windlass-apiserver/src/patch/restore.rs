@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
+use crate::registry::types::{Scalar, Type};
 use crate::steps::step;
-use crate::types::{Scalar, Type};
 
 /// Why `value` is not of type `ty`, if it is not.
 pub(crate) fn unrestorable(value: &Value, ty: &Type) -> Option<String> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::object::meta;
-use crate::selector::Selector;
+use crate::verbs::selector::Selector;
 use crate::webhook::Criteria;
 
 /// What follows from a refusal.

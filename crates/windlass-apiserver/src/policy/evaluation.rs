@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::definition::{Policy, Validation};
 use super::namespace_of;
 use crate::cel::{self, BUDGET, CelValue, Run, Spent};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::webhook::{self, Attributes, Seen};
 

@@ -32,8 +32,8 @@ use definition::Policy;
 pub(crate) use definition::{Variables, expression_environments};
 use evaluation::Refusal;
 
-use crate::derived::Derived;
 use crate::object::meta;
+use crate::registry::derived::Derived;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, TableName};
 use crate::webhook::{self, Attributes};

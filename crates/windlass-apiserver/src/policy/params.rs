@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::binding::ParamRef;
 use super::definition::ParamKind;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::{Key, Stored};
 use crate::webhook::{self, Attributes};

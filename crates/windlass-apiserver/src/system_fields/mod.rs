@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kinds::Writing;
 use crate::object::{meta, set_meta};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 
 /// Drops what only the server says of an object.
 pub(crate) fn wipe(object: &mut Value) {

@@ -11,6 +11,7 @@ pub(crate) mod difference;
 pub(crate) mod endpoints;
 pub(crate) mod internal;
 pub(crate) mod label;
+pub(crate) mod metadata;
 pub(crate) mod node_selector;
 pub(crate) mod resources;
 pub(crate) mod template;

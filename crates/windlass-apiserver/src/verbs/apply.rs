@@ -10,7 +10,7 @@ use crate::decode::{DecodeError, FieldValidation};
 use crate::go;
 use crate::http::{Answer, decode_yaml};
 use crate::object::{meta, set_meta};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
 
 impl Call<'_> {

@@ -7,11 +7,11 @@ use super::Call;
 use super::admit::Admitted;
 use super::pipeline::Update;
 use crate::apply::Managers;
+use crate::http::warnings::Warnings;
 use crate::http::{Answer, ResourceRequest};
 use crate::node::Upgrade;
 use crate::object::{is_terminating, meta, meta_mut};
 use crate::status::{ApiError, Result, Subject};
-use crate::warnings::Warnings;
 
 const BINDING: &str = "io.k8s.api.core.v1.Binding";
 

@@ -14,9 +14,9 @@ use super::delete::Options;
 use crate::apply::{self, Managers, Writer};
 use crate::http::Answer;
 use crate::object::{is_terminating, meta, set_meta};
+use crate::registry::types::Type;
 use crate::status::{ApiError, Result};
 use crate::store::{Stored, TableName, WriteError};
-use crate::types::Type;
 use crate::validation::selects;
 use std::sync::Arc;
 

@@ -14,10 +14,10 @@ use super::write::all_to_requested;
 use crate::hooks::StaleRead;
 use crate::http::{Answer, Shape};
 use crate::json::go_error;
-use crate::selector::Selector;
 use crate::status::{ApiError, Cause, Result, field};
 use crate::store::{Key, Listing, RevisionError, Stored};
 use crate::table;
+use crate::verbs::selector::Selector;
 
 /// How tokens are written. Bits left over at the end are nobody's business, as in Go.
 const TOKEN: GeneralPurpose =

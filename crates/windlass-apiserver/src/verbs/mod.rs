@@ -14,6 +14,7 @@ mod pipeline;
 mod present;
 mod reservation;
 mod scale;
+pub(crate) mod selector;
 mod update;
 mod watch;
 mod write;
@@ -26,17 +27,17 @@ use http::header::USER_AGENT;
 
 use crate::auth::{Action, Identity, ResourceAction, account, review};
 use crate::decode::FieldValidation;
+use crate::http::warnings::Warnings;
 use crate::http::{
     Answer, Expected, Query, ResourceRequest, Verb, Wanted, decode_object, media_type,
 };
 use crate::json::Document;
 use crate::node::{self, Upgrade};
 use crate::patch::PatchKind;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
-use crate::warnings::Warnings;
 use options::Options;
 
 /// One request for a resource, with everything needed to answer it.

@@ -6,7 +6,7 @@ use super::Call;
 use crate::apply::{self, Managers, Writer};
 use crate::defaults;
 use crate::object::{meta, set_meta};
-use crate::types::Type;
+use crate::registry::types::Type;
 
 impl Call<'_> {
     /// Ownership as the object tells it; a client that sends none keeps what there is, and one

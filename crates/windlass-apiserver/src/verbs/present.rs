@@ -7,7 +7,7 @@ use super::Call;
 use super::write::to_requested;
 use crate::http::{Answer, Shape};
 use crate::json;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::Result;
 use crate::store::Stored;

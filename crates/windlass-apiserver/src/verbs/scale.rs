@@ -11,8 +11,8 @@ use crate::apply::{self, Managers, PathElement, Writer};
 use crate::http::{Answer, media_type};
 use crate::object::{at, meta, set_at};
 use crate::patch::{Patch, PatchKind};
+use crate::registry::types::Type;
 use crate::status::{ApiError, Result};
-use crate::types::Type;
 use windlass_schema::ScalePaths;
 
 const SCALE_VERSION: &str = "autoscaling/v1";

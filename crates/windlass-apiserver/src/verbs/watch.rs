@@ -19,12 +19,12 @@ use super::present::{object_bytes, stored_metadata_only};
 use super::write::to_requested;
 use crate::hooks::{EventKind, Hooks, Watch, WatchEnd, WatchEvent};
 use crate::http::{Answer, Body, BodyError, Shape, Wanted};
-use crate::resource::Resource;
-use crate::selector::Selector;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, field};
 use crate::store::{Change, ChangeKind, Listing, RevisionError, Stored};
 use crate::table;
+use crate::verbs::selector::Selector;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);

@@ -10,7 +10,7 @@ use crate::decode::{self, DecodeError, FieldValidation};
 use crate::http::Answer;
 use crate::kinds::Admission;
 use crate::object::meta;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause, Result};
 use crate::store::{Key, Stored, WriteError};

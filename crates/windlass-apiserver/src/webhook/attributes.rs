@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::auth::Identity;
-use crate::resource::Resource;
+use crate::http::warnings::Warnings;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
-use crate::warnings::Warnings;
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

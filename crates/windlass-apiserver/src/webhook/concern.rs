@@ -9,7 +9,7 @@ use super::conditions;
 use super::configuration::Hook;
 use super::conversion;
 use crate::cel::Definitions;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
 
 /// The resource, at the version the webhook asks for, when the request concerns it.

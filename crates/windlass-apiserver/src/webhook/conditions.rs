@@ -15,7 +15,7 @@ use crate::cel::{
     self, CelValue, Compiled, Decision, Definitions, Environment, MATCH_CONDITIONS_BUDGET,
     Question, ResourceQuestion, Run, Spent, Who,
 };
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 
 /// The variables of an expression, and what they are.
 pub(crate) type Seen = Vec<(&'static str, CelValue)>;

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::conditions::Conditions;
 use super::matching::{Criteria, texts};
 use super::transport::WebhookTarget;
-use crate::derived::Derived;
 use crate::object::meta;
+use crate::registry::derived::Derived;
 use crate::store::{Store, TableName};
 
 const GROUP: &str = "admissionregistration.k8s.io";

@@ -15,7 +15,7 @@ use super::call;
 use super::configuration::ClientConfig;
 use super::review;
 use crate::object::{meta, set_meta};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
 

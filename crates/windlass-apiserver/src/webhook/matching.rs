@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::attributes::{Attributes, Operation};
-use crate::resource::Resource;
-use crate::selector::Selector;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, TableName};
+use crate::verbs::selector::Selector;
 
 /// Whether no policy is asked about it.
 pub(crate) fn is_policy(resource: &Resource) -> bool {

@@ -12,7 +12,7 @@ use super::conversion;
 use super::matching;
 use super::patch;
 use super::review::{self, Outcome};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 
 /// Brings a changed object back into stored form.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::attributes::Attributes;
 use super::call;
 use super::configuration::Hook;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::ApiError;
 
 const GROUP: &str = "admission.k8s.io";

@@ -9,7 +9,7 @@ use super::configuration::Hook;
 use super::conversion;
 use super::matching;
 use super::review::{self, Outcome};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 
 /// Asks every webhook that is concerned whether the object may be stored as it is.

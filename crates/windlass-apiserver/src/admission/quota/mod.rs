@@ -28,9 +28,9 @@ pub(crate) use usage::Measured;
 
 use crate::apply::{self, Managers, Writer};
 use crate::object::{meta, set_meta};
+use crate::registry::types::Type;
 use crate::status::{ApiError, Result};
 use crate::store::{TableName, WriteError};
-use crate::types::Type;
 use crate::webhook::{Attributes, Operation};
 
 static TABLE: LazyLock<TableName> = LazyLock::new(|| TableName::new("", "resourcequotas"));

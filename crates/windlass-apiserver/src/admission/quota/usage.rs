@@ -10,7 +10,7 @@ use super::scope;
 use crate::kinds::core::pod::resources as pods;
 use crate::object::meta;
 use crate::quantity::Quantity;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::webhook::{Attributes, Operation};
 
 /// Kinds that are counted under a name of old, too.

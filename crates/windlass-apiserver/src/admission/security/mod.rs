@@ -25,7 +25,7 @@ use checks::Violation;
 use level::{Level, Policy};
 
 use crate::object::meta;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, TableName};
 use crate::webhook::{Attributes, Operation};

@@ -10,9 +10,9 @@ use crate::apply::{self, Managers, Writer};
 use crate::defaults;
 use crate::http::Answer;
 use crate::object::{meta, set_meta};
+use crate::registry::types::Type;
 use crate::status::{ApiError, Result, Subject, field};
 use crate::store::{Key, Stored, TableName};
-use crate::types::Type;
 use crate::verbs::Call;
 
 /// Tokens live no shorter and no longer than this, in seconds, and an hour when nothing is asked.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{GROUP, Policy, Rule};
 use crate::apply::{self, Managers, Writer};
 use crate::object::{meta, set_meta};
-use crate::selector::Selector;
 use crate::server::ApiServer;
 use crate::store::{Key, Stored, TableName};
+use crate::verbs::selector::Selector;
 
 /// Roles may gather each other in a circle and never come to rest: a run ends after this many rounds.
 const ROUNDS: usize = 16;

@@ -11,7 +11,7 @@ use super::rule::quoted;
 use super::{GROUP, MASTERS, Rule, referred};
 use crate::auth::{Action, Identity, ResourceAction};
 use crate::object::{meta, set_meta};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
 use crate::steps::step;

@@ -25,10 +25,10 @@ use rules::Rules;
 
 use super::{Action, Identity};
 use crate::object::meta;
-use crate::resource::Resource;
-use crate::selector::Selector;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::{Key, Store, TableName};
+use crate::verbs::selector::Selector;
 
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 /// Who may do everything.

@@ -289,7 +289,7 @@ impl Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts;
+    use crate::registry::facts;
 
     #[test]
     fn every_served_kind_and_every_reference_is_there() {

@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::cell::param_kind;
 use super::policy;
 use crate::kinds::Strategy;
-use crate::metadata::Checks;
 use crate::table::cell::count;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

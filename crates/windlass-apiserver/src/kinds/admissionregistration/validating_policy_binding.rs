@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::cell;
 use super::policy;
 use crate::kinds::Strategy;
-use crate::metadata::Checks;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::kinds::Strategy;
 use crate::kinds::admissionregistration::webhook;
-use crate::metadata::Checks;
 use crate::table::cell::count;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::custom;
 use crate::decode;
 use crate::defaults;
 use crate::kinds::{Strategy, Writing};
 use crate::object::{finalizers, is_terminating, set_meta};
-use crate::resource::Resource;
+use crate::registry::custom;
+use crate::registry::resource::Resource;
+use crate::registry::types::Type;
 use crate::server::ApiServer;
 use crate::store::Stored;
-use crate::types::Type;
 use crate::validation::at::Causes;
 use crate::verbs::delete::{Deletion, Outcome};
 

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::validation;
 use crate::defaults::{TEMPLATE_GENERATION, drop_template_generation};
 use crate::kinds::{Form, Order, Strategy, Way, Writing};
-use crate::metadata::Checks;
 use crate::object::meta_mut;
 use crate::table::cell::{containers, number};
 use crate::table::text::{labels, or, selector};
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::metadata::Checks;
 use crate::validation::template;
 use crate::validation::warnings::pod as pod_warnings;
 

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::validation;
 use crate::kinds::{Fields, Strategy, Way, content_changes, reset_fields};
-use crate::metadata::Checks;
 use crate::object::set_meta;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::table::cell::{containers, number, ready_of};
 use crate::table::text::selector;
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::metadata::Checks;
 use crate::validation::template;
 use crate::validation::warnings::pod as pod_warnings;
 

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::validation;
 use crate::kinds::{Strategy, Way};
-use crate::metadata::Checks;
 use crate::names;
 use crate::table::cell::{containers, ready_of};
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::metadata::Checks;
 use crate::validation::warnings::pod as pod_warnings;
 
 /// The strategy of this kind.

@@ -8,9 +8,9 @@ use super::form as autoscaler;
 use super::validation;
 use crate::defaults;
 use crate::kinds::{Form, Strategy};
-use crate::metadata::Checks;
-use crate::types::Type;
+use crate::registry::types::Type;
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::metadata::Checks;
 
 /// The form autoscalers are stored in.
 const STORED: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler";

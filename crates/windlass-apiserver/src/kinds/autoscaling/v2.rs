@@ -7,8 +7,8 @@ use super::cell;
 use super::form as autoscaler;
 use super::validation;
 use crate::kinds::{Form, Strategy};
-use crate::metadata::Checks;
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Strategy, Way};
-use crate::metadata::Checks;
 use crate::table::text::text;
 use crate::validation::at::{At, Causes};
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

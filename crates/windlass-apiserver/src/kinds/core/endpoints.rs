@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::Strategy;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::table::cell::items;
 use crate::table::text::{text, three};
 use crate::validation::at::Causes;

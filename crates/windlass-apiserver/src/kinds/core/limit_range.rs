@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::kinds::core::limits;
 use crate::kinds::{Strategy, Writing};
-use crate::metadata::Checks;
 use crate::object::{meta, set_meta};
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

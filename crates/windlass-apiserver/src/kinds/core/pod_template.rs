@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Strategy, Way};
-use crate::metadata::Checks;
 use crate::table::cell::containers;
 use crate::table::text::{labels, or};
 use crate::validation::at::{At, Causes};
+use crate::validation::metadata::Checks;
 use crate::validation::template;
 use crate::validation::warnings::pod as pod_warnings;
 

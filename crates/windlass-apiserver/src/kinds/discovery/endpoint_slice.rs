@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Order, Strategy, Writing, content_changes};
-use crate::metadata::Checks;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::table::cell::items;
 use crate::table::text::{or, text, three};
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 use crate::validation::{endpoints, warnings};
 
 /// The strategy of this kind.

@@ -8,12 +8,12 @@ use crate::admission::quota::Measured;
 use crate::kinds::events::cell;
 use crate::kinds::events::form as event;
 use crate::kinds::{Form, Strategy};
-use crate::metadata::Checks;
 use crate::names;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

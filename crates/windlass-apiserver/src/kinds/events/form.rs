@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 

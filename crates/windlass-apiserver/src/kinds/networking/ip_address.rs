@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::addresses;
 use crate::kinds::Strategy;
-use crate::metadata::Checks;
 use crate::object::meta;
 use crate::table;
 use crate::table::text::text;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

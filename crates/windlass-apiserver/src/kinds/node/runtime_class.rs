@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::kinds::Strategy;
 use crate::kinds::core::pod::validation::check_tolerations;
-use crate::metadata::Checks;
 use crate::names;
 use crate::table::text::text;
 use crate::validation::at::{At, Causes, immutable_field};
+use crate::validation::metadata::Checks;
 use crate::validation::resources::{self, Of};
 use crate::validation::{internal, label};
 

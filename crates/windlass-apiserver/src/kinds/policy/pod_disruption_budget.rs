@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use crate::kinds::Strategy;
 use crate::kinds::core::pod::validation;
-use crate::metadata::Checks;
 use crate::names;
 use crate::table::cell::number;
 use crate::validation::at::{At, Causes, nonnegative};
+use crate::validation::metadata::Checks;
 use crate::validation::{amount, internal, label};
 
 /// The strategy of this kind.

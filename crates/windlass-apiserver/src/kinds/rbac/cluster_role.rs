@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::validation;
 use crate::auth::rbac;
 use crate::kinds::Strategy;
-use crate::metadata::Checks;
 use crate::names;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

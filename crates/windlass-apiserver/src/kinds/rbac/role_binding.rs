@@ -7,12 +7,12 @@ use super::cell;
 use super::validation;
 use crate::auth::rbac;
 use crate::kinds::Strategy;
-use crate::metadata::Checks;
 use crate::names;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::Stored;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

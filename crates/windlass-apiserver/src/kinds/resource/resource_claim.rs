@@ -7,10 +7,10 @@ use super::admin_access;
 
 use super::validation;
 use crate::kinds::{Admission, Order, Strategy};
-use crate::metadata::Checks;
 use crate::object::is_terminating;
 use crate::status::Cause;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use super::admin_access;
 
 use super::validation;
 use crate::kinds::{Admission, Strategy};
-use crate::metadata::Checks;
 use crate::status::Cause;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::admission;
 use crate::kinds::{Admission, Strategy};
-use crate::metadata::Checks;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::table::cell::{number, truth};
 use crate::table::text::text;
 use crate::validation::at::{At, Causes};
+use crate::validation::metadata::Checks;
 
 /// The highest priority somebody other than Kubernetes may ask for.
 const MAX_PRIORITY: i64 = 1_000_000_000;

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::validation;
 use crate::kinds::{Strategy, Way};
-use crate::metadata::Checks;
 use crate::table::cell::truth;
 use crate::table::text::{joined, or, text};
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 use crate::validation::warnings;
 
 /// The strategy of this kind.

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::validation;
 use crate::kinds::Strategy;
-use crate::metadata::Checks;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

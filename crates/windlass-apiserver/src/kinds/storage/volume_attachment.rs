@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::validation;
 use crate::kinds::{Fields, Strategy, reset_fields};
-use crate::metadata::Checks;
 use crate::table::cell::truth;
 use crate::table::text::text;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

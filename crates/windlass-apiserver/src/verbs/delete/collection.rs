@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::Options;
 use crate::http::{Answer, Shape};
-use crate::selector::Selector;
 use crate::status::{ApiError, Result};
 use crate::verbs::Call;
 use crate::verbs::present::list_item;
+use crate::verbs::selector::Selector;
 
 impl Call<'_> {
     pub(in crate::verbs) async fn delete_collection(&self) -> Result<Answer> {

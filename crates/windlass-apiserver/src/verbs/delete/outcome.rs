@@ -8,7 +8,7 @@ use super::Options;
 use crate::clock::Clock;
 use crate::kinds::Strategy;
 use crate::object::{self, set_meta};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";

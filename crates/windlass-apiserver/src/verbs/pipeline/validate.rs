@@ -7,9 +7,10 @@ use super::prepare::Prepared;
 use crate::crd;
 use crate::decode;
 use crate::kinds::Order;
+use crate::object_meta;
 use crate::status::{Cause, Result};
+use crate::validation::{self, metadata};
 use crate::verbs::Call;
-use crate::{metadata, object_meta, validation};
 
 /// An object that is what it should be.
 pub(super) struct Valid<'c>(Prepared<'c>);

@@ -1,5 +1,11 @@
 //! The server as a value: what it holds, how it is made, and how it is reached without a socket.
 
+pub(crate) mod bootstrap;
+pub(crate) mod restore;
+mod snapshot;
+
+pub use snapshot::Snapshot;
+
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -111,8 +117,8 @@ impl ApiServer {
     /// A server with nothing stored but the namespaces and roles every cluster has, in memory.
     pub fn new(config: Config) -> Self {
         let store = Store::new(config.compaction_interval);
-        let server = Self::with_store(config, store, crate::bootstrap::policy());
-        crate::bootstrap::run(&server);
+        let server = Self::with_store(config, store, crate::server::bootstrap::policy());
+        crate::server::bootstrap::run(&server);
         server
     }
 
@@ -120,9 +126,9 @@ impl ApiServer {
     /// acknowledges is durable. The folder must be used by one server at a time.
     pub fn open(config: Config, folder: &Path) -> Result<Self, StorageError> {
         let store = Store::kept_in(folder, config.compaction_interval)?;
-        let server = Self::with_store(config, store, crate::bootstrap::policy());
-        crate::bootstrap::run(&server);
-        crate::restore::run(&server);
+        let server = Self::with_store(config, store, crate::server::bootstrap::policy());
+        crate::server::bootstrap::run(&server);
+        crate::server::restore::run(&server);
         server
             .store()
             .flush()

@@ -6,12 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::crd::CustomVersion;
-use crate::facts::{ColumnFacts, ResourceFacts};
 use crate::http::Counts;
 use crate::kinds::{self, Strategy};
+use crate::registry::facts::{ColumnFacts, ResourceFacts};
+use crate::registry::types::Type;
 use crate::status::Subject;
 use crate::store::TableName;
-use crate::types::Type;
 
 /// Subresources this server implements; others are not advertised.
 pub(crate) const SERVED_SUBRESOURCES: &[&str] = &[

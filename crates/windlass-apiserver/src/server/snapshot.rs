@@ -28,7 +28,7 @@ impl ApiServer {
     pub fn starting_from(config: Config, snapshot: &Snapshot) -> Self {
         let store = Store::holding(&snapshot.contents, config.compaction_interval);
         let server = Self::with_store(config, store, snapshot.policy.clone());
-        crate::custom::restore(&server);
+        crate::registry::custom::restore(&server);
         server
     }
 }

@@ -18,13 +18,13 @@ use crate::store::{Key, TableName};
 
 /// Everything but roles and bindings.
 static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../facts/objects.json"))
+    serde_json::from_str(include_str!("../../facts/objects.json"))
         .expect("facts/objects.json is generated and checked in: it parses")
 });
 
 /// The roles and bindings, with the rules of aggregated roles filled in.
 static ROLES: LazyLock<Vec<(TableName, Value)>> = LazyLock::new(|| {
-    let roles: Vec<Value> = serde_json::from_str(include_str!("../facts/roles.json"))
+    let roles: Vec<Value> = serde_json::from_str(include_str!("../../facts/roles.json"))
         .expect("facts/roles.json is generated and checked in: it parses");
     rbac::aggregated(roles)
         .into_iter()

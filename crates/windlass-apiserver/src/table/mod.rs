@@ -9,7 +9,7 @@ pub(crate) mod text;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 
 /// How a Table is made.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-use crate::facts::{self, Definition};
+use crate::registry::facts::{self, Definition};
 
 /// A JSON value that is not a map or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

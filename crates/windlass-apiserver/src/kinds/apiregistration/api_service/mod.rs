@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kinds::{Strategy, Writing};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::table::text::text;
 
 use crate::validation::at::Causes;

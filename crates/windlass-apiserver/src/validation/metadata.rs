@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::object::meta;
 use crate::object_meta::{common_causes, finalizer_causes, invalid, update_causes};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::{Cause, field};
 
 /// What is wrong with the metadata of a new object.

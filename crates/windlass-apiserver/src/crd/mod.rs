@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use windlass_schema::{JsonPath, ObjectSchema, ScalePaths, Schemas, compare_versions};
 
 use crate::decode;
-use crate::facts::ColumnFacts;
 use crate::kinds::Custom;
 use crate::object::finalizers;
 use crate::registry::Known;
-use crate::resource::{Resource, Subresource};
+use crate::registry::facts::ColumnFacts;
+use crate::registry::resource::{Resource, Subresource};
+use crate::registry::types::Type;
 use crate::store::TableName;
-use crate::types::Type;
 use crate::webhook::Conversion;
 
 /// Verbs of a custom resource, in the order discovery shows them.

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::{Strategy, Way};
-use crate::metadata::Checks;
 use crate::table::age;
 use crate::table::cell::{containers, count, none};
 use crate::table::text::{selector, text};
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 use crate::validation::warnings::pod as pod_warnings;
 

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::admission::IMMORTAL_NAMESPACES;
 use crate::kinds::{Strategy, Writing};
-use crate::metadata::Checks;
 use crate::names;
 use crate::object::{is_terminating, set_meta};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::table::text::text;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 use crate::verbs::delete::{Deletion, Outcome};
 

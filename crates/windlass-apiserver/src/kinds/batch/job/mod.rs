@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kinds::{Strategy, Way, Writing};
-use crate::metadata::Checks;
 use crate::object::is_terminating;
 use crate::object::{meta, meta_mut};
 use crate::table::cell::{containers, has_condition, number};
 use crate::table::duration;
 use crate::table::text::selector;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 use crate::validation::warnings::pod as pod_warnings;
 
 /// The strategy of this kind.

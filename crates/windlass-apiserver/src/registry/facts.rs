@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::defaults::{self, Default};
-use crate::types::{Field, GRANULAR, ListKind, PatchRule, Scalar, Type};
+use crate::registry::types::{Field, GRANULAR, ListKind, PatchRule, Scalar, Type};
 
 /// The version of Kubernetes the facts were read from.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| {
-    let raw: RawFacts = serde_json::from_str(include_str!("../facts/kinds.json"))
+    let raw: RawFacts = serde_json::from_str(include_str!("../../facts/kinds.json"))
         .expect("facts/kinds.json is generated and checked in: it parses");
     Facts::from_raw(raw)
 });
@@ -55,7 +55,7 @@ impl Facts {
 
     fn from_raw(raw: RawFacts) -> Self {
         let zeros: HashMap<String, Map<String, Value>> =
-            serde_json::from_str(include_str!("../facts/zeros.json"))
+            serde_json::from_str(include_str!("../../facts/zeros.json"))
                 .expect("facts/zeros.json is generated and checked in: it parses");
         let (defaults, omitted) = (defaults::table(), defaults::omitted_table());
         let define = |name: &str, ty: Type| Definition {

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::admission;
 use crate::clock::Clock;
 use crate::kinds::{Admission, Strategy, Writing};
-use crate::metadata::Checks;
 use crate::status::Result;
 use crate::table::cell::{phase, storage_class, unset};
 use crate::table::text::{modes, text};
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 use crate::validation::warnings;
 
 /// The strategy of this kind.

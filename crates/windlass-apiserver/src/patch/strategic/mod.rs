@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::go;
+use crate::registry::types::Type;
 use crate::status::{ApiError, Result};
 use crate::steps::step;
-use crate::types::Type;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

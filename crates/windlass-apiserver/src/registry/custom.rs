@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::apply::{self, Managers, Writer};
 use crate::crd;
 use crate::object::{self, set_meta};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::{Key, Stored, TableName, WriteError};
 

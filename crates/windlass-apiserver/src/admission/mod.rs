@@ -17,7 +17,7 @@ pub(crate) use priority::check_delete as check_priority_delete;
 
 use crate::kinds::Admission;
 use crate::object::{meta, meta_mut};
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, Store, TableName};

@@ -7,17 +7,17 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission::quota::Measured;
-use crate::bootstrap;
 use crate::defaults;
 use crate::kinds::{Order, Strategy};
-use crate::metadata::Checks;
 use crate::names;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
+use crate::server::bootstrap;
 use crate::store::Stored;
 use crate::table::cell::{balancer, items, none};
 use crate::table::text::{labels, or, text};
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 use crate::verbs::delete::forget_endpoints;
 

@@ -7,7 +7,7 @@ use windlass_apimachinery::selector::{
 };
 
 use crate::http::Query;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::{Labelled, Stored};
 

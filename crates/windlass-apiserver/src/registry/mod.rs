@@ -1,12 +1,17 @@
 //! Which resources the server has right now: the built-in ones, and those of established CRDs.
 
+pub(crate) mod custom;
+pub(crate) mod derived;
+pub(crate) mod facts;
+pub(crate) mod resource;
+pub(crate) mod types;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::facts;
 use crate::http::ResourceRequest;
 use crate::kinds;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 
 /// A group in discovery: its name and versions, the preferred one first.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::Strategy;
-use crate::metadata::Checks;
 use crate::table::text::selector;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 
 /// The strategy of this kind.
 #[derive(Debug)]

@@ -8,8 +8,9 @@ use tower::Service as _;
 use serde_json::{Value, json};
 use windlass_store::testing::Disk;
 
+use crate::Identity;
+use crate::server::bootstrap;
 use crate::server::{ApiServer, Config, InProcess};
-use crate::{Identity, bootstrap};
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -29,7 +30,8 @@ async fn send(client: &InProcess, method: &str, path: &str, body: &Value) -> Val
 #[tokio::test]
 async fn a_list_shows_no_write_that_is_not_durable_yet() {
     let (store, mut disk) = Disk::empty();
-    let server = ApiServer::with_store(Config::default(), store, crate::bootstrap::policy());
+    let server =
+        ApiServer::with_store(Config::default(), store, crate::server::bootstrap::policy());
     bootstrap::run(&server);
     disk.sync();
     let client = server.in_process(Identity::admin());

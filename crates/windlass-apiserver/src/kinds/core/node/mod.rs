@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::admission;
 use crate::kinds::{Admission, Strategy, Way};
-use crate::metadata::Checks;
-use crate::resource::Resource;
+use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::validation::at::Causes;
+use crate::validation::metadata::Checks;
 use crate::validation::warnings;
 
 /// The strategy of this kind.

@@ -23,5 +23,5 @@ pub(crate) fn run(server: &ApiServer) {
         }
     }
     server.rbac().replace(rbac::Policy::of(&objects));
-    crate::custom::restore(server);
+    crate::registry::custom::restore(server);
 }
