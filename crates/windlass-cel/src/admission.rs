@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::authorizer::{self, REQUEST_RESOURCE};
-use super::{Declared, Environment, Expression, Object, Type};
+use super::{AdmissionError, Declared, Environment, Expression, Object, Type};
 
 pub use super::authorizer::variables as authorizer_variables;
 
@@ -71,32 +71,23 @@ pub fn variable_type(ty: &Type) -> Type {
     }
 }
 
-/// Compiles an expression that must come to what is wanted; the error is the text that Kubernetes
-/// shows.
+/// Compiles an expression that must come to what is wanted.
 pub fn compile(
     source: &str,
     environment: &Environment,
     wanted: Wanted,
-) -> Result<Expression, String> {
-    let compiled = Expression::compile(source, environment)
-        .map_err(|why| format!("compilation failed: {why}"))?;
+) -> Result<Expression, AdmissionError> {
+    let compiled = Expression::compile(source, environment)?;
     let fits = wanted.iter().any(|(_, is)| is(&compiled.result));
     if fits || wanted.is_empty() {
         return Ok(compiled);
     }
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
-    let found = &compiled.result;
-    Err(match names.as_slice() {
-        [one] => format!("must evaluate to {one} but got {found}"),
-        many => format!(
-            "must evaluate to one of [{}] but got {found}",
-            many.join(" ")
-        ),
-    })
+    Err(AdmissionError::of_type(&names, &compiled.result))
 }
 
 /// Compiles an expression that must be a truth.
-pub fn condition(source: &str, environment: &Environment) -> Result<Expression, String> {
+pub fn condition(source: &str, environment: &Environment) -> Result<Expression, AdmissionError> {
     compile(source, environment, TRUTH)
 }
 

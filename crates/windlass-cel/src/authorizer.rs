@@ -10,7 +10,8 @@ use std::sync::Arc;
 use kube_cel::cel::Value;
 use kube_cel::cel::objects::Opaque;
 
-use super::evaluate::{Failure, Result};
+use super::error::Failure;
+use super::evaluate::Result;
 use windlass_apimachinery::names;
 
 /// The name of the variable that is the resource of the request.
@@ -270,5 +271,5 @@ fn not_empty(what: &str, text: &str) -> Result<()> {
 }
 
 fn no_overload() -> Failure {
-    Failure::said("no such overload")
+    Failure::NoSuchOverload
 }

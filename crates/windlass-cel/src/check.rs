@@ -8,6 +8,7 @@ use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, L
 
 use super::authorizer::REQUEST_RESOURCE;
 use super::cost::{Declared, Entries, LIST_COST, MAP_COST, Node, Size, item_of, weigh};
+use super::error::CompileError;
 use super::functions::{self, Overload};
 use super::position::Places;
 use super::types::{Found, Type};
@@ -30,12 +31,12 @@ const MISSING_MACROS: &[&str] = &[
     "optFlatMap",
 ];
 
-/// Checks an expression; the error is every complaint, in the order of their places.
+/// Checks an expression.
 pub(super) fn check(
     source: &str,
     tree: &IdedExpr,
     environment: &Environment,
-) -> Result<Checked, String> {
+) -> Result<Checked, CompileError> {
     let mut checker = Checker {
         environment,
         locals: Vec::new(),
@@ -63,7 +64,7 @@ pub(super) fn check(
         .iter()
         .map(|(offset, message)| places.show(*offset, message))
         .collect();
-    Err(shown.join("\n"))
+    Err(CompileError::Check(shown.join("\n")))
 }
 
 /// A variable that a loop brings.

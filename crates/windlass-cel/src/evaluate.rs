@@ -14,6 +14,7 @@ use kube_cel::cel::{IdedExpr, Value};
 
 use super::authorizer;
 use super::cost::{LIST_COST, MAP_COST, share};
+use super::error::Failure;
 use super::functions;
 use super::interpreter::{call, said};
 use super::operands::{
@@ -23,21 +24,6 @@ use super::operands::{
 use super::run::Lazy;
 use super::types::Type;
 use super::values::optional;
-
-/// Why an expression has no value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Failure {
-    /// In the words of Kubernetes.
-    Said(String),
-    /// It cost more than it may.
-    TooCostly,
-}
-
-impl Failure {
-    pub(super) fn said(text: impl Into<String>) -> Self {
-        Self::Said(text.into())
-    }
-}
 
 pub(super) type Result<T = Value> = std::result::Result<T, Failure>;
 
@@ -179,7 +165,7 @@ impl<'a> Walk<'a> {
                 keys.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
                 keys
             }
-            _ => return Err(Failure::said("no such overload")),
+            _ => return Err(Failure::NoSuchOverload),
         };
         let init = self.value(&comprehension.accu_init)?;
         self.scope.push((comprehension.accu_var.clone(), init));
@@ -200,8 +186,8 @@ impl<'a> Walk<'a> {
                 let step = self.value(&comprehension.loop_step);
                 self.scope.truncate(depth);
                 let step = match (step, neutral) {
-                    (Err(Failure::Said(why)), Some(neutral)) => {
-                        failed = failed.or(Some(Failure::Said(why)));
+                    (Err(why), Some(neutral)) if why != Failure::TooCostly => {
+                        failed = failed.or(Some(why));
                         Value::Bool(neutral)
                     }
                     (step, _) => step?,
@@ -230,7 +216,7 @@ impl<'a> Walk<'a> {
                 return match self.value(condition)? {
                     Value::Bool(true) => self.value(left),
                     Value::Bool(false) => self.value(right),
-                    _ => Err(Failure::said("no such overload")),
+                    _ => Err(Failure::NoSuchOverload),
                 };
             }
             ("@not_strictly_false", [inner]) => {
@@ -281,7 +267,7 @@ impl<'a> Walk<'a> {
         let mut arguments = self.values(&call.args)?;
         if arguments.len() == 2 && is_operator(name) {
             let (Some(right), Some(left)) = (arguments.pop(), arguments.pop()) else {
-                return Err(Failure::said("no such overload"));
+                return Err(Failure::NoSuchOverload);
             };
             return self.operator(name, left, right);
         }
@@ -326,7 +312,7 @@ impl<'a> Walk<'a> {
             match self.value(part) {
                 Ok(Value::Bool(found)) if found == decides => return Ok(Value::Bool(decides)),
                 Ok(Value::Bool(_)) => {}
-                Ok(_) => failure = failure.or(Some(Failure::said("no such overload"))),
+                Ok(_) => failure = failure.or(Some(Failure::NoSuchOverload)),
                 Err(Failure::TooCostly) => return Err(Failure::TooCostly),
                 Err(other) => failure = failure.or(Some(other)),
             }
@@ -352,11 +338,11 @@ impl<'a> Walk<'a> {
         self.charge(cost)?;
         let compare = |wanted: &[Ordering]| match left.partial_cmp(&right) {
             Some(found) => Ok(Value::Bool(wanted.contains(&found))),
-            None => Err(Failure::said("no such overload")),
+            None => Err(Failure::NoSuchOverload),
         };
         let (less, equal, greater) = (Ordering::Less, Ordering::Equal, Ordering::Greater);
         if authorizer::is_one(&left) {
-            return Err(Failure::said("no such overload"));
+            return Err(Failure::NoSuchOverload);
         }
         match name {
             "_==_" => Ok(Value::Bool(left == right)),
@@ -378,7 +364,7 @@ impl<'a> Walk<'a> {
                         key.is_some_and(|key| map.map.contains_key(&key)),
                     ))
                 }
-                _ => Err(Failure::said("no such overload")),
+                _ => Err(Failure::NoSuchOverload),
             },
             "_[_]" => index(&left, &right),
             "_[?_]" => Ok(optional(match as_optional(&left) {
@@ -388,7 +374,7 @@ impl<'a> Walk<'a> {
             })),
             "_?._" => {
                 let Value::String(field) = &right else {
-                    return Err(Failure::said("no such overload"));
+                    return Err(Failure::NoSuchOverload);
                 };
                 Ok(optional(match as_optional(&left) {
                     Optional::None => None,
@@ -396,7 +382,7 @@ impl<'a> Walk<'a> {
                     Optional::Plain => select_field(&left, field).ok(),
                 }))
             }
-            _ => Err(Failure::said("no such overload")),
+            _ => Err(Failure::NoSuchOverload),
         }
     }
 
@@ -422,7 +408,7 @@ impl<'a> Walk<'a> {
             ("!_", None, [value]) => {
                 return match value {
                     Value::Bool(value) => Ok(Value::Bool(!value)),
-                    _ => Err(Failure::said("no such overload")),
+                    _ => Err(Failure::NoSuchOverload),
                 };
             }
             ("-_", None, [value]) => {
@@ -432,7 +418,7 @@ impl<'a> Walk<'a> {
                         .map(Value::Int)
                         .ok_or_else(|| Failure::said("integer overflow")),
                     Value::Float(number) => Ok(Value::Float(-number)),
-                    _ => Err(Failure::said("no such overload")),
+                    _ => Err(Failure::NoSuchOverload),
                 };
             }
             ("value", Some(value), []) => {
@@ -447,7 +433,7 @@ impl<'a> Walk<'a> {
             && target.is_none()
             && matches!(name, "int" | "uint" | "double");
         match call(name, target, arguments) {
-            Err(Failure::Said(_)) if converted => Err(Failure::said(format!(
+            Err(why) if converted && why != Failure::TooCostly => Err(Failure::said(format!(
                 "type conversion error from 'string' to '{name}'"
             ))),
             result => result,

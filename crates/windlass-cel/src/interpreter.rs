@@ -4,7 +4,8 @@ use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
-use super::evaluate::{Failure, Result};
+use super::error::Failure;
+use super::evaluate::Result;
 
 thread_local! {
     /// The functions, which take long to gather.
@@ -51,7 +52,7 @@ pub(super) fn call(name: &str, target: Option<Value>, arguments: Vec<Value>) -> 
 
 /// The words of Kubernetes for what went wrong in the interpreter.
 pub(super) fn said(error: &ExecutionError) -> Failure {
-    Failure::Said(match error {
+    let why = match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::DivisionByZero(_) => "division by zero".into(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
@@ -63,9 +64,10 @@ pub(super) fn said(error: &ExecutionError) -> Failure {
         | ExecutionError::UnsupportedTargetType { .. }
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::UnsupportedUnaryOperator(..)
-        | ExecutionError::ValuesNotComparable(..) => "no such overload".into(),
+        | ExecutionError::ValuesNotComparable(..) => return Failure::NoSuchOverload,
         other => other.to_string(),
-    })
+    };
+    Failure::Said(why)
 }
 
 pub(super) fn shown(value: &Value) -> String {

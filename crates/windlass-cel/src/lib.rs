@@ -19,6 +19,7 @@ pub mod admission;
 mod authorizer;
 mod check;
 mod cost;
+mod error;
 mod evaluate;
 mod functions;
 mod interpreter;
@@ -35,7 +36,7 @@ pub use kube_cel::cel::Value as CelValue;
 
 pub use authorizer::{Authorizer, Decision, Question, ResourceQuestion, Who};
 pub use cost::Declared;
-pub use evaluate::Failure;
+pub use error::{AdmissionError, CompileError, Failure, RunError};
 pub use run::{Compiled, Definitions, Run, Spent};
 pub use types::{Object, Type};
 pub use values::{of_json, optional};
@@ -92,8 +93,8 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads and checks an expression; the error is the text that Kubernetes shows.
-    pub fn compile(source: &str, environment: &Environment) -> Result<Self, String> {
+    /// Reads and checks an expression.
+    pub fn compile(source: &str, environment: &Environment) -> Result<Self, CompileError> {
         let tree = position::parse(source)?;
         let checked = check::check(source, &tree, environment)?;
         Ok(Self {
@@ -201,7 +202,7 @@ mod tests {
             "self.transformList(i, v, v)",
         ] {
             let refused = Expression::compile(rule, &anything()).unwrap_err();
-            assert!(refused.contains("is not run by this version"), "{refused}");
+            assert!(refused.to_string().contains(NOT_RUN), "{refused}");
         }
         assert!(Expression::compile("Foo{a: 1}", &anything()).is_err());
     }

@@ -8,7 +8,8 @@ use kube_cel::cel::objects::{Key, OptionalValue};
 
 use super::authorizer::CHECK_COST;
 use super::cost::share;
-use super::evaluate::{Failure, Result};
+use super::error::Failure;
+use super::evaluate::Result;
 use super::interpreter::shown;
 use super::values::optional;
 
@@ -184,7 +185,7 @@ pub(super) fn select_field(value: &Value, field: &str) -> Result {
             found.ok_or_else(|| Failure::said(format!("no such key: {field}")))
         }
         Value::Null => Err(Failure::said(format!("no such key: {field}"))),
-        _ => Err(Failure::said("no such overload")),
+        _ => Err(Failure::NoSuchOverload),
     }
 }
 
@@ -205,6 +206,6 @@ pub(super) fn index(value: &Value, at: &Value) -> Result {
             let found = as_key(key).and_then(|key| map.map.get(&key).cloned());
             found.ok_or_else(|| Failure::said(format!("no such key: {}", shown(key))))
         }
-        _ => Err(Failure::said("no such overload")),
+        _ => Err(Failure::NoSuchOverload),
     }
 }

@@ -6,8 +6,10 @@
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
-/// The tree of an expression, or what is wrong with it, as Kubernetes shows it.
-pub(super) fn parse(source: &str) -> Result<IdedExpr, String> {
+use super::error::CompileError;
+
+/// The tree of an expression.
+pub(super) fn parse(source: &str) -> Result<IdedExpr, CompileError> {
     parser().parse(source).map_err(|errors| {
         let mut places: Vec<((isize, isize), String)> = errors
             .errors
@@ -23,7 +25,7 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, String> {
                 show(source, line, column, &message)
             })
             .collect();
-        shown.join("\n")
+        CompileError::Syntax(shown.join("\n"))
     })
 }
 

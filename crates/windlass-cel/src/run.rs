@@ -7,7 +7,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use super::evaluate::{self, Failure};
+use super::error::{AdmissionError, Failure, RunError};
+use super::evaluate;
 use super::{CelValue, Expression, PER_CALL_LIMIT};
 
 const SPENT: &str =
@@ -19,7 +20,7 @@ pub struct Compiled {
     /// The text.
     pub source: String,
     /// What compiling made of it, or why it cannot be run.
-    pub expression: Result<Expression, String>,
+    pub expression: Result<Expression, AdmissionError>,
 }
 
 /// Variables that are expressions, by name.
@@ -60,10 +61,10 @@ impl<'a> Run<'a> {
     }
 
     /// The value of an expression, or why it has none.
-    pub fn evaluate(&mut self, compiled: &Compiled) -> Result<Result<CelValue, String>, Spent> {
+    pub fn evaluate(&mut self, compiled: &Compiled) -> Result<Result<CelValue, RunError>, Spent> {
         let expression = match &compiled.expression {
             Ok(expression) => expression,
-            Err(why) => return Ok(Err(format!("compilation error: {why}"))),
+            Err(why) => return Ok(Err(RunError::Compile(why.clone()))),
         };
         let limit = PER_CALL_LIMIT.min(self.budget);
         let (result, cost) =
@@ -73,17 +74,10 @@ impl<'a> Run<'a> {
             return Err(Spent);
         }
         self.budget -= cost;
-        Ok(result.map_err(|failure| {
-            let why = said(failure);
-            format!("expression '{}' resulted in error: {why}", compiled.source)
+        Ok(result.map_err(|failure| RunError::Evaluate {
+            expression: compiled.source.clone(),
+            failure,
         }))
-    }
-}
-
-fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Said(why) => why,
-        Failure::TooCostly => "operation cancelled: actual cost limit exceeded".to_owned(),
     }
 }
 
@@ -112,7 +106,7 @@ impl Lazy<'_> {
     }
 
     fn find(&self, name: &str) -> Result<CelValue, Failure> {
-        let failed = |how: &str, why: &str| {
+        let failed = |how: &str, why: &dyn std::fmt::Display| {
             Failure::said(format!(
                 "composited variable \"{name}\" fails to {how}: {why}"
             ))
@@ -127,6 +121,6 @@ impl Lazy<'_> {
         // A variable sees only those before it, so this comes to an end.
         let (result, cost) = evaluate::run(&expression.tree, self.seen, Some(self), PER_CALL_LIMIT);
         self.cost.set(self.cost.get().saturating_add(cost));
-        result.map_err(|failure| failed("evaluate", &said(failure)))
+        result.map_err(|failure| failed("evaluate", &failure))
     }
 }

@@ -6,20 +6,35 @@
 //! escapes, and `\Q…\E` is text as it stands.
 
 use regex::Regex;
+use regex_syntax::hir::ErrorKind as HirErrorKind;
 
 /// The most often that Go lets something be repeated.
 const MOST_REPEATED: u32 = 1000;
 /// How far to look for the end of a count or of the name of a class: no such thing is longer.
 const SHORT: usize = 24;
 
-/// Compiles a pattern, or says why Go would not.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    let failed = |why: String| format!("error parsing regexp: {why}");
-    let translated = translate(pattern).map_err(failed)?;
-    Regex::new(&translated).map_err(|error| failed(reason(pattern, &error)))
+/// Why Go would not compile a pattern, in its words.
+#[derive(Debug, thiserror::Error)]
+#[error("error parsing regexp: {0}")]
+pub(crate) struct PatternError(String);
+
+/// Compiles a pattern that Go would compile.
+pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
+    let translated = translate(pattern)?;
+    Regex::new(&translated).map_err(|error| PatternError(reason(pattern, &translated, &error)))
 }
 
-fn reason(pattern: &str, error: &regex::Error) -> String {
+/// Whether a pattern names a class of characters that does not exist.
+fn names_no_property(translated: &str) -> bool {
+    match regex_syntax::parse(translated) {
+        Err(regex_syntax::Error::Translate(error)) => {
+            matches!(error.kind(), HirErrorKind::UnicodePropertyNotFound)
+        }
+        _ => false,
+    }
+}
+
+fn reason(pattern: &str, translated: &str, error: &regex::Error) -> String {
     let count = |c: char| pattern.matches(c).count();
     if count('(') > count(')') {
         format!("missing closing ): `{pattern}`")
@@ -33,7 +48,7 @@ fn reason(pattern: &str, error: &regex::Error) -> String {
         let why = why.lines().last().unwrap_or_default();
         let why = why.trim_start_matches("error: ");
         match pattern.find(r"\p").or(pattern.find(r"\P")) {
-            Some(at) if why.contains("property not found") => {
+            Some(at) if names_no_property(translated) => {
                 let shown = property(&pattern[at..]);
                 format!("invalid character class range: `{shown}`")
             }
@@ -83,7 +98,7 @@ impl<'a> Rest<'a> {
 }
 
 /// The pattern in the dialect of the crate `regex`, or why it is none.
-fn translate(pattern: &str) -> Result<String, String> {
+fn translate(pattern: &str) -> Result<String, PatternError> {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = Rest(pattern);
     // Where the operator began that repeats what is in front, if one was just read.
@@ -109,13 +124,15 @@ fn translate(pattern: &str) -> Result<String, String> {
             }
             if is_start {
                 let shown = &pattern[at..pattern.len() - rest.0.len()];
-                return Err(format!(
+                return Err(PatternError(format!(
                     "missing argument to repetition operator: `{shown}`"
-                ));
+                )));
             }
             if let Some(from) = repeats_from {
                 let shown = &pattern[from..pattern.len() - rest.0.len()];
-                return Err(format!("invalid nested repetition operator: `{shown}`"));
+                return Err(PatternError(format!(
+                    "invalid nested repetition operator: `{shown}`"
+                )));
             }
             repeats_from = Some(at);
             continue;
@@ -127,7 +144,9 @@ fn translate(pattern: &str) -> Result<String, String> {
             '(' if rest.skip("?") => {
                 let flag = rest.peek().unwrap_or_default();
                 if !":P<imsU-".contains(flag) {
-                    return Err(format!("invalid or unsupported Perl syntax: `(?{flag}`"));
+                    return Err(PatternError(format!(
+                        "invalid or unsupported Perl syntax: `(?{flag}`"
+                    )));
                 }
                 // What names or sets something comes up to where the group begins.
                 out.push_str("(?");
@@ -151,7 +170,7 @@ fn translate(pattern: &str) -> Result<String, String> {
 }
 
 /// The count behind a brace with the brace that closes it, or nothing if it is a plain brace.
-fn counted<'a>(rest: &mut Rest<'a>) -> Result<Option<&'a str>, String> {
+fn counted<'a>(rest: &mut Rest<'a>) -> Result<Option<&'a str>, PatternError> {
     let mut ahead = Rest(rest.0);
     let Some(count) = ahead.up_to("}") else {
         return Ok(None);
@@ -168,16 +187,18 @@ fn counted<'a>(rest: &mut Rest<'a>) -> Result<Option<&'a str>, String> {
     };
     let is_reversed = !most.is_empty() && least.parse::<u32>().ok() > most.parse().ok();
     if too_often(least) || too_often(most) || is_reversed {
-        return Err(format!("invalid repeat count: `{{{count}`"));
+        return Err(PatternError(format!("invalid repeat count: `{{{count}`")));
     }
     *rest = ahead;
     Ok(Some(count))
 }
 
 /// What stands behind a backslash.
-fn escape(rest: &mut Rest<'_>) -> Result<String, String> {
+fn escape(rest: &mut Rest<'_>) -> Result<String, PatternError> {
     let Some(next) = rest.next() else {
-        return Err("trailing backslash at end of expression: ``".to_owned());
+        return Err(PatternError(
+            "trailing backslash at end of expression: ``".to_owned(),
+        ));
     };
     Ok(match next {
         'd' => "[0-9]".to_owned(),
@@ -200,14 +221,16 @@ fn escape(rest: &mut Rest<'_>) -> Result<String, String> {
             format!(r"\x{{{value:x}}}")
         }
         other if other.is_ascii_alphanumeric() && !"AzPpxafnrtv".contains(other) => {
-            return Err(format!("invalid escape sequence: `\\{other}`"));
+            return Err(PatternError(format!(
+                "invalid escape sequence: `\\{other}`"
+            )));
         }
         other => format!("\\{other}"),
     })
 }
 
 /// What stands between brackets, the first of which was read.
-fn class(rest: &mut Rest<'_>, out: &mut String) -> Result<(), String> {
+fn class(rest: &mut Rest<'_>, out: &mut String) -> Result<(), PatternError> {
     out.push('[');
     if rest.skip("^") {
         out.push('^');
@@ -227,7 +250,9 @@ fn class(rest: &mut Rest<'_>, out: &mut String) -> Result<(), String> {
             out.push('-');
             if let Some(end) = rest.next() {
                 if next != '\\' && end != '\\' && end < next {
-                    return Err(format!("invalid character class range: `{next}-{end}`"));
+                    return Err(PatternError(format!(
+                        "invalid character class range: `{next}-{end}`"
+                    )));
                 }
                 member(end, rest, out)?;
             }
@@ -243,7 +268,7 @@ const NAMED: [&str; 14] = [
 ];
 
 /// One character or class within brackets.
-fn member(first: char, rest: &mut Rest<'_>, out: &mut String) -> Result<(), String> {
+fn member(first: char, rest: &mut Rest<'_>, out: &mut String) -> Result<(), PatternError> {
     match first {
         '\\' => out.push_str(&escape(rest)?),
         '[' if rest.peek() == Some(':') => match rest.up_to(":]") {
@@ -251,7 +276,11 @@ fn member(first: char, rest: &mut Rest<'_>, out: &mut String) -> Result<(), Stri
                 out.push('[');
                 out.push_str(name);
             }
-            Some(name) => return Err(format!("invalid character class range: `[{name}`")),
+            Some(name) => {
+                return Err(PatternError(format!(
+                    "invalid character class range: `[{name}`"
+                )));
+            }
             None => out.push_str(r"\["),
         },
         '[' | ']' | '&' | '~' | '-' => {
@@ -307,7 +336,7 @@ mod tests {
             ("a)", "unexpected ): `a)`"),
             ("[a", "missing closing ]: `[a`"),
         ] {
-            let said = compile(pattern).unwrap_err();
+            let said = compile(pattern).unwrap_err().to_string();
             assert_eq!(said, format!("error parsing regexp: {why}"));
         }
     }

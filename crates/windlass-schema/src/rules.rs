@@ -340,13 +340,12 @@ impl Run {
                 self.add(field::invalid(shown(&at.path()), &of_type, &why));
                 return;
             }
-            Err(Failure::Said(why)) => {
-                let why = if why.starts_with("no such overload") {
-                    format!(
-                        "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {name}"
-                    )
-                } else {
-                    format!("{why} evaluating rule: {name}")
+            Err(failure) => {
+                let why = match failure {
+                    Failure::NoSuchOverload => format!(
+                        "'{failure}': call arguments did not match a supported operator, function or macro signature for rule: {name}"
+                    ),
+                    failure => format!("{failure} evaluating rule: {name}"),
                 };
                 self.add(field::invalid(shown(&at.path()), &of_type, &why));
                 return;

@@ -23,15 +23,27 @@ pub(crate) fn is_typed(value: &Value, ty: &Type) -> bool {
 /// What is said of an item that a list has twice.
 const DUPLICATE: &str = ": duplicate entries for key ";
 
-/// Says where a value has not the form of its type, in the words of Kubernetes' structured merge.
-pub(crate) fn check(value: &Value, ty: &Type) -> Result<(), String> {
+/// Where a value has not the form of its type, in the words of Kubernetes' structured merge.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", shown(.0))]
+pub(crate) struct Misfits(Vec<String>);
+
+fn shown(misfits: &[String]) -> String {
+    match misfits {
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    }
+}
+
+/// Refuses a value that has not the form of its type.
+pub(crate) fn check(value: &Value, ty: &Type) -> Result<(), Misfits> {
     let mut wrong = Wrong::default();
     check_at(value, ty, &Way::Root, &mut wrong);
-    match wrong.all.into_texts().as_slice() {
-        [] => Ok(()),
-        [one] => Err(one.clone()),
-        many => Err(format!("errors:\n  {}", many.join("\n  "))),
+    let misfits = wrong.all.into_texts();
+    if misfits.is_empty() {
+        return Ok(());
     }
+    Err(Misfits(misfits))
 }
 
 /// The way to a value, put into words where something is wrong.
@@ -137,18 +149,31 @@ fn check_at(value: &Value, ty: &Type, way: &Way<'_>, wrong: &mut Wrong) {
     }
 }
 
-/// Whether an element can be told from the others of its list.
-fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), String> {
+/// Why an element cannot be told from the others of its list.
+#[derive(Debug, thiserror::Error)]
+enum ElementError {
+    #[error("associative list without keys has an element that's a map type")]
+    MapInSet,
+    #[error("not supported: associative list with lists as elements")]
+    ListInSet,
+    #[error("associative list without keys has an element that's an explicit null")]
+    NullInSet,
+    #[error(
+        "associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)"
+    )]
+    NoKeys(String),
+    #[error("associative list with keys may not have a null element")]
+    NullInMap,
+    #[error("associative list with keys may not have non-map elements")]
+    NoMap,
+}
+
+/// Refuses an element that cannot be told from the others of its list.
+fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), ElementError> {
     match (kind, element) {
-        (ListKind::Set, Value::Object(_)) => {
-            Err("associative list without keys has an element that's a map type".into())
-        }
-        (ListKind::Set, Value::Array(_)) => {
-            Err("not supported: associative list with lists as elements".into())
-        }
-        (ListKind::Set, Value::Null) => {
-            Err("associative list without keys has an element that's an explicit null".into())
-        }
+        (ListKind::Set, Value::Object(_)) => Err(ElementError::MapInSet),
+        (ListKind::Set, Value::Array(_)) => Err(ElementError::ListInSet),
+        (ListKind::Set, Value::Null) => Err(ElementError::NullInSet),
         (ListKind::Atomic | ListKind::Set, _) => Ok(()),
         (ListKind::Map(keys), Value::Object(map)) => {
             let known = |key: &String| {
@@ -160,17 +185,10 @@ fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), St
                 return Ok(());
             }
             let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
-            Err(format!(
-                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
-                keys.join(" ")
-            ))
+            Err(ElementError::NoKeys(keys.join(" ")))
         }
-        (ListKind::Map(_), Value::Null) => {
-            Err("associative list with keys may not have a null element".into())
-        }
-        (ListKind::Map(_), _) => {
-            Err("associative list with keys may not have non-map elements".into())
-        }
+        (ListKind::Map(_), Value::Null) => Err(ElementError::NullInMap),
+        (ListKind::Map(_), _) => Err(ElementError::NoMap),
     }
 }
 

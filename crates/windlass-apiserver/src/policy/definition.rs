@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::cel::admission::{self, ANYTHING, TEXT, TEXT_OR_NULL, TRUTH, Wanted};
-use crate::cel::{Compiled, Definitions, Environment, Type};
+use crate::cel::{AdmissionError, Compiled, Definitions, Environment, Type};
 use crate::object::meta;
 use crate::webhook::{Conditions, Criteria};
 
 /// The kind that parameters are of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ParamKind {
     pub(super) group: String,
     pub(super) version: String,
@@ -111,13 +111,13 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// Compiles the next one; the error is the text that Kubernetes shows.
+    /// Compiles the next one.
     pub(crate) fn define(
         &mut self,
         name: &str,
         source: &str,
         has_params: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), AdmissionError> {
         let environment = self.declare(expression_environments(has_params).0);
         let expression = admission::compile(source, &environment, ANYTHING);
         let ty = match &expression {

@@ -57,7 +57,7 @@ pub(super) async fn evaluate(
             }
             judge(policy, &seen)
         }
-        Err(why) => vec![(true, Refusal::error(why))],
+        Err(why) => vec![(true, Refusal::error(why.to_string()))],
     };
     let counts = |is_error: bool| !(is_error && policy.ignore_failure);
     let refusals = refusals.into_iter();
@@ -90,7 +90,7 @@ fn judge(policy: &Policy, seen: &Seen) -> Vec<(bool, Refusal)> {
     let mut refusals = Vec::new();
     for (at, (validation, result)) in policy.validations.iter().zip(results).enumerate() {
         match (result, messages.is_spent) {
-            (Err(why), _) => refusals.push((true, Refusal::error(why))),
+            (Err(why), _) => refusals.push((true, Refusal::error(why.to_string()))),
             (Ok(_), true) => {
                 let why = format!("failed messageExpression: {}", Spent::message());
                 refusals.push((true, Refusal::error(why)));
@@ -113,7 +113,7 @@ fn judge(policy: &Policy, seen: &Seen) -> Vec<(bool, Refusal)> {
         match run.evaluate(annotation) {
             Ok(Ok(_)) => {}
             Ok(Err(why)) => {
-                let mut refusal = Refusal::error(why);
+                let mut refusal = Refusal::error(why.to_string());
                 refusal.annotation = true;
                 refusals.push((true, refusal));
             }

@@ -109,7 +109,7 @@ async fn ask(
     let kind = match params::kind(attributes.server, policy.param_kind.as_ref()) {
         Ok(kind) => kind,
         Err(why) => {
-            misconfigured(None, &why);
+            misconfigured(None, &why.to_string());
             return Ok(());
         }
     };
@@ -130,7 +130,7 @@ async fn ask(
         {
             Ok(params) => params,
             Err(why) => {
-                misconfigured(Some(binding.as_ref()), &why);
+                misconfigured(Some(binding.as_ref()), &why.to_string());
                 continue;
             }
         };

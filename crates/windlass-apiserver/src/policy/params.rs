@@ -8,14 +8,35 @@ use super::binding::ParamRef;
 use super::definition::ParamKind;
 use crate::registry::resource::Resource;
 use crate::server::ApiServer;
+use crate::status::ApiError;
 use crate::store::{Key, Stored};
 use crate::webhook::{self, Attributes};
 
-/// The resource of parameters, if a policy has them; the error is told as a misconfiguration.
+/// Why there are no parameters: the policy or its binding is misconfigured.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ParamsError {
+    #[error(
+        "failed to find resource referenced by paramKind: '{}/{}, Kind={}'",
+        .0.group, .0.version, .0.kind
+    )]
+    NoSuchKind(ParamKind),
+    #[error(
+        "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+    )]
+    NoNamespace,
+    #[error("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")]
+    Namespace,
+    #[error("no params found for policy binding with `Deny` parameterNotFoundAction")]
+    NotFound,
+    #[error("{}", .0.message)]
+    Convert(ApiError),
+}
+
+/// The resource of parameters, if a policy has them.
 pub(super) fn kind(
     server: &ApiServer,
     wanted: Option<&ParamKind>,
-) -> Result<Option<Arc<Resource>>, String> {
+) -> Result<Option<Arc<Resource>>, ParamsError> {
     let Some(wanted) = wanted else {
         return Ok(None);
     };
@@ -28,10 +49,7 @@ pub(super) fn kind(
     });
     match found {
         Some(found) => Ok(Some(Arc::clone(found))),
-        None => Err(format!(
-            "failed to find resource referenced by paramKind: '{}/{}, Kind={}'",
-            wanted.group, wanted.version, wanted.kind
-        )),
+        None => Err(ParamsError::NoSuchKind(wanted.clone())),
     }
 }
 
@@ -40,24 +58,19 @@ pub(super) async fn find(
     attributes: &Attributes<'_>,
     kind: Option<&Resource>,
     reference: Option<&ParamRef>,
-) -> Result<Vec<Option<Value>>, String> {
+) -> Result<Vec<Option<Value>>, ParamsError> {
     let (Some(resource), Some(reference)) = (kind, reference) else {
         return Ok(vec![None]);
     };
     let namespace = match (resource.namespaced, reference.namespace.as_str()) {
         (true, "") if attributes.namespace.is_empty() => {
-            return Err(
-                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned(),
-            );
+            return Err(ParamsError::NoNamespace);
         }
         (true, "") => attributes.namespace,
         (true, namespace) => namespace,
         (false, "") => "",
         (false, _) => {
-            return Err(
-                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
-                    .to_owned(),
-            );
+            return Err(ParamsError::Namespace);
         }
     };
     let store = attributes.server.store();
@@ -74,9 +87,7 @@ pub(super) async fn find(
         }
     };
     if found.is_empty() && reference.required {
-        return Err(
-            "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned(),
-        );
+        return Err(ParamsError::NotFound);
     }
     let mut objects: Vec<Value> = found.iter().map(|object| object.value()).collect();
     if let Some(custom) = &resource.custom {
@@ -85,7 +96,7 @@ pub(super) async fn find(
         }
         let api_version = resource.api_version();
         let converted = webhook::convert(attributes.server, resource, &api_version, objects);
-        objects = converted.await.map_err(|error| error.message)?;
+        objects = converted.await.map_err(ParamsError::Convert)?;
     }
     Ok(objects.into_iter().map(Some).collect())
 }

@@ -140,7 +140,8 @@ impl Call<'_> {
             ..
         } = &*self.resource;
         let (namespace, name) = (meta(live, "namespace"), meta(live, "name"));
-        let why = apply::check(live, ty).err().unwrap_or_default();
+        let why = apply::check(live, ty).err();
+        let why = why.map_or_else(String::new, |why| why.to_string());
         Err(ApiError::without_reason(format!(
             "failed to create manager for existing fields: failed to convert new object ({namespace}/{name}; {group}/{version}, Kind={kind}) to smd typed: {why}"
         )))

@@ -77,9 +77,23 @@ enum At {
     NotOlderThan(u64),
 }
 
+/// A text that is no version.
+#[derive(Debug, thiserror::Error)]
+#[error("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")]
+pub(super) struct VersionError {
+    text: String,
+    why: &'static str,
+}
+
+impl From<VersionError> for ApiError {
+    fn from(error: VersionError) -> Self {
+        Self::without_reason(error.to_string())
+    }
+}
+
 impl Call<'_> {
-    /// The version the query names, or why it is none.
-    pub(super) fn version_asked(&self) -> Result<Option<u64>, String> {
+    /// The version the query names.
+    pub(super) fn version_asked(&self) -> std::result::Result<Option<u64>, VersionError> {
         let Some(text) = self.query.get("resourceVersion") else {
             return Ok(None);
         };
@@ -88,9 +102,8 @@ impl Call<'_> {
             Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => "value out of range",
             Err(_) => "invalid syntax",
         };
-        Err(format!(
-            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}"
-        ))
+        let text = text.to_owned();
+        Err(VersionError { text, why })
     }
 
     fn version_wanted(&self, limit: usize) -> Result<At> {

@@ -227,7 +227,7 @@ impl<'a> Call<'a> {
     }
 
     async fn get(&self) -> Result<Answer> {
-        let version = self.version_asked().map_err(ApiError::without_reason)?;
+        let version = self.version_asked()?;
         let present = self.server.store().revision();
         if let Some(version) = version.filter(|version| *version > present) {
             return Err(list::too_large(version, present));

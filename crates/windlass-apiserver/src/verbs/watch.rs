@@ -49,7 +49,7 @@ impl Call<'_> {
             selector.require_name(name);
         }
         let send_initial = self.initial_events_wanted()?;
-        let version = self.version_asked().map_err(ApiError::without_reason)?;
+        let version = self.version_asked()?;
         let bookmarks = self.query.flag("allowWatchBookmarks");
         let asked = self.query.get("timeoutSeconds");
         let seconds = match asked.map(super::parse_int).transpose()? {

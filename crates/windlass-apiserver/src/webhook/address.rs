@@ -13,14 +13,32 @@ use crate::store::{Key, Stored, TableName};
 /// The label of an `EndpointSlice` that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
+/// Why there is nothing to connect to.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AddressError {
+    #[error("parse \"{0}\": invalid URL")]
+    Url(String),
+    #[error("{}", .0.message)]
+    NoService(ApiError),
+    #[error("cannot route to service with ClusterIP \"None\"")]
+    Headless,
+    #[error("no service port {port} found for service \"{service}\"")]
+    NoPort { port: u16, service: String },
+    #[error("no endpoints available for service \"{0}\"")]
+    NoEndpoints(String),
+}
+
 /// Host and port to connect to.
-pub(super) fn resolve(server: &ApiServer, client: &ClientConfig) -> Result<(String, u16), String> {
+pub(super) fn resolve(
+    server: &ApiServer,
+    client: &ClientConfig,
+) -> Result<(String, u16), AddressError> {
     match &client.target {
         WebhookTarget::Url(url) => {
             let (host, port, _) = client
                 .target
                 .parts()
-                .ok_or_else(|| format!("parse \"{url}\": invalid URL"))?;
+                .ok_or_else(|| AddressError::Url(url.clone()))?;
             Ok((host, port))
         }
         WebhookTarget::Service {
@@ -42,7 +60,7 @@ fn endpoint(
     namespace: &str,
     name: &str,
     port: u16,
-) -> Result<(String, u16), String> {
+) -> Result<(String, u16), AddressError> {
     let store = server.store();
     let service = store
         .get(&TableName::new("", "services"), &Key::new(namespace, name))
@@ -51,7 +69,7 @@ fn endpoint(
                 group: "",
                 kind: "service",
             };
-            ApiError::not_found(subject, name).message
+            AddressError::NoService(ApiError::not_found(subject, name))
         })?
         .value();
     if service["spec"]["type"] == "ExternalName" {
@@ -59,19 +77,22 @@ fn endpoint(
         return Ok((host.to_owned(), port));
     }
     if service["spec"]["clusterIP"] == "None" {
-        return Err("cannot route to service with ClusterIP \"None\"".to_owned());
+        return Err(AddressError::Headless);
     }
     let ports = service["spec"]["ports"].as_array();
     let chosen = ports
         .into_iter()
         .flatten()
         .find(|known| known["port"].as_u64() == Some(port.into()))
-        .ok_or_else(|| format!("no service port {port} found for service \"{name}\""))?;
+        .ok_or_else(|| AddressError::NoPort {
+            port,
+            service: name.to_owned(),
+        })?;
     let port_name = chosen["name"].as_str().unwrap_or_default();
     let slices = TableName::new("discovery.k8s.io", "endpointslices");
     let listing = store
         .list(&slices, Some(namespace), None, None)
-        .map_err(|_| format!("no endpoints available for service \"{name}\""))?;
+        .map_err(|_| AddressError::NoEndpoints(name.to_owned()))?;
     let of_service =
         |slice: &&Arc<Stored>| slice.labels.get(SERVICE_NAME).is_some_and(|of| of == name);
     listing
@@ -79,7 +100,7 @@ fn endpoint(
         .iter()
         .filter(of_service)
         .find_map(|slice| ready(&slice.value(), port_name))
-        .ok_or_else(|| format!("no endpoints available for service \"{name}\""))
+        .ok_or_else(|| AddressError::NoEndpoints(name.to_owned()))
 }
 
 /// The first ready address of a slice, with the port of that name.

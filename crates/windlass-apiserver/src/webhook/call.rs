@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::address;
+use super::address::{self, AddressError};
 use super::configuration::ClientConfig;
-use super::transport::{Reply, WebhookCall};
+use super::transport::{Reply, TransportError, WebhookCall};
 use crate::server::ApiServer;
 
 /// How Go shows the type that every object is first read as.
@@ -16,18 +16,49 @@ const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitemp
 /// How much of an unexpected answer is repeated.
 const TOLD: usize = 2048;
 
-/// Posts a review; the error says what went wrong in the words of Kubernetes' client.
+/// Why a call has no answer, in the words of Kubernetes' client.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    /// It was not sent, or not answered.
+    #[error("Post \"{url}\": {why}")]
+    Post { url: String, why: PostError },
+    /// It was answered with a status that is no success.
+    #[error("{0}")]
+    Refused(String),
+    #[error("0-length response with status code: {code} and content type: {content_type}")]
+    Empty { code: u16, content_type: String },
+    #[error("couldn't get version/kind; json parse error: {0}")]
+    Unreadable(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PostError {
+    #[error("invalid URL")]
+    Url,
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error("context deadline exceeded")]
+    Timeout,
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+}
+
+/// Posts a review.
 pub(super) async fn post(
     server: &ApiServer,
     client: &ClientConfig,
     timeout: Duration,
     review: &Value,
-) -> Result<Value, String> {
+) -> Result<Value, CallError> {
     let query = format!("?timeout={}s", timeout.as_secs());
     let shown = format!("{}{query}", client.target.url());
-    let failed = |why: &str| format!("Post \"{shown}\": {why}");
-    let (server_name, _, path) = client.target.parts().ok_or_else(|| failed("invalid URL"))?;
-    let address = address::resolve(server, client).map_err(|why| failed(&why))?;
+    let failed = |why: PostError| CallError::Post {
+        url: shown.clone(),
+        why,
+    };
+    let parts = client.target.parts();
+    let (server_name, _, path) = parts.ok_or_else(|| failed(PostError::Url))?;
+    let address = address::resolve(server, client).map_err(|why| failed(why.into()))?;
     let call = WebhookCall {
         target: client.target.clone(),
         address,
@@ -39,28 +70,25 @@ pub(super) async fn post(
     let sent = server.webhooks().post(&call);
     let reply = tokio::time::timeout(timeout, sent)
         .await
-        .map_err(|_| failed("context deadline exceeded"))?;
-    read(&reply.map_err(|error| failed(&error.0))?)
+        .map_err(|_| failed(PostError::Timeout))?;
+    read(&reply.map_err(|why| failed(why.into()))?)
 }
 
-fn read(reply: &Reply) -> Result<Value, String> {
+fn read(reply: &Reply) -> Result<Value, CallError> {
     if !reply.code.is_success() {
-        return Err(refusal(reply));
+        return Err(CallError::Refused(refusal(reply)));
     }
     if reply.body.is_empty() {
-        return Err(format!(
-            "0-length response with status code: {} and content type: {}",
-            reply.code.as_u16(),
-            reply.content_type
-        ));
+        return Err(CallError::Empty {
+            code: reply.code.as_u16(),
+            content_type: reply.content_type.clone(),
+        });
     }
     // What is no JSON is read as YAML.
     let answer: Value = match serde_json::from_slice(&reply.body) {
         Ok(answer) => answer,
-        Err(error) => serde_saphyr::from_slice(&reply.body).map_err(|_| {
-            let why = crate::json::go_error(&error, &reply.body);
-            format!("couldn't get version/kind; json parse error: {why}")
-        })?,
+        Err(error) => serde_saphyr::from_slice(&reply.body)
+            .map_err(|_| CallError::Unreadable(crate::json::go_error(&error, &reply.body)))?,
     };
     let found = match &answer {
         Value::Object(_) => return Ok(answer),
@@ -70,9 +98,9 @@ fn read(reply: &Reply) -> Result<Value, String> {
         Value::Bool(_) => "bool",
         Value::Null => "null",
     };
-    Err(format!(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_META}"
-    ))
+    Err(CallError::Unreadable(format!(
+        "json: cannot unmarshal {found} into Go value of type {TYPE_META}"
+    )))
 }
 
 /// What Kubernetes' client makes of an HTTP status that is no success.

@@ -32,7 +32,7 @@ pub(super) async fn concerned(
         Err(why) if hook.ignore_failure => {
             tracing::warn!(
                 webhook = hook.name,
-                why,
+                %why,
                 "match conditions fail: not called"
             );
             Ok(None)
@@ -40,7 +40,7 @@ pub(super) async fn concerned(
         Err(why) => Err(ApiError::forbidden(
             attributes.resource.subject(),
             attributes.name,
-            &why,
+            &why.to_string(),
         )),
     }
 }

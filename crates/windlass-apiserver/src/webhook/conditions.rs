@@ -13,12 +13,34 @@ use super::review;
 use crate::auth::{Action, Identity, ResourceAction};
 use crate::cel::{
     self, CelValue, Compiled, Decision, Definitions, Environment, MATCH_CONDITIONS_BUDGET,
-    Question, ResourceQuestion, Run, Spent, Who,
+    Question, ResourceQuestion, Run, RunError, Spent, Who,
 };
 use crate::registry::resource::Resource;
 
 /// The variables of an expression, and what they are.
 pub(crate) type Seen = Vec<(&'static str, CelValue)>;
+
+/// Why it is not known whether conditions hold.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Undecided {
+    /// They cost more than they may.
+    #[error("{}", Spent::message())]
+    Spent,
+    /// None is false, and these have no value.
+    #[error("{}", all(.0))]
+    Errors(Vec<RunError>),
+}
+
+/// All errors, as Kubernetes shows them together.
+fn all(errors: &[RunError]) -> String {
+    match errors {
+        [one] => one.to_string(),
+        many => {
+            let many: Vec<String> = many.iter().map(ToString::to_string).collect();
+            format!("[{}]", many.join(", "))
+        }
+    }
+}
 
 /// The conditions of one webhook or policy.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +75,7 @@ impl Conditions {
     }
 
     /// Whether every condition holds; the error says why that cannot be told.
-    pub(crate) fn hold(&self, seen: &Seen, definitions: &Definitions) -> Result<bool, String> {
+    pub(crate) fn hold(&self, seen: &Seen, definitions: &Definitions) -> Result<bool, Undecided> {
         let mut run = Run::new(seen, definitions, MATCH_CONDITIONS_BUDGET);
         let (mut holds, mut errors) = (true, Vec::new());
         for condition in &self.0 {
@@ -61,14 +83,13 @@ impl Conditions {
                 Ok(Ok(CelValue::Bool(true))) => {}
                 Ok(Ok(_)) => holds = false,
                 Ok(Err(why)) => errors.push(why),
-                Err(Spent) => return Err(Spent::message().to_owned()),
+                Err(Spent) => return Err(Undecided::Spent),
             }
         }
         match errors.as_slice() {
             _ if !holds => Ok(false),
             [] => Ok(true),
-            [one] => Err(one.clone()),
-            many => Err(format!("[{}]", many.join(", "))),
+            _ => Err(Undecided::Errors(errors)),
         }
     }
 }

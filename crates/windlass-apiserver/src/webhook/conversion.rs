@@ -73,7 +73,7 @@ pub(crate) async fn convert(
     if !others.is_empty() && matches!(custom.conversion, Conversion::Webhook { .. }) {
         others = ask(server, resource, api_version, &others)
             .await
-            .map_err(ApiError::without_reason)?;
+            .map_err(|why| ApiError::without_reason(why.to_string()))?;
     }
     let version = api_version.rsplit('/').next().unwrap_or_default();
     for (place, mut object) in places.into_iter().zip(others) {
@@ -84,12 +84,43 @@ pub(crate) async fn convert(
     Ok(objects)
 }
 
+/// Why objects are not converted.
+#[derive(Debug, thiserror::Error)]
+enum ConversionError {
+    #[error("conversion webhook for {about} failed: {why}")]
+    Failed { about: String, why: FailedCall },
+    #[error("no supported conversion review versions")]
+    NoReviewVersion,
+    #[error("conversion webhook for {about} returned {what}")]
+    Returned { about: String, what: String },
+}
+
+/// Why there is no answer that could be used.
+#[derive(Debug, thiserror::Error)]
+enum FailedCall {
+    #[error("webhook configuration must have either service or URL")]
+    NoClient,
+    #[error(transparent)]
+    Call(#[from] call::CallError),
+    #[error("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {0}")]
+    Kind(String),
+    #[error("no response provided")]
+    NoResponse,
+    #[error("expected response.uid=\"{expected}\", got \"{got}\"")]
+    Uid { expected: String, got: String },
+    #[error("response.result.status was '{0}', not 'Success'")]
+    Status(String),
+    /// In the webhook's own words.
+    #[error("{0}")]
+    Refused(String),
+}
+
 async fn ask(
     server: &ApiServer,
     resource: &Resource,
     api_version: &str,
     objects: &[Value],
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<Value>, ConversionError> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let named = |object: &Value| {
         let own = text(&object["apiVersion"]);
@@ -103,18 +134,18 @@ async fn ask(
             resource.list_kind
         ),
     };
-    let failed = |why: &str| format!("conversion webhook for {about} failed: {why}");
+    let failed = |why: FailedCall| ConversionError::Failed {
+        about: about.clone(),
+        why,
+    };
     let Some(Conversion::Webhook {
         client: Some(client),
         review_versions,
     }) = resource.custom.as_ref().map(|custom| &custom.conversion)
     else {
-        return Err(failed(
-            "webhook configuration must have either service or URL",
-        ));
+        return Err(failed(FailedCall::NoClient));
     };
-    let version =
-        call::review_version(review_versions).ok_or("no supported conversion review versions")?;
+    let version = call::review_version(review_versions).ok_or(ConversionError::NoReviewVersion)?;
     // A version is given to what is stored, not to what it is made from.
     let shown: Vec<Value> = objects
         .iter()
@@ -133,16 +164,16 @@ async fn ask(
     });
     let answer = call::post(server, client, TIMEOUT, &review)
         .await
-        .map_err(|why| failed(&why))?;
+        .map_err(|why| failed(why.into()))?;
     // Of an old review neither type nor uid is looked at.
     let expected = (version == "v1").then_some(uid.as_str());
-    let converted = verify(&answer, expected).map_err(|why| failed(&why))?;
+    let converted = verify(&answer, expected).map_err(failed)?;
     if converted.len() != objects.len() {
-        return Err(format!(
-            "conversion webhook for {about} returned {} objects, expected {}",
-            converted.len(),
-            objects.len()
-        ));
+        let (got, expected) = (converted.len(), objects.len());
+        return Err(ConversionError::Returned {
+            about,
+            what: format!("{got} objects, expected {expected}"),
+        });
     }
     let single = objects.len() == 1;
     objects
@@ -162,41 +193,42 @@ async fn ask(
                         format!("invalid metadata in object at index {index}: {why}")
                     }
                 };
-                format!("conversion webhook for {about} returned {what}")
+                ConversionError::Returned {
+                    about: about.clone(),
+                    what,
+                }
             })
         })
         .collect()
 }
 
 /// The converted objects, when the answer is one to this request and says that it worked.
-fn verify<'a>(answer: &'a Value, uid: Option<&str>) -> Result<&'a [Value], String> {
+fn verify<'a>(answer: &'a Value, uid: Option<&str>) -> Result<&'a [Value], FailedCall> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&answer["apiVersion"]), text(&answer["kind"]));
     let is_ours = api_version == "apiextensions.k8s.io/v1" && kind == "ConversionReview";
     if uid.is_some() && !is_ours {
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        return Err(format!(
-            "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {group}/{version}, Kind={kind}"
-        ));
+        return Err(FailedCall::Kind(format!("{group}/{version}, Kind={kind}")));
     }
     let response = &answer["response"];
     if !response.is_object() {
-        return Err("no response provided".into());
+        return Err(FailedCall::NoResponse);
     }
     if let Some(uid) = uid
         && response["uid"] != uid
     {
         let got = text(&response["uid"]);
-        return Err(format!("expected response.uid=\"{uid}\", got \"{got}\""));
+        let expected = uid.to_owned();
+        return Err(FailedCall::Uid { expected, got });
     }
     let result = &response["result"];
     if result["status"] != "Success" {
         let message = text(&result["message"]);
         return Err(if message.is_empty() {
-            let status = text(&result["status"]);
-            format!("response.result.status was '{status}', not 'Success'")
+            FailedCall::Status(text(&result["status"]))
         } else {
-            message
+            FailedCall::Refused(message)
         });
     }
     Ok(response["convertedObjects"]

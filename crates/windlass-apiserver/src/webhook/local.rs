@@ -99,26 +99,28 @@ impl LocalWebhooks {
         services.first().map(|(_, service)| Arc::clone(service))
     }
 
-    fn check(&self, service: &dyn LocalService, call: &WebhookCall) -> Result<(), String> {
+    fn check(&self, service: &dyn LocalService, call: &WebhookCall) -> Result<(), TransportError> {
         let Some(chain) = service.certificates() else {
             return Ok(());
         };
         let Some((own, others)) = chain.split_first() else {
-            return Err("remote error: tls: internal error".to_owned());
+            return Err(TransportError(
+                "remote error: tls: internal error".to_owned(),
+            ));
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let roots = Arc::new(roots(&call.ca_bundle)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider)
             .build()
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| TransportError(error.to_string()))?;
         let name = ServerName::try_from(call.server_name.as_str())
-            .map_err(|error| format!("{}: {error}", call.server_name))?;
+            .map_err(|error| TransportError(format!("{}: {error}", call.server_name)))?;
         let seconds = self.clock.now().as_second().max(0).unsigned_abs();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         verifier
             .verify_server_cert(own, others, &name, &[], now)
             .map(|_| ())
-            .map_err(|error| tls_error(&error, &call.server_name))
+            .map_err(|error| TransportError(tls_error(&error, &call.server_name)))
     }
 }
 
@@ -136,7 +138,7 @@ impl WebhookTransport for LocalWebhooks {
                 let refused = std::io::ErrorKind::ConnectionRefused.into();
                 return Err(TransportError(dial_error(host, *port, &refused)));
             };
-            self.check(service.as_ref(), call).map_err(TransportError)?;
+            self.check(service.as_ref(), call)?;
             let reply = service.post(call.path_and_query.clone(), call.body.clone());
             Ok(reply.await)
         })

@@ -149,33 +149,47 @@ pub(super) fn about(attributes: &Attributes<'_>, resource: &Resource) -> Value {
     request
 }
 
+/// Why an answer is none to the request.
+#[derive(Debug, thiserror::Error)]
+enum ResponseError {
+    #[error("webhook response was absent")]
+    Absent,
+    #[error("expected response.uid=\"{expected}\", got \"{got}\"")]
+    Uid { expected: String, got: String },
+    #[error("expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {0}")]
+    Kind(String),
+    #[error("{0}")]
+    Patch(&'static str),
+}
+
 /// The response of an old review, of which no more is asked than that it is there.
-fn verify_old(answer: &Value) -> Result<&Value, String> {
+fn verify_old(answer: &Value) -> Result<&Value, ResponseError> {
     let response = &answer["response"];
     if response.is_object() {
         Ok(response)
     } else {
-        Err("webhook response was absent".into())
+        Err(ResponseError::Absent)
     }
 }
 
 /// The response, when it is one to this request.
-fn verify<'a>(answer: &'a Value, uid: &str, mutating: bool) -> Result<&'a Value, String> {
+fn verify<'a>(answer: &'a Value, uid: &str, mutating: bool) -> Result<&'a Value, ResponseError> {
     let response = &answer["response"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if !response.is_object() {
-        return Err("webhook response was absent".into());
+        return Err(ResponseError::Absent);
     }
     if response["uid"] != uid {
         let got = text(&response["uid"]);
-        return Err(format!("expected response.uid=\"{uid}\", got \"{got}\""));
+        let expected = uid.to_owned();
+        return Err(ResponseError::Uid { expected, got });
     }
     if answer["apiVersion"] != format!("{GROUP}/v1") || answer["kind"] != "AdmissionReview" {
         let (api_version, kind) = (text(&answer["apiVersion"]), text(&answer["kind"]));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        return Err(format!(
-            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
-        ));
+        return Err(ResponseError::Kind(format!(
+            "{group}/{version}, Kind={kind}"
+        )));
     }
     let patch = !text(&response["patch"]).is_empty();
     let patch_type = response["patchType"].is_string();
@@ -189,7 +203,7 @@ fn verify<'a>(answer: &'a Value, uid: &str, mutating: bool) -> Result<&'a Value,
         (false, false, true) => "validating webhook may not return response.patchType",
         _ => return Ok(response),
     };
-    Err(why.into())
+    Err(ResponseError::Patch(why))
 }
 
 /// A denial as the client gets it: the webhook's own status, with who said no.

@@ -39,7 +39,7 @@ impl std::fmt::Debug for TlsTransport {
 }
 
 impl TlsTransport {
-    fn config(&self, ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
+    fn config(&self, ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, TransportError> {
         let mut configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = configs.get(ca_bundle) {
             return Ok(Arc::clone(config));
@@ -47,7 +47,7 @@ impl TlsTransport {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
+            .map_err(|error| TransportError(error.to_string()))?
             .with_root_certificates(roots(ca_bundle)?)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -59,23 +59,23 @@ impl TlsTransport {
         Ok(config)
     }
 
-    async fn connect(&self, call: &WebhookCall) -> Result<Sender, String> {
+    async fn connect(&self, call: &WebhookCall) -> Result<Sender, TransportError> {
         let config = self.config(&call.ca_bundle)?;
         let (host, port) = &call.address;
         let stream = TcpStream::connect((host.as_str(), *port))
             .await
-            .map_err(|error| dial_error(host, *port, &error))?;
+            .map_err(|error| TransportError(dial_error(host, *port, &error)))?;
         let _ = stream.set_nodelay(true);
         let name = ServerName::try_from(call.server_name.clone())
-            .map_err(|error| format!("{}: {error}", call.server_name))?;
+            .map_err(|error| TransportError(format!("{}: {error}", call.server_name)))?;
         let stream = TlsConnector::from(config)
             .connect(name, stream)
             .await
-            .map_err(|error| tls_io_error(&error, &call.server_name))?;
+            .map_err(|error| TransportError(tls_io_error(&error, &call.server_name)))?;
         let (sender, connection) =
             hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
                 .await
-                .map_err(|error| error.to_string())?;
+                .map_err(|error| TransportError(error.to_string()))?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection to a webhook ended");
@@ -84,7 +84,7 @@ impl TlsTransport {
         Ok(sender)
     }
 
-    async fn send(&self, call: &WebhookCall) -> Result<Reply, String> {
+    async fn send(&self, call: &WebhookCall) -> Result<Reply, TransportError> {
         while let Some(mut sender) = self.connections.take(call) {
             // The other side may have closed it just now: then nothing was answered, and the call
             // is made anew.
@@ -98,13 +98,13 @@ impl TlsTransport {
         }
         let sender = self.connect(call).await?;
         self.ask(sender, call).await.map_err(|why| match why {
-            Unanswered::Closed => "EOF".to_owned(),
+            Unanswered::Closed => TransportError("EOF".to_owned()),
             Unanswered::Failed(why) => why,
         })
     }
 
     async fn ask(&self, mut sender: Sender, call: &WebhookCall) -> Result<Reply, Unanswered> {
-        let failed = |why: String| Unanswered::Failed(why);
+        let failed = |why: String| Unanswered::Failed(TransportError(why));
         let request = Request::post(&call.path_and_query)
             .header(HOST, host_header(&call.server_name, call.address.1))
             .header(CONTENT_TYPE, "application/json")
@@ -147,7 +147,7 @@ impl TlsTransport {
 enum Unanswered {
     /// The connection ended before there was one.
     Closed,
-    Failed(String),
+    Failed(TransportError),
 }
 
 impl WebhookTransport for TlsTransport {
@@ -155,12 +155,12 @@ impl WebhookTransport for TlsTransport {
         &'a self,
         call: &'a WebhookCall,
     ) -> Pin<Box<dyn Future<Output = Result<Reply, TransportError>> + Send + 'a>> {
-        Box::pin(async move { self.send(call).await.map_err(TransportError) })
+        Box::pin(async move { self.send(call).await })
     }
 }
 
 /// The certificates a bundle trusts; the system's when it is empty.
-pub(super) fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, String> {
+pub(super) fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, TransportError> {
     let mut roots = RootCertStore::empty();
     if ca_bundle.is_empty() {
         let found = rustls_native_certs::load_native_certs();
@@ -169,13 +169,13 @@ pub(super) fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, String> {
     }
     for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
         let unable = "unable to load root certificates: unable to parse bytes as PEM block";
-        let certificate = certificate.map_err(|_| unable.to_owned())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
+        let certificate = certificate.map_err(|_| TransportError(unable.to_owned()))?;
+        let added = roots.add(certificate);
+        added.map_err(|error| TransportError(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(
-            "unable to load root certificates: unable to parse bytes as PEM block".to_owned(),
-        );
+        let why = "unable to load root certificates: unable to parse bytes as PEM block";
+        return Err(TransportError(why.to_owned()));
     }
     Ok(roots)
 }

@@ -65,7 +65,7 @@ fn check_annotations(
             let why = format!("must not exceed {MAX_ANNOTATION} bytes in length");
             causes.push(value.required(&why));
         } else if let Err(why) = admission::compile(source, environment, TEXT_OR_NULL) {
-            causes.push(value.invalid(&why));
+            causes.push(value.invalid(&why.to_string()));
         }
         if !keys.insert(key.as_text()) {
             causes.push(key.duplicate());
@@ -110,7 +110,7 @@ fn check_common(spec: &At<'_, '_>, causes: &mut Vec<Cause>) -> Variables {
         }
         let defined = variables.define(name.as_text(), expression.as_text(), kind.is_set());
         if let Err(why) = defined {
-            causes.push(expression.invalid(&why));
+            causes.push(expression.invalid(&why.to_string()));
         }
     }
     variables
@@ -193,14 +193,14 @@ fn check_validation(
     if expression.as_text().trim().is_empty() {
         causes.push(expression.required("expression is not specified"));
     } else if let Err(why) = admission::condition(expression.as_text(), asking) {
-        causes.push(expression.invalid(&why));
+        causes.push(expression.invalid(&why.to_string()));
     }
     let told = validation.child("messageExpression");
     if !told.as_text().is_empty() {
         if told.as_text().trim().is_empty() {
             causes.push(told.invalid("must be non-empty if specified"));
         } else if let Err(why) = admission::compile(told.as_text(), plain, TEXT) {
-            causes.push(told.invalid(&why));
+            causes.push(told.invalid(&why.to_string()));
         }
     }
     let message = validation.child("message");

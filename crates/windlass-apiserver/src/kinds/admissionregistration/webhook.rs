@@ -268,7 +268,7 @@ fn check_service(service: &At<'_, '_>, causes: &mut Vec<Cause>) {
 pub(crate) fn check_conditions(
     conditions: &At<'_, '_>,
     causes: &mut Vec<Cause>,
-    compile: impl Fn(&str) -> Result<(), String>,
+    compile: impl Fn(&str) -> Result<(), cel::AdmissionError>,
 ) {
     if conditions.len() > 64 {
         let path = conditions.path();
@@ -281,6 +281,7 @@ pub(crate) fn check_conditions(
         if source.is_empty() {
             causes.push(expression.required(""));
         } else if let Err(why) = compile(source) {
+            let why = why.to_string();
             causes.push(field::invalid(expression.path(), &source.into(), &why));
         }
         name.name(names::qualified_errors, causes);

@@ -46,22 +46,57 @@ const DESCRIPTORS: &[&str] = &[
     "@hourly",
 ];
 
-/// Why a text is no schedule.
-pub(crate) fn parse(text: &str) -> Result<(), String> {
+/// Why a text is no schedule, in the words of the library that Kubernetes reads it with.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ScheduleError {
+    #[error("provided bad location {0}: unknown time zone {0}")]
+    TimeZone(String),
+    #[error("expected exactly 5 fields, found {count}: [{fields}]")]
+    Fields { count: usize, fields: String },
+    #[error("failed to parse duration {0}: time: invalid duration \"{1}\"")]
+    Duration(String, String),
+    #[error("unrecognized descriptor: {0}")]
+    Descriptor(String),
+    #[error("too many hyphens: {0}")]
+    Hyphens(String),
+    #[error("too many slashes: {0}")]
+    Slashes(String),
+    #[error("beginning of range ({start}) below minimum ({least}): {range}")]
+    TooSmall {
+        start: u32,
+        least: u32,
+        range: String,
+    },
+    #[error("end of range ({end}) above maximum ({greatest}): {range}")]
+    TooLarge {
+        end: u32,
+        greatest: u32,
+        range: String,
+    },
+    #[error("beginning of range ({start}) beyond end of range ({end}): {range}")]
+    Backwards { start: u32, end: u32, range: String },
+    #[error("step of range should be a positive number: {0}")]
+    NoStep(String),
+    #[error("failed to parse int from {0}: strconv.Atoi: parsing \"{0}\": invalid syntax")]
+    NoNumber(String),
+    #[error("negative number ({0}) not allowed: {1}")]
+    Negative(i64, String),
+}
+
+type Result<T> = std::result::Result<T, ScheduleError>;
+
+/// Refuses a text that is no schedule.
+pub(crate) fn parse(text: &str) -> Result<()> {
     let mut text = text;
     for prefix in ["TZ=", "CRON_TZ="] {
         let Some(rest) = text.strip_prefix(prefix) else {
             continue;
         };
         let Some((zone, rest)) = rest.split_once(' ') else {
-            return Err(format!(
-                "provided bad location {rest}: unknown time zone {rest}"
-            ));
+            return Err(ScheduleError::TimeZone(rest.to_owned()));
         };
         if !is_time_zone(zone) {
-            return Err(format!(
-                "provided bad location {zone}: unknown time zone {zone}"
-            ));
+            return Err(ScheduleError::TimeZone(zone.to_owned()));
         }
         text = rest.trim();
         break;
@@ -71,11 +106,10 @@ pub(crate) fn parse(text: &str) -> Result<(), String> {
     }
     let fields: Vec<&str> = text.split_whitespace().collect();
     if fields.len() != FIELDS.len() {
-        return Err(format!(
-            "expected exactly 5 fields, found {}: [{}]",
-            fields.len(),
-            fields.join(" ")
-        ));
+        return Err(ScheduleError::Fields {
+            count: fields.len(),
+            fields: fields.join(" "),
+        });
     }
     for (field, bounds) in fields.iter().zip(&FIELDS) {
         for part in field.split(',').filter(|part| !part.is_empty()) {
@@ -85,16 +119,17 @@ pub(crate) fn parse(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn descriptor(text: &str) -> Result<(), String> {
+fn descriptor(text: &str) -> Result<()> {
     if DESCRIPTORS.contains(&text) {
         return Ok(());
     }
     match text.strip_prefix("@every ") {
         Some(duration) if is_duration(duration) => Ok(()),
-        Some(duration) => Err(format!(
-            "failed to parse duration {text}: time: invalid duration \"{duration}\""
+        Some(duration) => Err(ScheduleError::Duration(
+            text.to_owned(),
+            duration.to_owned(),
         )),
-        None => Err(format!("unrecognized descriptor: {text}")),
+        None => Err(ScheduleError::Descriptor(text.to_owned())),
     }
 }
 
@@ -131,7 +166,7 @@ fn is_duration(text: &str) -> bool {
 }
 
 /// One value, a range, or everything, each with or without a step.
-fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
+fn range(text: &str, bounds: &Bounds) -> Result<()> {
     let steps: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = steps[0].split('-').collect();
     let single = ends.len() == 1;
@@ -142,7 +177,7 @@ fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
         match ends.as_slice() {
             [_] => (start, start),
             [_, end] => (start, value(end, bounds)?),
-            _ => return Err(format!("too many hyphens: {text}")),
+            _ => return Err(ScheduleError::Hyphens(text.to_owned())),
         }
     };
     let step = match steps.as_slice() {
@@ -154,32 +189,36 @@ fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
             }
             step
         }
-        _ => return Err(format!("too many slashes: {text}")),
+        _ => return Err(ScheduleError::Slashes(text.to_owned())),
     };
     if start < bounds.least {
-        return Err(format!(
-            "beginning of range ({start}) below minimum ({}): {text}",
-            bounds.least
-        ));
+        return Err(ScheduleError::TooSmall {
+            start,
+            least: bounds.least,
+            range: text.to_owned(),
+        });
     }
     if end > bounds.greatest {
-        return Err(format!(
-            "end of range ({end}) above maximum ({}): {text}",
-            bounds.greatest
-        ));
+        return Err(ScheduleError::TooLarge {
+            end,
+            greatest: bounds.greatest,
+            range: text.to_owned(),
+        });
     }
     if start > end {
-        return Err(format!(
-            "beginning of range ({start}) beyond end of range ({end}): {text}"
-        ));
+        return Err(ScheduleError::Backwards {
+            start,
+            end,
+            range: text.to_owned(),
+        });
     }
     if step == 0 {
-        return Err(format!("step of range should be a positive number: {text}"));
+        return Err(ScheduleError::NoStep(text.to_owned()));
     }
     Ok(())
 }
 
-fn value(text: &str, bounds: &Bounds) -> Result<u32, String> {
+fn value(text: &str, bounds: &Bounds) -> Result<u32> {
     let lower = text.to_lowercase();
     match bounds.names.iter().position(|name| *name == lower) {
         Some(place) => Ok(bounds.least + u32::try_from(place).unwrap_or_default()),
@@ -187,11 +226,11 @@ fn value(text: &str, bounds: &Bounds) -> Result<u32, String> {
     }
 }
 
-fn integer(text: &str) -> Result<u32, String> {
-    let number: i64 = text.parse().map_err(|_| {
-        format!("failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": invalid syntax")
-    })?;
-    u32::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
+fn integer(text: &str) -> Result<u32> {
+    let number: i64 = text
+        .parse()
+        .map_err(|_| ScheduleError::NoNumber(text.to_owned()))?;
+    u32::try_from(number).map_err(|_| ScheduleError::Negative(number, text.to_owned()))
 }
 
 /// Whether there is such a time zone, written exactly so.

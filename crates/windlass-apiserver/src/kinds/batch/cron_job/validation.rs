@@ -58,7 +58,7 @@ fn when(spec: &At<'_, '_>, old: Option<&Value>, causes: &mut Causes) {
         return;
     }
     if let Err(why) = schedule::parse(text) {
-        causes.push(at.invalid(&why));
+        causes.push(at.invalid(&why.to_string()));
     }
     let before = old
         .and_then(|old| old["spec"]["schedule"].as_str())

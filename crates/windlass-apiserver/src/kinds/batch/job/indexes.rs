@@ -1,15 +1,31 @@
 //! Indexes of Jobs, written as numbers and ranges: `0-2,5`.
 
-/// How many indexes a text names, or why it names none.
-pub(crate) fn count(text: &str, completions: i64) -> Result<i64, String> {
+/// Why a text names no indexes.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum IndexesError {
+    #[error("cannot convert string to integer for index: \"{0}\"")]
+    NoNumber(String),
+    #[error("too large index: \"{0}\"")]
+    TooLarge(String),
+    #[error("non-increasing order, previous: {previous}, current: {current}")]
+    Order { previous: i64, current: i64 },
+    #[error(
+        "the fragment \"{0}\" violates the requirement that an index interval can have at most two parts separated by '-'"
+    )]
+    Interval(String),
+}
+
+/// How many indexes a text names.
+pub(crate) fn count(text: &str, completions: i64) -> Result<i64, IndexesError> {
     let mut total = 0;
     let mut last: Option<i64> = None;
     for interval in text.split(',').filter(|_| !text.is_empty()) {
         let (from, to) = range(interval, completions)?;
         if let Some(last) = last.filter(|last| *last >= from) {
-            return Err(format!(
-                "non-increasing order, previous: {last}, current: {from}"
-            ));
+            return Err(IndexesError::Order {
+                previous: last,
+                current: from,
+            });
         }
         total += to - from + 1;
         last = Some(to);
@@ -17,13 +33,13 @@ pub(crate) fn count(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-fn range(interval: &str, completions: i64) -> Result<(i64, i64), String> {
+fn range(interval: &str, completions: i64) -> Result<(i64, i64), IndexesError> {
     let number = |text: &str| {
         let number: i64 = text
             .parse()
-            .map_err(|_| format!("cannot convert string to integer for index: \"{text}\""))?;
+            .map_err(|_| IndexesError::NoNumber(text.to_owned()))?;
         if number >= completions {
-            return Err(format!("too large index: \"{text}\""));
+            return Err(IndexesError::TooLarge(text.to_owned()));
         }
         Ok(number)
     };
@@ -33,15 +49,14 @@ fn range(interval: &str, completions: i64) -> Result<(i64, i64), String> {
         [from, to] => {
             let (from, to) = (number(from)?, number(to)?);
             if from >= to {
-                return Err(format!(
-                    "non-increasing order, previous: {from}, current: {to}"
-                ));
+                return Err(IndexesError::Order {
+                    previous: from,
+                    current: to,
+                });
             }
             Ok((from, to))
         }
-        _ => Err(format!(
-            "the fragment \"{interval}\" violates the requirement that an index interval can have at most two parts separated by '-'"
-        )),
+        _ => Err(IndexesError::Interval(interval.to_owned())),
     }
 }
 
