@@ -19,7 +19,7 @@ pub(super) enum AddressError {
     #[error("parse \"{0}\": invalid URL")]
     Url(String),
     #[error("{}", .0.message)]
-    NoService(ApiError),
+    NoService(Box<ApiError>),
     #[error("cannot route to service with ClusterIP \"None\"")]
     Headless,
     #[error("no service port {port} found for service \"{service}\"")]
@@ -69,7 +69,7 @@ fn endpoint(
                 group: "",
                 kind: "service",
             };
-            AddressError::NoService(ApiError::not_found(subject, name))
+            AddressError::NoService(Box::new(ApiError::not_found(subject, name)))
         })?
         .value();
     if service["spec"]["type"] == "ExternalName" {

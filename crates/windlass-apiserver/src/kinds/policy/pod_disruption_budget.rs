@@ -55,7 +55,7 @@ impl Strategy for PodDisruptionBudget {
     }
 }
 
-/// A number or a text, as text; `N/A` for nnumber_or_text.
+/// A number or a text, as text; `N/A` for neither.
 fn number_or_text(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.to_string().into(),
