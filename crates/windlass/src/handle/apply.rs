@@ -210,7 +210,13 @@ async fn send(
     let mut sent = match cached.and_then(|cached| replacements(store, cached, &intent)) {
         Some(operations) => {
             debug!(%kind, %key, "patching values");
-            requests.operate(kind, key, &operations).await
+            match requests.operate(kind, key, &operations).await {
+                // It is gone, or not served: an apply of it says which.
+                Err(error) if error.is_not_found() => {
+                    apply_to(session, kind, key, &intent, cached, &refuse).await
+                }
+                answer => answer,
+            }
         }
         None => {
             debug!(%kind, %key, "applying");
