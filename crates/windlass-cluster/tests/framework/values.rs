@@ -56,7 +56,7 @@ impl Reconciler for Painter {
         self.deployments.apply(ctx, deployment).await?;
         let mut map = object!(ConfigMap {
             metadata: { name: secret.name_any() },
-            data: { "a/b": wanted("text").unwrap_or_default() },
+            data: { "text": wanted("text").unwrap_or_default() },
         });
         if let (Some(data), Some(more)) = (&mut map.data, wanted("more")) {
             data.insert("more".to_owned(), more);
@@ -133,7 +133,7 @@ async fn changed_values_are_patched_by_one_request_and_owned(cluster: TestCluste
     assert_eq!(images, ["side", "nginx:2"]);
     let patched = [
         owner("painter Apply", ""),
-        owner("painter-values Update", "f:a/b"),
+        owner("painter-values Update", "f:text"),
     ];
     assert_eq!(owners(&cluster).await, patched);
 
@@ -152,11 +152,11 @@ async fn changed_values_are_patched_by_one_request_and_owned(cluster: TestCluste
 
     // A new field is one apply, and a drift is repaired by one.
     assert_eq!(want(&cluster, json!({"more": "x"})).await, [MAP]);
-    let drift = json!({"data": {"a/b": "drifted"}});
+    let drift = json!({"data": {"text": "drifted"}});
     cluster.patch::<ConfigMap>("one", drift).await;
     cluster.settle().await;
     let data = cluster.get::<ConfigMap>("one").await.data.unwrap();
-    assert_eq!((data["a/b"].as_str(), data["more"].as_str()), ("2", "x"));
+    assert_eq!((data["text"].as_str(), data["more"].as_str()), ("2", "x"));
 }
 
 #[windlass_cluster::test]
@@ -171,7 +171,7 @@ async fn patched_field_that_is_no_longer_wanted_is_removed(cluster: TestCluster)
     assert_eq!(given_up, [DEPLOYMENT, DEPLOYMENT, MAP, MAP]);
     let map = cluster.get::<ConfigMap>("one").await;
     assert_eq!(map.data.unwrap().len(), 1);
-    assert_eq!(owners(&cluster).await, [owner("painter Apply", "f:a/b")]);
+    assert_eq!(owners(&cluster).await, [owner("painter Apply", "f:text")]);
     let deployment = cluster.get::<Deployment>("one").await;
     assert_eq!(deployment.spec.unwrap().replicas, Some(1), "the default");
     // From then on it is as if nothing had been patched.
@@ -205,7 +205,7 @@ async fn patched_field_that_another_applies_too_stays(cluster: TestCluster) {
         "{owners:?}"
     );
     assert!(
-        owners.contains(&owner("painter Apply", "f:a/b")),
+        owners.contains(&owner("painter Apply", "f:text")),
         "{owners:?}"
     );
     assert_eq!(owners.len(), 2);
@@ -218,6 +218,6 @@ async fn patch_that_meets_a_conflict_becomes_an_apply(cluster: TestCluster) {
     cluster.fail(conflict.times(1));
     assert_eq!(want(&cluster, json!({"text": "2"})).await, [MAP, MAP]);
     let map = cluster.get::<ConfigMap>("one").await;
-    assert_eq!(map.data.unwrap()["a/b"], "2");
-    assert_eq!(owners(&cluster).await, [owner("painter Apply", "f:a/b")]);
+    assert_eq!(map.data.unwrap()["text"], "2");
+    assert_eq!(owners(&cluster).await, [owner("painter Apply", "f:text")]);
 }

@@ -86,7 +86,8 @@ impl Requests {
             }
             Err(error) => Err(error),
         };
-        self.value_of(answer, "patch", kind, key)
+        // It takes the place of an apply.
+        self.value_of(answer, "apply", kind, key)
     }
 
     /// Reads an object live, past the cache.

@@ -207,21 +207,19 @@ async fn send(
             .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))
     };
     let mut tries = 0;
-    let mut sent = match cached.and_then(|cached| replacements(store, cached, &intent)) {
-        Some(operations) => {
-            debug!(%kind, %key, "patching values");
-            match requests.operate(kind, key, &operations).await {
-                // It is gone, or not served: an apply of it says which.
-                Err(error) if error.is_not_found() => {
-                    apply_to(session, kind, key, &intent, cached, &refuse).await
-                }
-                answer => answer,
+    let patch = cached.and_then(|cached| replacements(store, cached, &intent));
+    let mut sent = if let Some(operations) = patch {
+        debug!(%kind, %key, "patching values");
+        match requests.operate(kind, key, &operations).await {
+            // It is gone, or not served: an apply of it says which.
+            Err(error) if error.is_not_found() => {
+                apply_to(session, kind, key, &intent, cached, &refuse).await
             }
+            answer => answer,
         }
-        None => {
-            debug!(%kind, %key, "applying");
-            apply_to(session, kind, key, &intent, cached, &refuse).await
-        }
+    } else {
+        debug!(%kind, %key, "applying");
+        apply_to(session, kind, key, &intent, cached, &refuse).await
     };
     loop {
         let error = match sent {
