@@ -76,7 +76,7 @@ async fn start(cluster: &TestCluster) {
 }
 
 /// Changes what is wanted. The writes that followed.
-async fn want(cluster: &TestCluster, wanted: Value) -> Vec<String> {
+async fn want(cluster: &TestCluster, wanted: &Value) -> Vec<String> {
     let before = writes(cluster, "painter").len();
     let patch = json!({"metadata": {"annotations": wanted}});
     cluster.patch::<Secret>("one", patch).await;
@@ -119,10 +119,10 @@ const DEPLOYMENT: &str = "patch deployments.apps one in default";
 async fn changed_values_are_patched_by_one_request_and_owned(cluster: TestCluster) {
     start(&cluster).await;
     assert_eq!(
-        want(&cluster, json!({"image": "nginx:2"})).await,
+        want(&cluster, &json!({"image": "nginx:2"})).await,
         [DEPLOYMENT]
     );
-    assert_eq!(want(&cluster, json!({"text": "2"})).await, [MAP]);
+    assert_eq!(want(&cluster, &json!({"text": "2"})).await, [MAP]);
     let deployment = cluster.get::<Deployment>("one").await;
     let pod = deployment.spec.unwrap().template.spec.unwrap();
     let images: Vec<_> = pod
@@ -146,12 +146,12 @@ async fn changed_values_are_patched_by_one_request_and_owned(cluster: TestCluste
     cluster.settle().await;
     assert_eq!(writes(&cluster, "painter").len(), before);
     assert_eq!(
-        want(&cluster, json!({"image": "nginx:3"})).await,
+        want(&cluster, &json!({"image": "nginx:3"})).await,
         [DEPLOYMENT]
     );
 
     // A new field is one apply, and a drift is repaired by one.
-    assert_eq!(want(&cluster, json!({"more": "x"})).await, [MAP]);
+    assert_eq!(want(&cluster, &json!({"more": "x"})).await, [MAP]);
     let drift = json!({"data": {"text": "drifted"}});
     cluster.patch::<ConfigMap>("one", drift).await;
     cluster.settle().await;
@@ -162,12 +162,12 @@ async fn changed_values_are_patched_by_one_request_and_owned(cluster: TestCluste
 #[windlass_cluster::test]
 async fn patched_field_that_is_no_longer_wanted_is_removed(cluster: TestCluster) {
     start(&cluster).await;
-    want(&cluster, json!({"replicas": "3", "more": "1"})).await;
-    let changed = want(&cluster, json!({"replicas": "5", "more": "2"})).await;
+    want(&cluster, &json!({"replicas": "3", "more": "1"})).await;
+    let changed = want(&cluster, &json!({"replicas": "5", "more": "2"})).await;
     assert_eq!(changed, [DEPLOYMENT, MAP]);
     cluster.restart_operators().await;
     // First the fields of the patch are given to the applies, then one gives the field up.
-    let given_up = want(&cluster, json!({"replicas": null, "more": null})).await;
+    let given_up = want(&cluster, &json!({"replicas": null, "more": null})).await;
     assert_eq!(given_up, [DEPLOYMENT, DEPLOYMENT, MAP, MAP]);
     let map = cluster.get::<ConfigMap>("one").await;
     assert_eq!(map.data.unwrap().len(), 1);
@@ -175,15 +175,15 @@ async fn patched_field_that_is_no_longer_wanted_is_removed(cluster: TestCluster)
     let deployment = cluster.get::<Deployment>("one").await;
     assert_eq!(deployment.spec.unwrap().replicas, Some(1), "the default");
     // From then on it is as if nothing had been patched.
-    want(&cluster, json!({"more": "3"})).await;
-    assert_eq!(want(&cluster, json!({"more": null})).await, [MAP]);
+    want(&cluster, &json!({"more": "3"})).await;
+    assert_eq!(want(&cluster, &json!({"more": null})).await, [MAP]);
 }
 
 #[windlass_cluster::test]
 async fn patched_field_that_another_applies_too_stays(cluster: TestCluster) {
     start(&cluster).await;
-    want(&cluster, json!({"more": "1"})).await;
-    want(&cluster, json!({"more": "2"})).await;
+    want(&cluster, &json!({"more": "1"})).await;
+    want(&cluster, &json!({"more": "2"})).await;
     let maps: Api<DynamicObject> = Api::default_namespaced_with(
         cluster.client(),
         &kube::core::ApiResource::erase::<ConfigMap>(&()),
@@ -196,7 +196,7 @@ async fn patched_field_that_another_applies_too_stays(cluster: TestCluster) {
     maps.patch("one", &params, &Patch::Apply(&theirs))
         .await
         .unwrap();
-    want(&cluster, json!({"more": null})).await;
+    want(&cluster, &json!({"more": null})).await;
     let map = cluster.get::<ConfigMap>("one").await;
     assert_eq!(map.data.unwrap()["more"], "2");
     let owners = owners(&cluster).await;
@@ -216,7 +216,7 @@ async fn patch_that_meets_a_conflict_becomes_an_apply(cluster: TestCluster) {
     start(&cluster).await;
     let conflict = Failure::with(409).by("painter").on("configmaps").writes();
     cluster.fail(conflict.times(1));
-    assert_eq!(want(&cluster, json!({"text": "2"})).await, [MAP, MAP]);
+    assert_eq!(want(&cluster, &json!({"text": "2"})).await, [MAP, MAP]);
     let map = cluster.get::<ConfigMap>("one").await;
     assert_eq!(map.data.unwrap()["text"], "2");
     assert_eq!(owners(&cluster).await, [owner("painter Apply", "f:text")]);
