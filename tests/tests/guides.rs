@@ -342,6 +342,19 @@ fn features_of_the_book_are_those_of_the_framework() {
 }
 
 #[test]
+fn every_name_at_the_root_of_the_framework_has_an_example() {
+    let api = Api::of("windlass");
+    let is_module = |name: &str| api.resolves(&format!("{name}::*"));
+    let missing: Vec<_> = api
+        .names("")
+        .into_iter()
+        .filter(|name| !is_module(name) && *name != "manifests" && !api.has_example(name))
+        .collect();
+    assert!(missing.is_empty(), "no example: {missing:?}");
+    assert!(!api.has_example("AnyController"), "it has none");
+}
+
+#[test]
 fn root_and_prelude_of_the_framework_stay_small() {
     let api = Api::of("windlass");
     let root = api.names("");

@@ -17,6 +17,8 @@ pub struct Api {
     modules: BTreeMap<String, BTreeSet<String>>,
     /// Methods, associated functions and variants by type or trait.
     members: BTreeMap<String, BTreeSet<String>>,
+    /// Public types, traits, functions and macros whose documentation has an example.
+    examples: BTreeSet<String>,
 }
 
 impl Api {
@@ -55,6 +57,11 @@ impl Api {
             .keys()
             .filter(|name| module.is_empty() && !name.is_empty());
         names.chain(modules).map(String::as_str).collect()
+    }
+
+    /// Whether the documentation of the type, trait, function or macro has an example.
+    pub fn has_example(&self, name: &str) -> bool {
+        self.examples.contains(name)
     }
 
     /// Whether a path behind the crate's name can be imported, as `handle::Reads`.
@@ -100,6 +107,9 @@ impl Api {
 
     fn items(&mut self, items: Vec<Item>) {
         for item in items {
+            if let Some(name) = with_example(&item) {
+                self.examples.insert(name);
+            }
             match item {
                 Item::Impl(one) if one.trait_.is_none() => {
                     let syn::Type::Path(path) = &*one.self_ty else {
@@ -138,6 +148,32 @@ impl Api {
             }
         }
     }
+}
+
+/// The name of a public item whose documentation has an example.
+fn with_example(item: &Item) -> Option<String> {
+    let (attributes, public, name) = match item {
+        Item::Struct(one) => (&one.attrs, is_public(&one.vis), &one.ident),
+        Item::Enum(one) => (&one.attrs, is_public(&one.vis), &one.ident),
+        Item::Trait(one) => (&one.attrs, is_public(&one.vis), &one.ident),
+        Item::Type(one) => (&one.attrs, is_public(&one.vis), &one.ident),
+        Item::Fn(one) => (&one.attrs, is_public(&one.vis), &one.sig.ident),
+        Item::Macro(one) => (&one.attrs, true, one.ident.as_ref()?),
+        _ => return None,
+    };
+    let is_example = |attribute: &syn::Attribute| {
+        let syn::Meta::NameValue(doc) = &attribute.meta else {
+            return false;
+        };
+        let syn::Expr::Lit(text) = &doc.value else {
+            return false;
+        };
+        let syn::Lit::Str(text) = &text.lit else {
+            return false;
+        };
+        doc.path.is_ident("doc") && text.value().trim_start().starts_with("```")
+    };
+    (public && attributes.iter().any(is_example)).then(|| name.to_string())
 }
 
 fn parsed(path: &Path) -> syn::File {

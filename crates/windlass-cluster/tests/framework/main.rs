@@ -15,4 +15,5 @@ mod observability;
 mod own_writes;
 mod stage;
 mod template;
+mod values;
 mod weather;

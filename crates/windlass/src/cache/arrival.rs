@@ -80,7 +80,7 @@ impl Store {
                 self.changed.notify_waiters();
                 return;
             }
-            let old = state.insert(&new);
+            let old = state.insert(&new, |old| self.hot().any(&old.key, old.version));
             state.drop_met();
             old
         };

@@ -29,6 +29,15 @@ impl Delivered {
         }
     }
 
+    /// An object that is decoded already, if it is.
+    pub(crate) fn known(
+        object: Arc<CachedObject>,
+        decoded: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Self {
+        let decoded = decoded.map_or_else(OnceLock::new, OnceLock::from);
+        Self { object, decoded }
+    }
+
     pub(crate) fn object(&self) -> &Arc<CachedObject> {
         &self.object
     }

@@ -36,11 +36,14 @@ struct Entry {
 
 impl Hot {
     pub(super) fn get<T: Any + Send + Sync>(&self, key: &Key, version: u64) -> Option<Arc<T>> {
-        let entry = self
-            .objects
-            .get(key)
-            .filter(|entry| entry.version == version)?;
-        Arc::clone(&entry.decoded).downcast().ok()
+        self.any(key, version)?.downcast().ok()
+    }
+
+    /// The object as the type that was asked for last.
+    pub(super) fn any(&self, key: &Key, version: u64) -> Option<Arc<dyn Any + Send + Sync>> {
+        let entry = self.objects.get(key);
+        let entry = entry.filter(|entry| entry.version == version)?;
+        Some(Arc::clone(&entry.decoded))
     }
 
     pub(super) fn add(

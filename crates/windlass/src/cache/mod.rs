@@ -37,7 +37,7 @@ pub(crate) use self::{
     feeds::Feeds,
     hot::text_bytes,
     labels::{Labels, MatchAll},
-    object::{CachedObject, Examples, controller_of, take_managed, version_of},
+    object::{CachedObject, Examples, Ours, controller_of, of_entry, take_managed, version_of},
     store::{Change, Memo, Store, Transform},
-    wire::{Watched, Wire},
+    wire::{VALUES, Watched, Wire},
 };

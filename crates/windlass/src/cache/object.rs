@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     labels::Labels,
     packed::{Example, Packed},
+    wire::VALUES,
 };
 use crate::{Error, Key, Result, client::managed, kind::KindInfo};
 
@@ -31,6 +32,8 @@ pub(crate) struct CachedObject {
     pub(crate) generation: i64,
     /// A number that changes when the annotations do: all that predicates ask of them.
     pub(crate) annotations: u64,
+    /// Whether some of the fields are owned by patches of values, rather than by applies.
+    pub(crate) patched: bool,
     /// The fields this operator applied, in the server's own notation.
     managed: Option<Packed>,
     json: Packed,
@@ -54,7 +57,7 @@ impl CachedObject {
         // Items of a list do not say what they are.
         value["apiVersion"] = kind.api_version().into();
         value["kind"] = kind.kind.as_str().into();
-        let fields = take_managed(&mut value, manager);
+        let (fields, patched) = take_managed(&mut value, manager);
         // Encoding a Value cannot fail: its keys are strings.
         let json = serde_json::to_vec(&value).unwrap_or_default();
         let metadata = &value["metadata"];
@@ -78,6 +81,7 @@ impl CachedObject {
                 .and_then(Value::as_i64)
                 .unwrap_or(0),
             annotations: metadata.get("annotations").map_or(0, managed::fingerprint),
+            patched,
             managed: fields
                 .map(|fields| Packed::new(fields.to_string().as_bytes(), &examples.managed)),
             json: Packed::new(&json, &examples.json),
@@ -168,22 +172,51 @@ pub(crate) fn controller_of(metadata: &Value) -> Option<Owner> {
     })
 }
 
-/// Removes the field lists of all managers and returns that of our applies.
-pub(crate) fn take_managed(value: &mut Value, manager: &str) -> Option<Value> {
-    let metadata = value.get_mut("metadata")?.as_object_mut()?;
-    let entries = metadata.remove("managedFields")?;
-    let Value::Array(entries) = entries else {
-        return None;
+/// Removes the field lists of all managers and returns ours: what our applies own together with
+/// what our patches of values own, and whether there is any of the latter.
+pub(crate) fn take_managed(value: &mut Value, manager: &str) -> (Option<Value>, bool) {
+    let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
+    let entries = metadata.and_then(|metadata| metadata.remove("managedFields"));
+    let Some(Value::Array(entries)) = entries else {
+        return (None, false);
     };
-    entries.into_iter().find_map(|mut entry| {
-        let is = |field: &str, want: &str| entry.get(field).and_then(Value::as_str) == Some(want);
-        let main = entry
-            .get("subresource")
-            .is_none_or(|sub| sub.as_str() == Some(""));
-        let ours = is("manager", manager) && is("operation", "Apply") && main;
-        ours.then(|| entry.get_mut("fieldsV1").map(Value::take))
-            .flatten()
-    })
+    let (mut applied, mut patched) = (None, None);
+    for mut entry in entries {
+        let ours = match of_entry(&entry, manager) {
+            Some(Ours::Applied) => &mut applied,
+            Some(Ours::Patched) => &mut patched,
+            None => continue,
+        };
+        *ours = entry.get_mut("fieldsV1").map(Value::take);
+    }
+    match (applied, patched) {
+        (Some(applied), Some(patched)) => (Some(managed::union(applied, patched)), true),
+        (applied, patched) => {
+            let is_patched = patched.is_some();
+            (applied.or(patched), is_patched)
+        }
+    }
+}
+
+/// How fields came to be ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ours {
+    Applied,
+    Patched,
+}
+
+/// Whether an entry of the managed fields is ours, outside of subresources.
+pub(crate) fn of_entry(entry: &Value, manager: &str) -> Option<Ours> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+    if !text("subresource").is_empty() {
+        return None;
+    }
+    let (name, operation) = (text("manager"), text("operation"));
+    if name == manager && operation == "Apply" {
+        return Some(Ours::Applied);
+    }
+    let patched = name.strip_suffix(VALUES) == Some(manager) && operation == "Update";
+    patched.then_some(Ours::Patched)
 }
 
 #[cfg(test)]
@@ -223,11 +256,43 @@ mod tests {
             Some("2")
         );
         assert_eq!(object.managed(), Some(json!({"f:data": {"f:k": {}}})));
+        assert!(!object.patched);
         let head = object.head();
         assert_eq!(head["metadata"]["uid"], "u");
         assert_eq!(head.get("data"), None);
         let map: ConfigMap = object.decode(&KindInfo::of::<ConfigMap>()).unwrap();
         assert_eq!(map.metadata.managed_fields, None);
         assert_eq!(map.data.unwrap()["k"], "v");
+    }
+
+    #[test]
+    fn fields_that_patches_own_are_ours_too() {
+        let entry = |manager: &str, operation: &str, fields: Value| json!({"manager": manager, "operation": operation, "fieldsV1": fields});
+        let taken = |entries: Value| {
+            let mut object = json!({"metadata": {"managedFields": entries}});
+            take_managed(&mut object, "us")
+        };
+        let applied = entry("us", "Apply", json!({"f:data": {"f:k": {}}}));
+        let patched = entry("us-values", "Update", json!({"f:data": {"f:l": {}}}));
+        let others = [
+            entry("us", "Update", json!({"f:data": {"f:m": {}}})),
+            entry("we-values", "Update", json!({"f:data": {"f:m": {}}})),
+            entry("us-values", "Apply", json!({"f:data": {"f:m": {}}})),
+        ];
+        let both = json!({"f:data": {"f:k": {}, "f:l": {}}});
+        let with_others = json!([others[0], others[1], applied, others[2]]);
+        assert_eq!(
+            taken(with_others),
+            (Some(applied["fieldsV1"].clone()), false)
+        );
+        assert_eq!(
+            taken(json!([applied, patched, others[0]])),
+            (Some(both), true)
+        );
+        assert_eq!(
+            taken(json!([patched])),
+            (Some(patched["fieldsV1"].clone()), true)
+        );
+        assert_eq!(taken(json!(others)), (None, false));
     }
 }

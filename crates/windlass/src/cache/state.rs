@@ -1,6 +1,7 @@
 //! [`State`]: the objects of a store with everything that is derived from them.
 
 use std::{
+    any::Any,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -43,11 +44,19 @@ pub(super) struct Failing {
 }
 
 impl State {
-    pub(super) fn insert(&mut self, new: &Delivered) -> Option<Delivered> {
+    /// Puts an object in the place of an older one, which `decoded` knows if it is still hot.
+    pub(super) fn insert(
+        &mut self,
+        new: &Delivered,
+        decoded: impl FnOnce(&CachedObject) -> Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Option<Delivered> {
         let old = self
             .objects
             .insert(new.key.clone(), Arc::clone(new.object()));
-        let old = old.map(Delivered::new);
+        let old = old.map(|old| {
+            let decoded = decoded(&old);
+            Delivered::known(old, decoded)
+        });
         if let Some(old) = &old {
             self.unindex(old);
         }

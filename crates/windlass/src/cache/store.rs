@@ -179,6 +179,11 @@ impl Store {
         self.synced.load(Ordering::Acquire)
     }
 
+    /// Whether its objects are kept as an author's function left them.
+    pub(crate) fn is_transformed(&self) -> bool {
+        self.transform.is_some()
+    }
+
     /// Whether it shows every object of the kind.
     pub(crate) fn is_unlimited(&self) -> bool {
         self.scope.namespaces.is_empty()
@@ -358,7 +363,8 @@ impl Store {
         objects.iter().map(|object| self.typed(object)).collect()
     }
 
-    fn hot(&self) -> MutexGuard<'_, Hot> {
+    /// Locked within the state, never the other way round.
+    pub(super) fn hot(&self) -> MutexGuard<'_, Hot> {
         self.hot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -13,6 +13,10 @@ use serde::{
 };
 use serde_json::{Map, Value, json};
 
+/// What the name of the field manager ends with that changes values by patches, rather than by
+/// applies: what it owns is the operator's as well.
+pub(crate) const VALUES: &str = "-values";
+
 /// An undecoded object.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire<const WHOLE: bool = true> {
@@ -141,9 +145,11 @@ impl<const WHOLE: bool> Resource for Wire<WHOLE> {
     }
 }
 
-/// Whether an entry of the managed fields is about updates, as far as is known of it yet.
+/// Whether an entry of the managed fields is about updates of others, as far as is known of it yet.
 fn updates(entry: &Map<String, Value>) -> bool {
+    let manager = entry.get("manager").and_then(Value::as_str);
     entry.get("operation").is_some_and(|one| one != "Apply")
+        && !manager.is_some_and(|manager| manager.ends_with(VALUES))
 }
 
 #[cfg(test)]
@@ -159,6 +165,8 @@ mod tests {
         let applied = r#"{"manager": "us", "operation": "Apply", "fieldsV1": {"f:data": {}}}"#;
         let updated = r#"{"manager": "you", "operation": "Update", "fieldsV1": {"f:status": {}}}"#;
         let turned = r#"{"fieldsV1": {"f:status": {}}, "manager": "you", "operation": "Update"}"#;
+        let valued =
+            r#"{"manager": "us-values", "operation": "Update", "fieldsV1": {"f:spec": {}}}"#;
         let object = |entries: &[&str]| {
             let entries = entries.join(",");
             format!(
@@ -172,8 +180,8 @@ mod tests {
             )
         };
         let whole = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-        let sent = object(&[updated, applied, turned]);
-        assert_eq!(read(&sent).unwrap(), whole(&object(&[applied])));
+        let sent = object(&[updated, applied, turned, valued]);
+        assert_eq!(read(&sent).unwrap(), whole(&object(&[applied, valued])));
         let all: Wire = serde_json::from_str(&sent).unwrap();
         assert_eq!(all.value, whole(&sent));
     }

@@ -12,21 +12,68 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Whether applying `intent` would leave `live` as it is, given the fields we applied before.
 pub(crate) fn unchanged(fields: &Value, intent: &Value, live: &Value) -> bool {
+    compare(fields, intent, live, &Place::Top, &mut |_, _| false)
+}
+
+/// What applying `intent` would replace in `live`, as operations of a JSON patch: where it names
+/// exactly the fields we applied before, and only values of them differ.
+pub(crate) fn replacements(fields: &Value, intent: &Value, live: &Value) -> Option<Vec<Value>> {
+    let mut operations = Vec::new();
+    let same = compare(fields, intent, live, &Place::Top, &mut |place, value| {
+        let path = place.pointer();
+        operations.push(json!({"op": "replace", "path": path, "value": value}));
+        true
+    });
+    same.then_some(operations)
+}
+
+/// Where a value stands in an object.
+enum Place<'a> {
+    Top,
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    /// As a JSON pointer.
+    fn pointer(&self) -> String {
+        match self {
+            Self::Top => String::new(),
+            Self::Field(of, name) => {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                format!("{}/{name}", of.pointer())
+            }
+            Self::Item(of, nth) => format!("{}/{nth}", of.pointer()),
+        }
+    }
+}
+
+/// Whether `intent` names exactly our fields, and `differs` agrees with each value that `live` has
+/// otherwise.
+fn compare(
+    fields: &Value,
+    intent: &Value,
+    live: &Value,
+    place: &Place<'_>,
+    differs: &mut dyn FnMut(&Place<'_>, &Value) -> bool,
+) -> bool {
     let Some(fields) = fields.as_object() else {
         return false;
     };
     if fields.keys().all(|step| step == ".") {
-        return covers(live, intent);
+        return covers(live, intent) || differs(place, intent);
     }
     match intent {
         Value::Object(wanted) => {
             let all_known = wanted.iter().all(|(name, want)| {
                 match (fields.get(&format!("f:{name}")), live.get(name)) {
-                    (Some(known), Some(have)) => unchanged(known, want, have),
+                    (Some(known), Some(have)) => {
+                        compare(known, want, have, &Place::Field(place, name), differs)
+                    }
                     // Ours and yet not there: the server does not write what is zero.
                     (Some(_), None) => is_zero(want),
                     (None, _) => false,
@@ -37,10 +84,58 @@ pub(crate) fn unchanged(fields: &Value, intent: &Value, live: &Value) -> bool {
         Value::Array(wanted) => {
             let steps = || fields.iter().filter(|(step, _)| *step != ".");
             steps().count() == wanted.len()
-                && steps().all(|(step, known)| item_unchanged(step, known, wanted, live))
+                && steps().all(|(step, known)| {
+                    compare_item(step, known, wanted, live, place, &mut *differs)
+                })
         }
         _ => false,
     }
+}
+
+/// Whether an intent names each of our fields.
+pub(crate) fn names_all(fields: &Value, intent: &Value) -> bool {
+    let Some(fields) = fields.as_object() else {
+        return true;
+    };
+    fields.iter().all(|(step, below)| {
+        if step == "." {
+            return true;
+        }
+        let named = if let Some(name) = step.strip_prefix("f:") {
+            intent.get(name)
+        } else {
+            let items = intent.as_array().map(Vec::as_slice).unwrap_or_default();
+            match (keys_of(step), value_of(step)) {
+                (Some(keys), _) => find(items, &keys),
+                (None, value) => items.iter().find(|item| Some(*item) == value.as_ref()),
+            }
+        };
+        named.is_some_and(|named| {
+            // The keys of an item are named by what the server fills in, too.
+            let keys = keys_of(step).unwrap_or_default();
+            let mut named = named.clone();
+            if let Some(named) = named.as_object_mut() {
+                for (key, value) in keys {
+                    named.entry(key).or_insert(value);
+                }
+            }
+            names_all(below, &named)
+        })
+    })
+}
+
+/// The fields of two managers together.
+pub(crate) fn union(mut fields: Value, more: Value) -> Value {
+    if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
+        for (step, below) in more {
+            let both = match fields.remove(&step) {
+                Some(known) => union(known, below),
+                None => below,
+            };
+            fields.insert(step, both);
+        }
+    }
+    fields
 }
 
 /// Whether a value that is owned as a whole is what was asked for. What is there besides are the
@@ -73,12 +168,23 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn item_unchanged(step: &str, known: &Value, wanted: &[Value], live: &Value) -> bool {
+fn compare_item(
+    step: &str,
+    known: &Value,
+    wanted: &[Value],
+    live: &Value,
+    place: &Place<'_>,
+    differs: &mut dyn FnMut(&Place<'_>, &Value) -> bool,
+) -> bool {
     let Some(live) = live.as_array() else {
         return false;
     };
     if let Some(keys) = keys_of(step) {
-        let Some((want, have)) = find(wanted, &keys).zip(find(live, &keys)) else {
+        let at = position(live, &keys);
+        let Some((want, at)) = find(wanted, &keys).zip(at) else {
+            return false;
+        };
+        let Some(have) = live.get(at) else {
             return false;
         };
         // A key that the server defaulted is part of the item's identity, not of the intent.
@@ -89,7 +195,7 @@ fn item_unchanged(step: &str, known: &Value, wanted: &[Value], live: &Value) -> 
                 want.entry(key).or_insert(value);
             }
         }
-        return unchanged(known, &want, have);
+        return compare(known, &want, have, &Place::Item(place, at), differs);
     }
     value_of(step).is_some_and(|value| wanted.contains(&value) && live.contains(&value))
 }
@@ -184,15 +290,17 @@ fn value_of(step: &str) -> Option<Value> {
 
 /// The item with these keys; one that leaves a key to its default counts if none has them all.
 fn find<'a>(items: &'a [Value], keys: &Map<String, Value>) -> Option<&'a Value> {
-    let exact = |item: &&Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
-    let defaulted = |item: &&Value| {
+    items.get(position(items, keys)?)
+}
+
+fn position(items: &[Value], keys: &Map<String, Value>) -> Option<usize> {
+    let exact = |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
+    let defaulted = |item: &Value| {
         keys.iter()
             .all(|(key, value)| item.get(key).is_none_or(|have| have == value))
     };
-    items
-        .iter()
-        .find(exact)
-        .or_else(|| items.iter().find(defaulted))
+    let place = items.iter().position(exact);
+    place.or_else(|| items.iter().position(defaulted))
 }
 
 #[cfg(test)]
@@ -302,6 +410,86 @@ mod tests {
         let mut other = live.clone();
         other["spec"]["sources"][0]["path"] = json!("q");
         assert!(!unchanged(&fields, &intent, &other));
+    }
+
+    #[test]
+    fn changed_values_are_replacements_and_other_changes_are_not() {
+        let mut intent = intent();
+        intent["metadata"]["labels"]["app"] = json!("z");
+        intent["spec"]["replicas"] = json!(4);
+        intent["spec"]["ports"][0]["name"] = json!("web");
+        let replaced =
+            |path: &str, value: Value| json!({"op": "replace", "path": path, "value": value});
+        let operations = replacements(&fields(), &intent, &live()).unwrap();
+        let expected = [
+            replaced("/metadata/labels/app", json!("z")),
+            replaced("/spec/ports/1/name", json!("web")),
+            replaced("/spec/replicas", json!(4)),
+        ];
+        assert_eq!(operations.len(), expected.len());
+        assert!(
+            expected.iter().all(|one| operations.contains(one)),
+            "{operations:?}"
+        );
+        // What is ours as a whole is replaced as a whole.
+        intent["spec"]["selector"] = json!({"matchLabels": {"app": "z"}});
+        let operations = replacements(&fields(), &intent, &live()).unwrap();
+        let selector = replaced("/spec/selector", intent["spec"]["selector"].clone());
+        assert!(operations.contains(&selector), "{operations:?}");
+
+        let mut more = intent.clone();
+        more["spec"]["paused"] = json!(true);
+        assert_eq!(replacements(&fields(), &more, &live()), None);
+        let mut less = intent.clone();
+        less["spec"].as_object_mut().unwrap().remove("replicas");
+        assert_eq!(replacements(&fields(), &less, &live()), None);
+        let mut gone = live();
+        gone["spec"].as_object_mut().unwrap().remove("replicas");
+        assert_eq!(replacements(&fields(), &intent, &gone), None);
+        let mut item = intent.clone();
+        item["spec"]["ports"][0]["containerPort"] = json!(2);
+        assert_eq!(replacements(&fields(), &item, &live()), None);
+    }
+
+    #[test]
+    fn names_of_fields_are_escaped_in_a_patch() {
+        let fields = json!({"f:metadata": {"f:labels": {"f:a.b/c~d": {}}}});
+        let labelled = |value: &str| json!({"metadata": {"labels": {"a.b/c~d": value}}});
+        let operations = replacements(&fields, &labelled("2"), &labelled("1")).unwrap();
+        assert_eq!(operations[0]["path"], "/metadata/labels/a.b~1c~0d");
+    }
+
+    #[test]
+    fn intent_that_leaves_out_a_field_does_not_name_all() {
+        assert!(names_all(&fields(), &intent()));
+        let mut more = intent();
+        more["spec"]["paused"] = json!(true);
+        assert!(names_all(&fields(), &more));
+        for path in [
+            "/spec/replicas",
+            "/spec/ports/0/name",
+            "/metadata/labels/app",
+        ] {
+            let mut less = intent();
+            let (parent, name) = path.rsplit_once('/').unwrap();
+            let parent = less.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+            parent.remove(name).unwrap();
+            assert!(!names_all(&fields(), &less), "{path}");
+        }
+        let mut less = intent();
+        less["spec"]["finalizers"] = json!([]);
+        assert!(!names_all(&fields(), &less));
+    }
+
+    #[test]
+    fn union_has_the_fields_of_both() {
+        let one = json!({"f:spec": {"f:a": {}, "f:b": {".": {}, "f:c": {}}}});
+        let other = json!({"f:spec": {"f:b": {"f:d": {}}}, "f:data": {"f:e": {}}});
+        let both = json!({
+            "f:spec": {"f:a": {}, "f:b": {".": {}, "f:c": {}, "f:d": {}}},
+            "f:data": {"f:e": {}},
+        });
+        assert_eq!(union(one, other), both);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use http::{HeaderValue, header::CONTENT_TYPE};
 use kube::{
-    Api, Client,
+    Api, Client, Resource,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::Value;
@@ -12,7 +13,7 @@ use tracing::info;
 use super::rehearsal;
 use crate::{
     Error, Key, Result,
-    cache::{Caches, Wire},
+    cache::{Caches, VALUES, Wire},
     kind::KindInfo,
 };
 
@@ -51,6 +52,41 @@ impl Requests {
         let params = params.validation_ignore();
         let api = self.api(kind, key.namespace());
         let answer = api.patch(key.name(), &params, &Patch::Apply(body)).await;
+        self.value_of(answer, "apply", kind, key)
+    }
+
+    /// JSON patch of an object.
+    ///
+    /// The API server gives changed values to a field manager of updates, whoever applied them
+    /// before. That one has a name of its own, so that what it owns can be told from what a
+    /// reconciler updates itself.
+    pub(crate) async fn operate(
+        &self,
+        kind: &KindInfo,
+        key: &Key,
+        operations: &[Value],
+    ) -> Result<Value> {
+        let params = PatchParams {
+            field_manager: Some(format!("{}{VALUES}", self.manager)),
+            ..PatchParams::default()
+        };
+        let path = Wire::<true>::url_path(&kind.api_resource(), key.namespace());
+        let request = kube::core::Request::new(path).patch(
+            key.name(),
+            &params.validation_ignore(),
+            // The client knows this form of a patch only with another dependency.
+            &Patch::Merge(operations),
+        );
+        let answer = match request.map_err(kube::Error::BuildRequest) {
+            Ok(mut request) => {
+                let kind = HeaderValue::from_static("application/json-patch+json");
+                request.headers_mut().insert(CONTENT_TYPE, kind);
+                request.extensions_mut().insert("patch");
+                self.client.request(request).await
+            }
+            Err(error) => Err(error),
+        };
+        // It takes the place of an apply.
         self.value_of(answer, "apply", kind, key)
     }
 

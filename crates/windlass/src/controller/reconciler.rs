@@ -91,7 +91,9 @@ pub trait Reconciler: Send + Sync + 'static {
 /// [`Controller::reconciler`](crate::Controller::reconciler). The type alone decides: every object
 /// gets a finalizer before its first reconcile, [`cleanup`](Self::cleanup) runs when it is deleted,
 /// and the finalizer is removed when that is done. A later version of the operator without a
-/// cleanup removes the finalizer from objects of its own kinds.
+/// cleanup removes the finalizer from objects of its own kinds; of a kind that is defined elsewhere
+/// it has no right to, so keep a cleanup that only returns [`Action::done`] as long as objects have
+/// the finalizer.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;

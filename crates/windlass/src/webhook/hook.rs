@@ -181,7 +181,7 @@ impl<K: Kind> Webhook<K> {
         self
     }
 
-    /// How long the API server waits, from 1 to 30 seconds; 10 unless told.
+    /// How long the API server waits, from 1 to 30 seconds; 10 by default.
     #[must_use]
     pub fn timeout_seconds(mut self, seconds: u8) -> Self {
         self.settings.timeout_seconds = i32::from(seconds.clamp(1, 30));

@@ -269,7 +269,25 @@ impl State {
         self.store(target, merged)
     }
 
+    /// By a merge patch, or by a JSON patch that replaces values.
     fn patch(&mut self, target: &Target, current: &Value, patch: &Value) -> Value {
+        if let Some(operations) = patch.as_array() {
+            let mut merged = current.clone();
+            for operation in operations {
+                assert_eq!(operation["op"], "replace");
+                let path = operation["path"].as_str().unwrap();
+                let replaced = merged.pointer_mut(path);
+                *replaced.expect("a value to be replaced") = operation["value"].clone();
+            }
+            let (current, merged_version) = (
+                &current["metadata"]["resourceVersion"],
+                &merged["metadata"]["resourceVersion"],
+            );
+            if current != merged_version {
+                return json!({"kind": "Status", "code": 409, "reason": "Conflict"});
+            }
+            return self.store(target, merged);
+        }
         let version = &patch["metadata"]["resourceVersion"];
         if !version.is_null() && *version != current["metadata"]["resourceVersion"] {
             return json!({"kind": "Status", "code": 409, "reason": "Conflict"});
