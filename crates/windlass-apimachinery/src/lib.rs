@@ -9,12 +9,14 @@
 //! | [`object`], [`place`], [`equality`] | looks into an object, paths in it, when two are the same |
 //! | [`json`], [`go`], [`timestamp`], [`findings`] | bodies as the API server reads them, and how it words what it found |
 //! | [`clock`], [`random`] | wall time and randomness, which tests replace |
+//! | [`connections`] | which connection of a server is closed when there are too many |
 //! | [`verb`] | what a request does |
 //! | [`steps`] | counts the steps of walks over objects, for tests that bound them |
 
 pub mod capability;
 pub mod cel_names;
 pub mod clock;
+pub mod connections;
 pub mod equality;
 pub mod field;
 pub mod findings;

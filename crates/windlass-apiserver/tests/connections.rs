@@ -15,7 +15,7 @@ use windlass_apiserver::http::{ResourceRequest, Serving, TlsConfig};
 use windlass_apiserver::pki::Authority;
 use windlass_apiserver::{ApiServer, Config, Identity};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server on a port, and how to reach it.
 struct Scene {
@@ -148,6 +148,22 @@ async fn when_there_are_too_many_connections_the_next_waits_for_its_turn() {
     let mut third = waiting.as_mut().await;
     drop(waiting);
     assert!(ask(&mut third, READYZ).await.starts_with("HTTP/1.1 200"));
+    scene.serving.stop().await;
+}
+
+/// Pods reach the port, and need no right to keep connections open for as long as they like.
+#[tokio::test]
+async fn connections_of_one_address_without_a_certificate_give_way_to_newer_ones() {
+    let scene = Scene::start(Some(100)).await;
+    let mut held = Vec::new();
+    for _ in 0..70 {
+        let mut stream = scene.tls().await;
+        assert!(ask(&mut stream, READYZ).await.starts_with("HTTP/1.1 200"));
+        held.push(stream);
+    }
+    assert_eq!(answer(&mut held[0]).await, "", "it was closed");
+    let last = held.last_mut().expect("a connection");
+    assert!(ask(last, READYZ).await.starts_with("HTTP/1.1 200"));
     scene.serving.stop().await;
 }
 

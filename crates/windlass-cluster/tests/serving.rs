@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -13,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use windlass::{
     Action, Context, Controller, Declare, Operator, Reconciler, Result,
     run::{Endpoint, Readers},
@@ -298,6 +303,48 @@ async fn idle_connections_neither_keep_probes_from_answers_nor_use_the_processor
     assert!(used < 500, "{used} hundredths of a second of the processor");
 }
 
+/// An HTTP/2 connection that has been answered once, and goes on answering pings. Dropped, it ends.
+async fn lasting(address: SocketAddr) -> (http2::SendRequest<Empty<Bytes>>, JoinSet<()>) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let _ = connection.await;
+    });
+    let uri = format!("http://{address}/healthz");
+    let request = http::Request::get(uri).body(Empty::new()).unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    (sender, tasks)
+}
+
+/// A peer that answers pings could keep its connections for ever, and there are only so many.
+#[tokio::test]
+async fn connections_that_last_do_not_keep_probes_from_answers() {
+    let running = operator().start(client(), Environment::default());
+    running.synced().await;
+    let probes = Endpoint::probes(LOOPBACK.into(), running.debug())
+        .await
+        .unwrap();
+    let patience = std::time::Duration::from_mins(2);
+    let checked = tokio::time::timeout(patience, async {
+        let mut lasting_ones = Vec::new();
+        for _ in 0..300 {
+            lasting_ones.push(lasting(probes.address()).await);
+        }
+        // The first ones had to go for the last ones; those that are in use stay.
+        let last = lasting_ones.last_mut().unwrap();
+        let uri = format!("http://{}/healthz", probes.address());
+        let request = http::Request::get(uri).body(Empty::new()).unwrap();
+        let answer = last.0.send_request(request).await.unwrap();
+        (answer.status(), get(probes.address(), "/healthz").await)
+    });
+    let answers = checked.await.expect("probes are answered all the while");
+    assert_eq!(answers, (http::StatusCode::OK, (200, "ok".to_owned())));
+}
+
 /// Everyone who can connect used to cost the API server a review for each request.
 #[tokio::test]
 async fn token_that_is_unknown_is_reviewed_once() {
@@ -318,12 +365,47 @@ async fn token_that_is_unknown_is_reviewed_once() {
         let stream = trusting_anybody().connect(name, stream).await.unwrap();
         assert_eq!(ask(stream, "/metrics", Some("nonsense")).await.0, 401);
     }
-    assert_eq!(reviews.0.load(Ordering::Relaxed), 1);
+    assert_eq!(reviews.all.load(Ordering::Relaxed), 1);
 }
 
-/// Counts reviews of tokens.
-#[derive(Default)]
-struct Reviews(AtomicUsize);
+/// So did tokens that were each another one, as many at a time as there were requests.
+#[tokio::test]
+async fn tokens_that_are_unknown_are_reviewed_a_few_at_a_time() {
+    let reviews = Arc::new(Reviews::default());
+    let server = ApiServer::new(Config {
+        hooks: Some(reviews.clone()),
+        ..Config::default()
+    });
+    let client = Client::new(server.in_process(Identity::admin()), "default");
+    let running = operator().start(client.clone(), Environment::default());
+    let readers = Readers::Reviewed(client);
+    let metrics = Endpoint::metrics(LOOPBACK.into(), running.debug(), readers)
+        .await
+        .unwrap();
+    let address = metrics.address();
+    let mut asking = JoinSet::new();
+    for number in 0..16 {
+        asking.spawn(async move {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let name = "localhost".try_into().unwrap();
+            let stream = trusting_anybody().connect(name, stream).await.unwrap();
+            let token = format!("nonsense-{number}");
+            ask(stream, "/metrics", Some(&token)).await.0
+        });
+    }
+    let answers = asking.join_all().await;
+    assert_eq!(answers, [401; 16]);
+    assert_eq!(reviews.all.load(Ordering::Relaxed), 16);
+    assert!(reviews.most.load(Ordering::Relaxed) <= 4, "{reviews:?}");
+}
+
+/// Counts reviews of tokens, and takes a moment for each.
+#[derive(Debug, Default)]
+struct Reviews {
+    all: AtomicUsize,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
 
 impl Hooks for Reviews {
     fn after<'a>(
@@ -332,10 +414,16 @@ impl Hooks for Reviews {
         request: &'a ResourceRequest,
         _: Outcome,
     ) -> HookFuture<'a, Reply> {
-        if request.resource == "tokenreviews" {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-        Box::pin(std::future::ready(Reply::Send))
+        Box::pin(async move {
+            if request.resource == "tokenreviews" {
+                self.all.fetch_add(1, Ordering::Relaxed);
+                let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
+                self.most.fetch_max(now, Ordering::Relaxed);
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                self.now.fetch_sub(1, Ordering::Relaxed);
+            }
+            Reply::Send
+        })
     }
 }
 

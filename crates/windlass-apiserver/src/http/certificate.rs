@@ -86,6 +86,11 @@ impl Shown {
         }
     }
 
+    /// Whether the client has shown a certificate that names a user.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.presented, Presented::Known(_))
+    }
+
     /// Who it is by now.
     pub(super) fn at(&self, now: UnixTime) -> Presented {
         if now <= self.until {

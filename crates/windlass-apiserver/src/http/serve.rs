@@ -1,7 +1,7 @@
 //! The server on a port: TLS, HTTP/1.1 and HTTP/2, one certificate per connection.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +13,14 @@ use hyper_util::server::conn::auto;
 use rustix::process::{Resource, getrlimit};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use windlass_apimachinery::connections::{Connections, Place};
 
 use super::aside::Aside;
 use super::certificate::{ClientCertificates, Shown};
@@ -39,10 +42,16 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_LIMIT: Duration = Duration::from_secs(15);
 /// How many requests a connection may have under way, as kube-apiserver's.
 const MAX_STREAMS: u32 = 250;
-/// Files that connections leave to others: logs, the store, calls to nodes.
-const FILES_LEFT: u64 = 256;
+/// Files that connections leave to others: logs, the store, calls to nodes, and what connects to the
+/// node and its name server.
+const FILES_LEFT: u64 = 384;
 /// With how many connections a process must be able to cope.
 const MIN_CONNECTIONS: u64 = 64;
+
+/// Half of them may be connections of one address whose clients have shown no certificate, so many
+/// at least, and at most; for one more, an old one of them is closed. Pods reach this port, too, and need no right to keep a connection.
+const FEW: usize = 64;
+const MANY: usize = 4096;
 
 /// The server's own certificate, and the CA that signs its clients'.
 #[derive(Clone, Debug)]
@@ -79,9 +88,11 @@ impl ApiServer {
         let config = rustls_config(tls, certificates.clone())?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let room = Arc::new(Semaphore::new(
-            self.max_connections().unwrap_or_else(connections_possible),
-        ));
+        let possible = self.max_connections().unwrap_or_else(connections_possible);
+        let (room, strangers) = (
+            Arc::new(Semaphore::new(possible)),
+            Connections::new((possible / 2).clamp(FEW, MANY)),
+        );
         let server = self.clone();
         let (stopped, tracker) = (stop.clone(), tasks.clone());
         tasks.spawn(async move {
@@ -96,12 +107,14 @@ impl ApiServer {
                     } => accepted,
                 };
                 match accepted {
-                    Ok(((stream, _), place)) => {
+                    Ok(((stream, peer), place)) => {
+                        let stranger = strangers.add(peer.ip());
                         let connection = connection(
                             server.clone(),
                             acceptor.clone(),
                             certificates.clone(),
                             stream,
+                            stranger,
                             stopped.clone(),
                         );
                         tracker.spawn(async move {
@@ -139,21 +152,39 @@ async fn connection(
     acceptor: TlsAcceptor,
     certificates: Arc<ClientCertificates>,
     stream: TcpStream,
+    stranger: Place<IpAddr>,
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
     let stream = Stalling::new(stream, STALL_LIMIT, UnderWay::default());
-    let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, acceptor.accept(stream));
     let shaken = tokio::select! {
         biased;
         () = stop.cancelled() => return,
-        shaken = handshake => shaken,
+        () = stranger.closed() => return,
+        shaken = timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)) => shaken,
     };
     let Ok(Ok(stream)) = shaken else {
         return;
     };
     let chain = stream.get_ref().1.peer_certificates();
-    let shown = Arc::new(Shown::new(certificates, chain, UnixTime::now()));
+    let shown = Shown::new(certificates, chain, UnixTime::now());
+    // Held for as long as the connection lasts, unless its client is known.
+    let stranger = (!shown.is_known()).then_some(stranger);
+    converse(server, stream, shown, stranger, stop).await;
+}
+
+/// Answers the requests of a client.
+async fn converse<S>(
+    server: ApiServer,
+    stream: S,
+    shown: Shown,
+    stranger: Option<Place<IpAddr>>,
+    stop: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (shown, stranger) = (Arc::new(shown), stranger.map(Arc::new));
+    let used = stranger.clone();
     // Above TLS, which reads ahead: there the end comes after the request.
     let under_way = UnderWay::default();
     let stream = Stalling::new(stream, STALL_LIMIT, under_way.clone());
@@ -162,10 +193,16 @@ async fn connection(
     // HTTP/2 would reset the stream of one request only.
     let reset = CancellationToken::new();
     let resets = reset.clone();
+    let begun = Arc::new(Notify::new());
+    let begins = begun.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, presented) = (server.clone(), shown.at(UnixTime::now()));
         let (counted, answers) = (under_way.count(), looked_after.clone());
         let reset = resets.clone();
+        begins.notify_one();
+        if let Some(stranger) = &used {
+            stranger.is_used();
+        }
         async move {
             let aside = Aside::of_this_runtime();
             let answer = server.handle(request, &presented, aside).await;
@@ -193,11 +230,29 @@ async fn connection(
         () = stop.cancelled() => {}
         () = reset.cancelled() => {}
         () = answers.give_up_after(STALL_LIMIT) => {}
+        () = silent(&begun) => {}
+        () = closed(stranger.as_deref()) => {}
         ended = connection => {
             if let Err(error) = ended {
                 tracing::debug!(error, "connection ended");
             }
         }
+    }
+}
+
+/// Ends when a connection must be closed for another.
+async fn closed(stranger: Option<&Place<IpAddr>>) {
+    match stranger {
+        Some(stranger) => stranger.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when no request has begun in time. Until it is known which version of HTTP a client speaks,
+/// no limit of hyper's holds.
+async fn silent(begun: &Notify) {
+    if timeout(HEADER_LIMIT, begun.notified()).await.is_ok() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -222,4 +277,27 @@ fn rustls_config(
         .map_err(|error| invalid("serving certificate", &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::Authority;
+    use crate::server::Config;
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_that_says_nothing_after_its_handshake_is_closed() {
+        let authority = Authority::create().expect("an authority");
+        let certificates = ClientCertificates::signed_by(&authority.pem().certificate);
+        let certificates = Arc::new(certificates.expect("an authority"));
+        let shown = Shown::new(certificates, None, UnixTime::now());
+        let (client, stream) = tokio::io::duplex(1024);
+        let (server, begun) = (
+            ApiServer::new(Config::default()),
+            tokio::time::Instant::now(),
+        );
+        converse(server, stream, shown, None, CancellationToken::new()).await;
+        assert_eq!(begun.elapsed(), HEADER_LIMIT);
+        drop(client);
+    }
 }

@@ -1,5 +1,7 @@
 //! The name server on its sockets.
 
+mod tcp;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -21,18 +23,27 @@ use crate::network::Picture;
 
 /// How long an answer may be kept, in seconds; CoreDNS says the same.
 const TTL: u32 = 5;
-/// How long a connection may be silent.
-const IDLE: Duration = Duration::from_secs(10);
+/// What connections may take: hardly any client asks by one.
+const LIMITS: tcp::Limits = tcp::Limits {
+    idle: Duration::from_secs(10),
+    all: 64,
+    of_one: 16,
+};
 
 /// Answers on an address until the future is dropped.
 pub async fn serve(address: SocketAddr, pictures: watch::Receiver<Picture>) -> io::Result<()> {
-    let mut server = Server::new(Names { pictures });
+    let names = Names { pictures };
+    let mut server = Server::new(names.clone());
     server.register_socket(UdpSocket::bind(address).await?);
-    server.register_listener(TcpListener::bind(address).await?, IDLE, 32);
-    server.block_until_done().await.map_err(io::Error::other)
+    let connections = tcp::serve(TcpListener::bind(address).await?, names, LIMITS);
+    tokio::select! {
+        ended = server.block_until_done() => ended.map_err(io::Error::other),
+        () = connections => Ok(()),
+    }
 }
 
 /// Answers by the newest picture.
+#[derive(Clone)]
 struct Names {
     pictures: watch::Receiver<Picture>,
 }

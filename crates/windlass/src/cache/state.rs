@@ -17,6 +17,9 @@ use super::{
 };
 use crate::Key;
 
+/// How many memos are kept of objects that no watch shows, because of its scope or not yet.
+pub(super) const UNSEEN: usize = 1000;
+
 #[derive(Default)]
 pub(super) struct State {
     pub(super) objects: BTreeMap<Key, Arc<CachedObject>>,
@@ -79,6 +82,15 @@ impl State {
         self.unindex(&old);
         self.memos.remove(key);
         Some(old)
+    }
+
+    /// Keeps what was applied to an object. Those of objects that no watch shows would stay for ever.
+    pub(super) fn remember(&mut self, key: Key, memo: Memo) {
+        if self.memos.len() >= self.objects.len() + UNSEEN {
+            let objects = &self.objects;
+            self.memos.retain(|key, _| objects.contains_key(key));
+        }
+        self.memos.insert(key, memo);
     }
 
     fn unindex(&mut self, old: &Delivered) {

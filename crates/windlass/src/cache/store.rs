@@ -377,7 +377,7 @@ impl Store {
     }
 
     pub(crate) fn remember(&self, key: Key, memo: Memo) {
-        self.lock().memos.insert(key, memo);
+        self.lock().remember(key, memo);
     }
 
     pub(super) fn deliver(&self, old: Option<&Delivered>, new: Option<&Delivered>, initial: bool) {

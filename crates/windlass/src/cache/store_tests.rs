@@ -5,7 +5,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 use super::{
-    super::expectation::{Want, Writer},
+    super::{
+        expectation::{Want, Writer},
+        state::UNSEEN,
+    },
     *,
 };
 
@@ -90,6 +93,23 @@ fn a_list_that_failed_half_way_deletes_nothing() {
     store.put(0, object("b", 2));
     list(&store, [object("a", 1), object("b", 2)]);
     assert!(log.lock().unwrap().is_empty());
+}
+
+#[test]
+fn memos_of_objects_that_no_watch_shows_are_bounded() {
+    let store = store();
+    list(&store, [object("a", 1)]);
+    let memo = |intent| Memo {
+        intent,
+        outcome: 0,
+        version: 1,
+    };
+    store.remember(key("a"), memo(1));
+    for number in 0..3 * UNSEEN {
+        store.remember(key(&format!("unseen-{number}")), memo(2));
+    }
+    assert_eq!(store.memo(&key("a")), Some(memo(1)));
+    assert!(store.lock().memos.len() <= UNSEEN + 1);
 }
 
 #[test]

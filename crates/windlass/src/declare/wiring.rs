@@ -52,6 +52,12 @@ pub(crate) fn owned<K: Kind>(store: &Arc<Store>, refusals: &Arc<Refusals>) -> Wi
     Box::new(move |wires| {
         let queue = Arc::clone(&wires.queue);
         let owner = KindInfo::of::<K>();
+        let waiting = Arc::clone(&refusals);
+        wires.primary.subscribe(move |change| {
+            if let (Some(key), None) = (change.key(), change.new) {
+                waiting.forget(key);
+            }
+        });
         store.subscribe(move |change| {
             let owners = change
                 .sides()
@@ -80,6 +86,14 @@ impl Refusals {
 
     fn take(&self, name: &Key) -> BTreeSet<Key> {
         lock(&self.0).remove(name).unwrap_or_default()
+    }
+
+    /// An object that is gone wants no names any more.
+    fn forget(&self, refused: &Key) {
+        lock(&self.0).retain(|_, waiting| {
+            waiting.remove(refused);
+            !waiting.is_empty()
+        });
     }
 }
 
@@ -369,6 +383,19 @@ mod tests {
         assert_eq!(index.to(&map), std::slice::from_ref(&b));
         index.set(&b, Vec::new());
         assert!(index.to(&map).is_empty() && index.from.len() == 1);
+    }
+
+    #[test]
+    fn refused_name_is_kept_until_it_changes_or_the_object_that_wanted_it_is_gone() {
+        let refusals = Refusals::default();
+        let key = |name: &str| Key::namespaced("n", name);
+        for name in ["map", "other"] {
+            refusals.add(key(name), key("a"));
+        }
+        refusals.add(key("map"), key("b"));
+        refusals.forget(&key("a"));
+        assert_eq!(refusals.take(&key("map")), [key("b")].into());
+        assert_eq!(lock(&refusals.0).len(), 0);
     }
 
     #[test]

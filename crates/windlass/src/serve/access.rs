@@ -12,7 +12,10 @@ use k8s_openapi::api::{
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 use tracing::warn;
 
 use super::{Answer, text};
@@ -21,6 +24,8 @@ use super::{Answer, text};
 const HOLDS: Duration = Duration::from_mins(1);
 /// How long the API server may take to answer.
 const REVIEW: Duration = Duration::from_secs(10);
+/// How many questions are asked at a time, whoever has them asked; more wait.
+const AT_ONCE: usize = 4;
 /// How many answers are remembered.
 const REMEMBERED: usize = 256;
 
@@ -29,6 +34,7 @@ pub(super) struct Access {
     client: Client,
     /// What was answered, by token and path.
     known: Mutex<BTreeMap<(String, String), (Instant, Known)>>,
+    asking: Semaphore,
 }
 
 /// What the API server says of the bearer of a token: whether it may get a path, or none if the
@@ -40,6 +46,7 @@ impl Access {
         Self {
             client,
             known: Mutex::default(),
+            asking: Semaphore::new(AT_ONCE),
         }
     }
 
@@ -75,6 +82,8 @@ impl Access {
 
     /// Whether the bearer of a token may get a path; none if the token is nobody's.
     async fn review(&self, token: &str, path: &str) -> kube::Result<Known> {
+        // The semaphore is never closed.
+        let _asking = self.asking.acquire().await;
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: token.to_owned(),

@@ -4,11 +4,13 @@ use std::{
     fmt,
     net::SocketAddr,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body::Body;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use rustls::{
     ServerConfig,
@@ -16,8 +18,9 @@ use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::timeout};
 use tokio_rustls::TlsAcceptor;
+use tower::BoxError;
 use tracing::warn;
 
 use super::{
@@ -26,6 +29,9 @@ use super::{
     router::BODY_LIMIT,
 };
 use crate::{Error, Result, listen, metrics::WebhookMetrics};
+
+/// How long a review may take to arrive: the API server waits no longer for the whole call.
+const BODY: Duration = Duration::from_secs(30);
 
 /// The certificate that is shown now; none until there is one.
 pub(crate) struct Shown {
@@ -120,18 +126,9 @@ async fn answer(request: Request<Incoming>, router: &Router) -> Response<Full<By
         return text(StatusCode::METHOD_NOT_ALLOWED, "webhooks are POSTed to\n");
     }
     let path = request.uri().path().to_owned();
-    let body = match Limited::new(request.into_body(), BODY_LIMIT)
-        .collect()
-        .await
-    {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            return text(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "the review is larger than 7 MiB\n",
-            );
-        }
-        Err(_) => return text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+    let body = match body_of(request.into_body()).await {
+        Ok(body) => body,
+        Err(refusal) => return *refusal,
     };
     let (code, body) = router.answer(&path, &body).await;
     let mut response = Response::new(Full::new(Bytes::from(body)));
@@ -146,8 +143,59 @@ async fn answer(request: Request<Incoming>, router: &Router) -> Response<Full<By
     response
 }
 
+/// The body of a request once all of it has arrived, or why it is not read.
+async fn body_of<B>(body: B) -> std::result::Result<Bytes, Box<Response<Full<Bytes>>>>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let refused = |code, why| Err(Box::new(text(code, why)));
+    match timeout(BODY, Limited::new(body, BODY_LIMIT).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => refused(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the review is larger than 7 MiB\n",
+        ),
+        Ok(Err(_)) => refused(StatusCode::BAD_REQUEST, "the body broke off\n"),
+        Err(_) => refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive\n"),
+    }
+}
+
 fn text(code: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text));
     *response.status_mut() = code;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt as _, stream};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    /// A body of these pieces, which goes on for ever or ends.
+    fn body(pieces: &[usize], ends: bool) -> impl Body<Data = Bytes, Error = BoxError> {
+        let pieces: Vec<_> = pieces
+            .iter()
+            .map(|length| Ok(Frame::data(Bytes::from(vec![b' '; *length]))))
+            .collect();
+        let rest = if ends {
+            stream::empty().boxed()
+        } else {
+            stream::pending().boxed()
+        };
+        StreamBody::new(stream::iter(pieces).chain(rest))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_that_does_not_arrive_or_is_too_large_is_refused() {
+        let code = |refused: Box<Response<_>>| refused.status();
+        assert_eq!(body_of(body(&[1, 2], true)).await.unwrap().len(), 3);
+        let stopped = body_of(body(&[1], false)).await;
+        assert_eq!(stopped.map_err(code), Err(StatusCode::REQUEST_TIMEOUT));
+        let large = body_of(body(&[BODY_LIMIT, 1], true)).await;
+        assert_eq!(large.map_err(code), Err(StatusCode::PAYLOAD_TOO_LARGE));
+    }
 }
