@@ -66,3 +66,8 @@ pub use random::Random;
 pub use server::{ApiServer, Config, InProcess};
 pub use snapshot::Snapshot;
 pub use store::StorageError;
+
+/// The version of Kubernetes that the server behaves as: `v1.36.3`.
+pub fn kubernetes_version() -> &'static str {
+    &facts::get().version
+}
