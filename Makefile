@@ -143,6 +143,11 @@ real-operators: ## play the operators' scenarios on the real control plane, each
 real-manifests: ## show that a real cluster takes the manifests of operators
 	@scripts/real-manifests
 
+.PHONY: clients
+clients: ## run clients and operator frameworks of Go, Python, JavaScript and Java against a cluster (CLIENTS=fabric8: that one)
+	cargo build --locked -p windlass-cli
+	@scripts/all-clients $(CLIENTS)
+
 .PHONY: controller-gen
 controller-gen: ## have controller-gen write the CRD that ours is compared with
 	@scripts/controller-gen

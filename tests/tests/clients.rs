@@ -25,11 +25,14 @@ fn root() -> PathBuf {
 fn run(test: &str, program: &mut Command) -> String {
     let folder = Folder::new(test);
     folder.windlass_ok(&["up", "--no-node", "--detach"]);
-    let output = program
-        .current_dir(folder.path())
-        .env("KUBECONFIG", folder.path().join(".windlass/kubeconfig"))
-        .output()
-        .expect("the program runs");
+    let kubeconfig = folder.path().join(".windlass/kubeconfig");
+    let program = program.current_dir(folder.path());
+    succeeds(test, program.env("KUBECONFIG", kubeconfig))
+}
+
+/// Runs a program, which must succeed, and gives what it printed.
+fn succeeds(test: &str, program: &mut Command) -> String {
+    let output = program.output().expect("the program runs");
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let printed = shown(&output.stdout);
     assert!(
@@ -53,6 +56,45 @@ fn a_client_go_program_with_protobuf_bodies() {
 fn a_controller_runtime_manager() {
     let printed = run("manager", &mut Command::new(clients().join("manager")));
     assert!(printed.contains("ok deleted"), "{printed}");
+}
+
+#[test]
+fn commands_and_ports_by_spdy_and_by_websocket() {
+    let folder = Folder::new("spdy");
+    folder.windlass_ok(&["up", "--runtime", "process", "--detach"]);
+    let kubeconfig = folder.path().join(".windlass/kubeconfig");
+    let mut program = Command::new(clients().join("spdy"));
+    let printed = succeeds("spdy", program.env("KUBECONFIG", kubeconfig));
+    assert_eq!(printed.lines().count(), 10, "{printed}");
+}
+
+/// Runs a test written with envtest on the stand-ins of `windlass envtest`.
+fn envtest(controllers: &str) -> String {
+    let folder = Folder::new(&format!("envtest-{controllers}"));
+    let assets = folder.windlass_ok(&["envtest", "--dir", "assets"]);
+    let kubectl = PathBuf::from(std::env::var_os("KUBECTL").expect("KUBECTL names a kubectl"));
+    let mut path = kubectl.parent().expect("a folder").as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut program = Command::new(clients().join("envtest"));
+    let program = program
+        .current_dir(folder.path())
+        .env("KUBEBUILDER_ASSETS", assets.trim())
+        .env("WINDLASS_CONTROLLERS", controllers)
+        .env("PATH", path);
+    succeeds("envtest", program)
+}
+
+#[test]
+fn envtest_starts_the_api_server_without_controllers() {
+    let printed = envtest("0");
+    assert!(printed.contains("ok stopped"), "{printed}");
+}
+
+#[test]
+fn envtest_with_controllers_ends_namespaces_and_collects_garbage() {
+    let printed = envtest("1");
+    assert!(printed.contains("ok stopped"), "{printed}");
 }
 
 #[test]

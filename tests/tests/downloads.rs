@@ -36,7 +36,11 @@ impl Script {
             (r"\bcargo install\b", "--locked"),
             (r"\bcargo install\b", "--version"),
             (r"\bgo (get|install)\b|-mod=mod\b", "no such command"),
-            (r"\b(wget|git clone|npm|docker pull)\b", "no such command"),
+            (r"\b(wget|git clone|docker pull)\b", "no such command"),
+            // It takes what has the hashes of package-lock.json, and runs nothing of it.
+            (r"\bnpm [a-z]", "npm ci --ignore-scripts"),
+            // What it downloads is compared with hashes of the repository afterwards.
+            (r"\bmvn -", "--strict-checksums"),
             // Loopback is no download.
             (r"\bcurl\b.*https?://", "127.0.0.1"),
         ];
@@ -96,6 +100,9 @@ fn download_without_a_hash_is_a_fault() {
         "cargo install --version 1 mdbook",
         "GOFLAGS=-mod=mod go build",
         "go install example.com/x@latest",
+        "npm install x",
+        "npm ci",
+        "mvn -q dependency:copy-dependencies",
         "curl -fsSL -o x \"https://example.com/x.zip\"",
         "export GOPROXY=https://golang.org",
     ] {
@@ -104,6 +111,8 @@ fn download_without_a_hash_is_a_fault() {
     for line in [
         "pip install --require-hashes -r requirements.txt",
         "cargo install --locked --version 1 mdbook",
+        "npm ci --ignore-scripts",
+        "mvn -q --strict-checksums dependency:copy-dependencies",
         "curl -sf http://127.0.0.1:1/health",
         "# from https://golang.org",
     ] {
@@ -118,6 +127,7 @@ fn every_requirement_of_python_has_a_version_and_hashes() {
         "scripts/python/go.txt",
         "scripts/python/kubectl.txt",
         "tests/clients/python/requirements.txt",
+        "tests/clients/python/kopf.txt",
     ] {
         let text = fs::read_to_string(root().join(path)).expect("requirements");
         for line in text.replace("\\\n", " ").lines() {

@@ -36,6 +36,7 @@ pub(crate) fn version() -> Value {
 /// `/`: what can be asked for.
 pub(crate) fn paths(known: &Known) -> Value {
     let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
         "/api",
         "/api/v1",
         "/apis",
@@ -44,6 +45,7 @@ pub(crate) fn paths(known: &Known) -> Value {
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
     ]

@@ -52,3 +52,8 @@ pub use node::NodeClient;
 pub use random::Random;
 pub use server::{ApiServer, Config, InProcess, Snapshot};
 pub use store::StorageError;
+
+/// The version of Kubernetes that the server behaves as: `v1.36.3`.
+pub fn kubernetes_version() -> &'static str {
+    &registry::facts::get().version
+}

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
@@ -106,9 +108,47 @@ impl Authority {
         let certificate = params.signed_by(&key, &issuer)?;
         Ok(KeyedCertificate {
             certificate: certificate.pem(),
-            key: key.serialize_pem(),
+            key: ec_private_key(&key)?,
         })
     }
+}
+
+/// A P-256 key in the form of SEC 1 (`EC PRIVATE KEY`), which every client reads: some that read
+/// PKCS#8, too, take a key in it for one of RSA.
+fn ec_private_key(key: &KeyPair) -> Result<String, PkiError> {
+    /// What comes before the secret number: the version, and the number's type and length.
+    const BEFORE: [u8; 5] = [0x02, 1, 1, 0x04, 32];
+    /// The curve: `[0] { prime256v1 }`.
+    const CURVE: [u8; 12] = [0xa0, 10, 0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+    let unusual = || PkiError::Key("it is not a P-256 key in PKCS#8".to_owned());
+    let pkcs8 = key.serialize_der();
+    let at = pkcs8.windows(BEFORE.len()).position(|part| part == BEFORE);
+    let start = at.ok_or_else(unusual)? + BEFORE.len();
+    let secret = pkcs8.get(start..start + 32).ok_or_else(unusual)?;
+    let public = key.public_key_raw();
+    if public.len() != 65 {
+        return Err(unusual());
+    }
+    // `[1] { BIT STRING }`, of which no bit is unused.
+    let content = [
+        &BEFORE[..],
+        secret,
+        &CURVE,
+        &[0xa1, 68, 0x03, 66, 0],
+        public,
+    ]
+    .concat();
+    let length = u8::try_from(content.len()).map_err(|_| unusual())?;
+    let der = [&[0x30, length][..], &content].concat();
+    let text = STANDARD.encode(der);
+    let lines: Vec<&str> = (0..text.len())
+        .step_by(64)
+        .filter_map(|at| text.get(at..text.len().min(at + 64)))
+        .collect();
+    Ok(format!(
+        "-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n",
+        lines.join("\n")
+    ))
 }
 
 fn params(common_name: &str, organization: Option<&str>) -> CertificateParams {
@@ -127,4 +167,27 @@ fn params(common_name: &str, organization: Option<&str>) -> CertificateParams {
     params.not_before = (now - std::time::Duration::from_hours(1)).into();
     params.not_after = (now + std::time::Duration::from_secs(86_400 * VALID_DAYS)).into();
     params
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::pki_types::pem::PemObject as _;
+
+    use super::*;
+
+    #[test]
+    fn key_of_a_client_is_sec1_and_fits_its_certificate() {
+        let keyed = Authority::create()
+            .unwrap()
+            .client("jane", "writers")
+            .unwrap();
+        assert!(keyed.key.starts_with("-----BEGIN EC PRIVATE KEY-----\n"));
+        let key = PrivateKeyDer::from_pem_slice(keyed.key.as_bytes()).unwrap();
+        let key = rustls::crypto::ring::sign::any_ecdsa_type(&key).unwrap();
+        let certificate =
+            rustls::pki_types::CertificateDer::from_pem_slice(keyed.certificate.as_bytes());
+        let certified = rustls::sign::CertifiedKey::new(vec![certificate.unwrap()], key);
+        certified.keys_match().unwrap();
+    }
 }

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
 use tower::Service as _;
 use windlass_apiserver::{ApiServer, Clock, Config, Identity, Random, SigningKey};
@@ -89,4 +92,37 @@ async fn a_changed_token_is_nobodys() {
     }
     // None at all is no credential: whoever sends it is anonymous.
     assert_eq!(status(&server, "").await, 403);
+}
+
+#[tokio::test]
+async fn published_key_verifies_a_token() {
+    let server = server(&SigningKey::generate().unwrap());
+    let get = async |path: &str| -> Value {
+        let request = Request::get(path)
+            .body(Full::<bytes::Bytes>::default())
+            .unwrap();
+        let answer = server.in_process(Identity::admin()).call(request).await;
+        let body = answer.unwrap().into_body().collect().await.unwrap();
+        serde_json::from_slice(&body.to_bytes()).unwrap()
+    };
+    let configuration = get("/.well-known/openid-configuration").await;
+    assert_eq!(
+        configuration["issuer"],
+        "https://kubernetes.default.svc.cluster.local"
+    );
+    let place = configuration["jwks_uri"].as_str().unwrap();
+    assert!(place.ends_with("/openid/v1/jwks"), "{place}");
+    let keys = get("/openid/v1/jwks").await;
+    let key = &keys["keys"][0];
+    let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
+    let part = |name: &str| decode(key[name].as_str().unwrap());
+    let point = [&[4][..], &part("x"), &part("y")].concat();
+    let token = token(&server).await;
+    let (message, signature) = token.rsplit_once('.').unwrap();
+    let header: Value =
+        serde_json::from_slice(&decode(message.split('.').next().unwrap())).unwrap();
+    assert_eq!(header["kid"], key["kid"]);
+    UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+        .verify(message.as_bytes(), &decode(signature))
+        .unwrap();
 }

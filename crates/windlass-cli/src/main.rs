@@ -4,6 +4,7 @@ mod bundled;
 mod cluster;
 mod commands;
 mod down;
+mod envtest;
 mod error;
 mod image;
 mod images;
@@ -28,7 +29,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{alpha, completion, create, deploy, image as oci, init, operator, run, version};
+use commands::{
+    alpha, completion, create, deploy, envtest as assets, image as oci, init, operator, run,
+    version,
+};
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
 #[derive(Parser)]
@@ -63,12 +67,16 @@ enum Command {
     Explain(operator::Explain),
     #[command(subcommand)]
     Alpha(alpha::Alpha),
+    Envtest(assets::Envtest),
     Completion(completion::Completion),
     Version(version::Version),
 }
 
 fn main() -> ExitCode {
     if let Some(code) = shim::become_one() {
+        return code;
+    }
+    if let Some(code) = envtest::become_one() {
         return code;
     }
     run()
@@ -91,6 +99,7 @@ async fn run() -> ExitCode {
         Command::Undeploy(undeploy) => undeploy.run().await,
         Command::Explain(explain) => explain.run().await,
         Command::Alpha(alpha) => alpha.run(),
+        Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => {
             completion.run(Cli::command());
             Ok(())

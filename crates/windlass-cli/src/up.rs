@@ -52,6 +52,9 @@ pub(crate) struct Up {
     /// Start no node: API server and controllers only
     #[arg(long)]
     no_node: bool,
+    /// Run no controllers and no node: objects are what their writers say they are, as with envtest
+    #[arg(long, conflicts_with_all = ["runtime", "sample"])]
+    no_controllers: bool,
     /// Keep objects in memory alone: they are gone with the cluster
     #[arg(long)]
     in_memory: bool,
@@ -152,7 +155,8 @@ impl Up {
             data_dir: self.data_dir.clone(),
             listen: self.listen.unwrap_or_else(|| last_address(&self.data_dir)),
             in_memory: self.in_memory,
-            node: if self.no_node {
+            controllers: !self.no_controllers,
+            node: if self.no_node || self.no_controllers {
                 None
             } else {
                 let mut node = NodeSettings::new("windlass");
@@ -261,6 +265,9 @@ impl Up {
         }
         if self.no_node {
             command.arg("--no-node");
+        }
+        if self.no_controllers {
+            command.arg("--no-controllers");
         }
         if self.in_memory {
             command.arg("--in-memory");
@@ -393,7 +400,7 @@ fn last_address(data_dir: &Path) -> SocketAddr {
 }
 
 /// A cluster has many connections: it may have as many files open as this user is allowed to.
-fn raise_file_limit() {
+pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
@@ -402,7 +409,7 @@ fn raise_file_limit() {
 }
 
 /// Logs go to stderr; `RUST_LOG` chooses what is said.
-fn start_log() {
+pub(crate) fn start_log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)

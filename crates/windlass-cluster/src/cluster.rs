@@ -47,6 +47,9 @@ pub struct ClusterConfig {
     pub listen: SocketAddr,
     /// Whether objects are kept in memory alone, and gone with the cluster.
     pub in_memory: bool,
+    /// Whether controllers run. Without them objects are what their writers say they are, and a pod
+    /// needs no `ServiceAccount`, which no controller would make.
+    pub controllers: bool,
     /// The node; `None` starts none.
     pub node: Option<NodeSettings>,
 }
@@ -208,6 +211,7 @@ impl Cluster {
             webhooks: Arc::new(webhooks.clone()),
             nodes: Some(NodeClient::new(&to_nodes, &ca).map_err(ClusterError::Tls)?),
             service_account_key: Some(credentials::signing_key(&folder)?),
+            service_account_admission: config.controllers,
             service_range: ground.as_ref().map(Ground::services).unwrap_or_default(),
             ..windlass_apiserver::Config::default()
         };
@@ -249,16 +253,18 @@ impl Cluster {
             running: Vec::new(),
             _lock: lock,
         };
-        let workloads = windlass_workloads::operator(WorkloadsConfig {
-            root_ca: Some(ca.clone()),
-            // Without a node there is nobody to put anything there.
-            local_volumes: config.node.as_ref().map(|_| LocalVolumes {
-                folder: volume_folder(&config.data_dir),
-                remove: |folder| std::fs::remove_dir_all(folder),
-            }),
-        });
-        let account = Account::of_system(&workloads);
-        cluster.run_as(&workloads, &account).await?;
+        if config.controllers {
+            let workloads = windlass_workloads::operator(WorkloadsConfig {
+                root_ca: Some(ca.clone()),
+                // Without a node there is nobody to put anything there.
+                local_volumes: config.node.as_ref().map(|_| LocalVolumes {
+                    folder: volume_folder(&config.data_dir),
+                    remove: |folder| std::fs::remove_dir_all(folder),
+                }),
+            });
+            let account = Account::of_system(&workloads);
+            cluster.run_as(&workloads, &account).await?;
+        }
         if let Some(settings) = config.node {
             let client_ca = node_clients.pem().certificate.clone();
             cluster

@@ -48,6 +48,7 @@
 //! Both give out a plain `kube::Client`, so operators written without the framework can use them
 //! too. Neither is a Kubernetes for production.
 
+mod bare;
 mod cluster;
 mod credentials;
 mod folder;
@@ -58,6 +59,7 @@ mod runtime;
 mod testing;
 mod webhooks;
 
+pub use bare::{BareServer, BareServerConfig, BareServerError};
 pub use cluster::{Cluster, ClusterConfig, ClusterError, NodeSettings, clean_up};
 pub use folder::{FolderError, FolderLock};
 pub use runtime::{Choice, Runtime, RuntimeError};
@@ -66,6 +68,7 @@ pub use testing::{
     TestCluster, Wrong, answered, hours, manifests_are_current, minutes, seconds,
 };
 pub use windlass_apiserver::http::Verb;
+pub use windlass_apiserver::{ServiceRange, kubernetes_version};
 pub use windlass_cluster_macros::test;
 pub use windlass_node::image::{Addition, ImageTable, Program};
 pub use windlass_node::shim;

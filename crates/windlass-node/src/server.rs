@@ -4,14 +4,15 @@
 //! | --- | --- |
 //! | `/healthz` | whether the node is there |
 //! | `/containerLogs/<namespace>/<pod>/<container>` | what a container has written |
-//! | `/exec/<namespace>/<pod>/<container>` | a command in a container, by WebSocket |
-//! | `/attach/<namespace>/<pod>/<container>` | the container itself, by WebSocket |
-//! | `/portForward/<namespace>/<pod>` | connections to ports of a pod: SPDY in a WebSocket |
+//! | `/exec/<namespace>/<pod>/<container>` | a command in a container, by WebSocket or SPDY |
+//! | `/attach/<namespace>/<pod>/<container>` | the container itself, by WebSocket or SPDY |
+//! | `/portForward/<namespace>/<pod>` | connections to ports of a pod, by WebSocket or SPDY |
 //!
 //! Only a client with a certificate of the given authority is answered; the handshake fails for
 //! everyone else.
 
 mod dictionary;
+mod farewell;
 mod forward;
 mod logs;
 mod query;
@@ -20,6 +21,7 @@ mod session;
 mod spdy;
 mod tls;
 mod upgrade;
+mod wire;
 
 use std::convert::Infallible;
 use std::io;
@@ -153,7 +155,7 @@ async fn answer<R: Runtime>(request: Request<Incoming>, server: &Arc<Server<R>>)
             session::attach(request, server, namespace, pod, container, &query).await
         }
         (&Method::GET, ["portForward", namespace, pod]) => {
-            forward::forward(request, server, namespace, pod)
+            forward::forward(request, server, namespace, pod, &query)
         }
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }

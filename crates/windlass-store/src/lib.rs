@@ -211,6 +211,11 @@ impl Store {
         self.state.published()
     }
 
+    /// Why nothing can be written at present, if nothing can.
+    pub fn refusal(&self) -> Option<Arc<str>> {
+        self.lock().refusal()
+    }
+
     /// What may be shown: of a write that is not durable yet, nothing.
     pub fn published(&self) -> Published<'_> {
         Published(self)

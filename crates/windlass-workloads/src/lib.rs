@@ -69,6 +69,14 @@ pub struct WorkloadsConfig {
     pub local_volumes: Option<LocalVolumes>,
 }
 
+/// What removes objects alone: the garbage collector, and the controller that empties namespaces.
+pub fn removal_operator() -> Operator {
+    let operator = Operator::new("windlass-removal")
+        .version(env!("CARGO_PKG_VERSION"))
+        .controller(namespace::controller());
+    garbage::add_to(operator)
+}
+
 /// The workload controllers, the garbage collector and the scheduler, as one operator.
 pub fn operator(config: WorkloadsConfig) -> Operator {
     let operator = Operator::new("windlass-workloads")

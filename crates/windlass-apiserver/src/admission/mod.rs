@@ -50,7 +50,9 @@ pub(crate) fn admit_pod(admission: &Admission<'_>, pod: &mut Value) -> Result<()
         namespace,
     } = *admission;
     limits::admit(server.store(), namespace, pod);
-    account::admit(server.store(), server.random(), resource, namespace, pod)?;
+    if server.service_account_admission() {
+        account::admit(server.store(), server.random(), resource, namespace, pod)?;
+    }
     priority::admit(server.store(), resource, pod)?;
     tolerate_failing_nodes(pod);
     runtime::admit(server.store(), resource, pod)

@@ -29,7 +29,7 @@ impl ApiServer {
                 _ => Ok(Arc::new(Identity::anonymous())),
             };
         };
-        let audiences = [account::ISSUER.to_owned()];
+        let audiences = [self.accounts().issuer().to_owned()];
         match account::authenticate(self, token, &audiences) {
             Ok((identity, _)) => Ok(identity),
             Err(error) => {

@@ -14,6 +14,7 @@ mod certificate;
 mod impersonate;
 pub(crate) mod rbac;
 pub(crate) mod review;
+mod socket;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub(crate) use account::Accounts;
 pub use account::SigningKey;
 pub(crate) use action::{Action, ResourceAction, selected_name};
 pub(crate) use certificate::identity_of;
+pub(crate) use socket::move_token;
 
 use crate::server::ApiServer;
 use crate::status::Result;

@@ -114,6 +114,15 @@ impl Answer {
         Self::new(StatusCode::OK, Content::Stream { content_type, body })
     }
 
+    /// What `carry` makes of an endless body, which keeps the place that it holds; other answers are
+    /// left as they are.
+    pub(super) fn with_stream(self, carry: impl FnOnce(Body) -> Self) -> Self {
+        match self.content {
+            Content::Stream { body, .. } => carry(body.holding(self.place)),
+            _ => self,
+        }
+    }
+
     pub(crate) fn error(error: &ApiError) -> Self {
         Self::new(error.code, Content::Value(error.to_status()))
     }

@@ -4,6 +4,7 @@ mod answer;
 mod aside;
 mod body;
 mod certificate;
+mod health;
 mod metrics;
 mod negotiate;
 mod overload;
@@ -12,6 +13,7 @@ mod serve;
 mod stall;
 mod unread;
 pub(crate) mod warnings;
+mod watch_socket;
 
 pub(crate) use answer::Answer;
 pub(crate) use aside::Aside;
@@ -35,7 +37,7 @@ use http_body_util::{BodyExt, Limited};
 
 use metrics::Counted;
 
-use crate::auth::{Action, Presented, ResourceAction, selected_name};
+use crate::auth::{Action, Presented, ResourceAction, move_token, selected_name};
 use crate::hooks::{ConnectionReset, Outcome, Reply, Verdict};
 use crate::node::Upgrade;
 use crate::patch::PatchKind;
@@ -114,7 +116,11 @@ impl ApiServer {
             crate::server::restore::run(self);
         }
         let upgrade = Upgrade::of(&mut request);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let becomes_socket = watch_socket::is_asked_for(&parts.headers);
+        if becomes_socket {
+            move_token(&mut parts.headers)?;
+        }
         let able = std::mem::replace(aside, Aside::never());
         let identity = self.authenticate(&parts.headers, presented)?;
         let Some(path) = percent_decode(parts.uri.path(), false) else {
@@ -130,7 +136,7 @@ impl ApiServer {
             return if parts.method == Method::GET || !self.is_served(path) {
                 let describes_all = path.starts_with("/openapi/");
                 *aside = able.for_bytes(if describes_all { usize::MAX } else { 0 });
-                aside.now(|| self.answer_path(path, &parts.headers))
+                aside.now(|| self.answer_path(path, &parts.headers, &query))
             } else {
                 Err(ApiError::method_not_allowed())
             };
@@ -221,8 +227,17 @@ impl ApiServer {
         *reply = self.after(&identity, &asked, outcome).await;
         // A refused client is warned too.
         let mut answer = result.unwrap_or_else(|error| Answer::error(&error));
+        let socket = (becomes_socket && asked.verb == Verb::Watch)
+            .then(|| call.upgrade.take())
+            .flatten();
         answer.warnings.extend(call.into_warnings());
-        Ok(answer.lasting(lasting))
+        let answer = answer.lasting(lasting);
+        Ok(match socket {
+            Some(connection) => {
+                answer.with_stream(|body| watch_socket::carry(body, connection, &parts.headers))
+            }
+            None => answer,
+        })
     }
 
     /// Does what is asked; a write is answered once it is durable.
@@ -269,11 +284,20 @@ impl ApiServer {
     }
 
     /// Paths that are not resources.
-    fn answer_path(&self, path: &str, headers: &http::HeaderMap) -> Result<Answer> {
+    fn answer_path(&self, path: &str, headers: &http::HeaderMap, query: &Query) -> Result<Answer> {
         let known = self.registry().known();
         let parts = request::segments(path);
         match parts.as_slice() {
-            ["healthz" | "livez" | "readyz"] => Ok(Answer::text(StatusCode::OK, "ok")),
+            [whole @ ("healthz" | "livez" | "readyz"), check @ ..] if !path.ends_with('/') => {
+                Ok(health::answer(self, whole, check, query))
+            }
+            [".well-known", "openid-configuration"] => {
+                Ok(Answer::value(self.accounts().configuration(&self.host())))
+            }
+            ["openid", "v1", "jwks"] => {
+                let keys = self.accounts().public_keys().to_string();
+                Ok(Answer::bytes("application/jwk-set+json", keys.into()))
+            }
             ["version"] => Ok(Answer::value(discovery::version())),
             ["metrics"] => Ok(Answer::bytes(
                 metrics::MEDIA_TYPE,

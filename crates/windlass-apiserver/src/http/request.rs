@@ -59,6 +59,11 @@ impl Query {
         value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
+    /// Whether a parameter is there, whatever it says.
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
     pub(crate) fn all(&self, key: &str) -> &[String] {
         self.0.get(key).map_or(&[], Vec::as_slice)
     }

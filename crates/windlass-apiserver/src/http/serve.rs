@@ -84,6 +84,7 @@ impl ApiServer {
     /// Serves on `listener` until [`Serving::stop`].
     pub fn serve(&self, listener: TcpListener, tls: &TlsConfig) -> io::Result<Serving> {
         let address = listener.local_addr()?;
+        self.served_at(address);
         let certificates = Arc::new(ClientCertificates::signed_by(&tls.client_ca)?);
         let config = rustls_config(tls, certificates.clone())?;
         let acceptor = TlsAcceptor::from(Arc::new(config));

@@ -1,7 +1,7 @@
 //! Commands in containers, attaching to them, and port-forwarding: connections that stop being HTTP.
 //!
 //! The server decides who may and where to; then the client and the node agree on a protocol by
-//! themselves. Only web sockets are passed on, which is what kubectl speaks from 1.31 on.
+//! themselves: a WebSocket or SPDY.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,8 +17,12 @@ use crate::http::{Answer, Query};
 use crate::status::{ApiError, Result};
 use crate::verbs::Call;
 
-/// The headers with which both ends of a WebSocket agree.
-static WEBSOCKET: [HeaderName; 5] = [
+/// What a connection can become.
+const UPGRADES: [&str; 2] = ["websocket", "SPDY/3.1"];
+/// The headers with which both ends agree.
+static AGREEMENT: [HeaderName; 7] = [
+    UPGRADE,
+    HeaderName::from_static("x-stream-protocol-version"),
     HeaderName::from_static("sec-websocket-key"),
     HeaderName::from_static("sec-websocket-version"),
     HeaderName::from_static("sec-websocket-protocol"),
@@ -37,7 +41,8 @@ impl Upgrade {
         Self(Mutex::new(asked.then(|| hyper::upgrade::on(request))))
     }
 
-    fn take(&self) -> Option<OnUpgrade> {
+    /// The connection, once.
+    pub(crate) fn take(&self) -> Option<OnUpgrade> {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         place.take()
     }
@@ -55,7 +60,9 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     }
     let pod = call.find()?.value();
     let path = if what == "portforward" {
-        format!("/portForward/{}/{}", call.namespace(), call.name())
+        let ports = encode(&call.query.all("ports").join(","));
+        let (namespace, name) = (call.namespace(), call.name());
+        format!("/portForward/{namespace}/{name}?port={ports}")
     } else {
         let container = container_of(&pod, call)?;
         let query = parameters(&call.query);
@@ -73,14 +80,14 @@ pub(crate) async fn connect(call: &Call<'_>, what: &str) -> Result<Answer> {
     let Some(connection) = call.upgrade.take() else {
         return Err(ApiError::bad_request("Upgrade request required"));
     };
-    let wanted = call.headers().get(UPGRADE);
-    if !wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(b"websocket")) {
-        // Whoever has failed by WebSocket tries this next, and should hear why it failed.
-        let asked = client(call, node)?.send(&address, "/healthz", &[]).await;
-        asked.map_err(|error| unreachable(&error))?;
-        return Err(ApiError::bad_request(
-            "only a WebSocket is offered here, which kubectl speaks from 1.32 on",
-        ));
+    let wanted = call.headers().get(UPGRADE).map(HeaderValue::as_bytes);
+    let is_wanted =
+        |known: &str| wanted.is_some_and(|it| it.eq_ignore_ascii_case(known.as_bytes()));
+    if !UPGRADES.into_iter().any(is_wanted) {
+        let known = UPGRADES.join(" and ");
+        return Err(ApiError::bad_request(format!(
+            "unable to upgrade the connection: {known} are offered here"
+        )));
     }
     let headers: Vec<(HeaderName, HeaderValue)> = agreement(call.headers());
     let dialled = client(call, node)?.send(&address, &path, &headers).await;
@@ -134,11 +141,8 @@ fn parameters(query: &Query) -> String {
 
 /// The headers that client and node need of each other.
 fn agreement(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
-    let fixed = [
-        (CONNECTION, HeaderValue::from_static("Upgrade")),
-        (UPGRADE, HeaderValue::from_static("websocket")),
-    ];
-    let told = WEBSOCKET.iter().flat_map(|name| {
+    let fixed = [(CONNECTION, HeaderValue::from_static("Upgrade"))];
+    let told = AGREEMENT.iter().flat_map(|name| {
         let values = headers.get_all(name).iter();
         values.map(|value| (name.clone(), value.clone()))
     });

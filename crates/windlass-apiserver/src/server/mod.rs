@@ -7,10 +7,11 @@ mod snapshot;
 pub use snapshot::Snapshot;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use http::{Request, Response, StatusCode};
 
 use crate::admission::quota::QuotaLock;
 use crate::auth::rbac::{self, Rbac};
-use crate::auth::{Accounts, Identity, Presented, SigningKey};
+use crate::auth::{Accounts, Identity, Presented, SigningKey, account};
 use crate::clock::Clock;
 use crate::hooks::{ConnectionReset, Hooks, Outcome, Reply, Verdict};
 use crate::http::{Aside, Body, ResourceRequest, Room};
@@ -33,6 +34,9 @@ use crate::status::ApiError;
 use crate::store::{StorageError, Store};
 use crate::webhook::{Hooks as WebhookHooks, TlsTransport, WebhookTransport};
 
+/// Where pods reach it, and what it calls itself when it has no address of its own.
+const SERVICE: &str = "kubernetes.default.svc.cluster.local";
+
 /// What a server is made from.
 pub struct Config {
     /// Where timestamps come from.
@@ -45,6 +49,11 @@ pub struct Config {
     pub nodes: Option<NodeClient>,
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
+    /// Who signs them: a URL, which is also whom they are for when nobody else is named.
+    pub issuer: String,
+    /// Whether a new pod needs the `ServiceAccount` it runs as, and is given its token: what
+    /// kube-apiserver's admission plug-in of that name does.
+    pub service_account_admission: bool,
     /// How long events are kept after they were written last.
     pub event_ttl: Duration,
     /// How long a list of the past can be read, at least: the next pages of a list, and what asks
@@ -72,6 +81,8 @@ impl Default for Config {
             service_range: ServiceRange::default(),
             nodes: None,
             service_account_key: None,
+            issuer: account::ISSUER.to_owned(),
+            service_account_admission: true,
             event_ttl: crate::kinds::events::form::TTL,
             compaction_interval: Duration::from_mins(5),
             min_request_timeout: Duration::from_mins(30),
@@ -110,6 +121,8 @@ struct Inner {
     watches: AtomicU64,
     policies: Policies,
     quota_lock: QuotaLock,
+    /// Where it was served first.
+    address: OnceLock<SocketAddr>,
     config: Config,
 }
 
@@ -141,7 +154,7 @@ impl ApiServer {
         Self(Arc::new(Inner {
             store,
             registry: Registry::built_in(),
-            accounts: Accounts::new(config.service_account_key.clone()),
+            accounts: Accounts::new(config.service_account_key.clone(), config.issuer.clone()),
             rbac: Rbac::new(policy),
             allocations: Allocations::default(),
             openapi: Whole::default(),
@@ -153,6 +166,7 @@ impl ApiServer {
             watches: AtomicU64::new(0),
             policies: Policies::default(),
             quota_lock: QuotaLock::default(),
+            address: OnceLock::new(),
             config,
         }))
     }
@@ -187,6 +201,18 @@ impl ApiServer {
     /// The revision of the latest write.
     pub fn revision(&self) -> u64 {
         self.0.store.revision()
+    }
+
+    /// Notes where it is served; of several addresses the first counts.
+    pub(crate) fn served_at(&self, address: SocketAddr) {
+        let _ = self.0.address.set(address);
+    }
+
+    /// Where others reach it: a host and a port.
+    pub(crate) fn host(&self) -> String {
+        let address = self.0.address.get();
+        let address = address.filter(|address| !address.ip().is_unspecified());
+        address.map_or_else(|| SERVICE.to_owned(), ToString::to_string)
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -235,6 +261,10 @@ impl ApiServer {
 
     pub(crate) fn service_range(&self) -> ServiceRange {
         self.0.config.service_range
+    }
+
+    pub(crate) fn service_account_admission(&self) -> bool {
+        self.0.config.service_account_admission
     }
 
     pub(crate) fn event_ttl(&self) -> std::time::Duration {

@@ -63,7 +63,7 @@ pub(super) async fn post(
         target: client.target.clone(),
         address,
         server_name,
-        path_and_query: format!("{path}{query}"),
+        path_and_query: format!("{}{query}", clean(&path)),
         ca_bundle: client.ca_bundle.clone(),
         body: Bytes::from(review.to_string()),
     };
@@ -72,6 +72,21 @@ pub(super) async fn post(
         .await
         .map_err(|_| failed(PostError::Timeout))?;
     read(&reply.map_err(|why| failed(why.into()))?)
+}
+
+/// A path as Go joins it: no empty parts, no dots, no slash at the end.
+fn clean(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 fn read(reply: &Reply) -> Result<Value, CallError> {
@@ -155,4 +170,16 @@ fn refusal(reply: &Reply) -> String {
 pub(super) fn review_version(wanted: &[String]) -> Option<&'static str> {
     let known = |version: &String| ["v1", "v1beta1"].into_iter().find(|known| known == version);
     wanted.iter().find_map(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn path_of_a_webhook_is_cleaned_as_go_does() {
+        assert_eq!(clean("//refuse"), "/refuse");
+        assert_eq!(clean("/a//b/./c/../d/"), "/a/b/d");
+        assert_eq!(clean(""), "/");
+    }
 }

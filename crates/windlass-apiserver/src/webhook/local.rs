@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::tls::{dial_error, roots, tls_error};
+use super::tls::{dial_error, tls_error};
 use super::transport::{Reply, TransportError, WebhookCall, WebhookTransport};
+use super::trust::Bundle;
 use crate::clock::Clock;
 
 /// A webhook server in this process.
@@ -108,16 +108,12 @@ impl LocalWebhooks {
                 "remote error: tls: internal error".to_owned(),
             ));
         };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let roots = Arc::new(roots(&call.ca_bundle)?);
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider)
-            .build()
-            .map_err(|error| TransportError(error.to_string()))?;
+        let bundle = Bundle::from_pem(&call.ca_bundle)?;
         let name = ServerName::try_from(call.server_name.as_str())
             .map_err(|error| TransportError(format!("{}: {error}", call.server_name)))?;
         let seconds = self.clock.now().as_second().max(0).unsigned_abs();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        verifier
+        bundle
             .verify_server_cert(own, others, &name, &[], now)
             .map(|_| ())
             .map_err(|error| TransportError(tls_error(&error, &call.server_name)))

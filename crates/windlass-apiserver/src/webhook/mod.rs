@@ -36,6 +36,7 @@ mod patch;
 mod review;
 mod tls;
 mod transport;
+mod trust;
 mod validating;
 
 pub(crate) use attributes::{Attributes, Operation};

@@ -11,14 +11,14 @@ use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::connections::{Connections, Sender};
 use super::transport::{Reply, TransportError, WebhookCall, WebhookTransport};
+use super::trust::Bundle;
 
 /// The largest answer that is read.
 const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
@@ -48,7 +48,8 @@ impl TlsTransport {
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TransportError(error.to_string()))?
-            .with_root_certificates(roots(ca_bundle)?)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Bundle::from_pem(ca_bundle)?))
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let config = Arc::new(config);
@@ -157,27 +158,6 @@ impl WebhookTransport for TlsTransport {
     ) -> Pin<Box<dyn Future<Output = Result<Reply, TransportError>> + Send + 'a>> {
         Box::pin(async move { self.send(call).await })
     }
-}
-
-/// The certificates a bundle trusts; the system's when it is empty.
-pub(super) fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, TransportError> {
-    let mut roots = RootCertStore::empty();
-    if ca_bundle.is_empty() {
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        return Ok(roots);
-    }
-    for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
-        let unable = "unable to load root certificates: unable to parse bytes as PEM block";
-        let certificate = certificate.map_err(|_| TransportError(unable.to_owned()))?;
-        let added = roots.add(certificate);
-        added.map_err(|error| TransportError(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        let why = "unable to load root certificates: unable to parse bytes as PEM block";
-        return Err(TransportError(why.to_owned()));
-    }
-    Ok(roots)
 }
 
 fn host_header(host: &str, port: u16) -> String {

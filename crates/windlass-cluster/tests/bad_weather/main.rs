@@ -56,6 +56,7 @@ async fn serve() -> ExitCode {
         data_dir: path("DATA"),
         listen: address,
         in_memory: false,
+        controllers: true,
         node: None,
     };
     let cluster = Cluster::start(config).await.expect("a cluster");

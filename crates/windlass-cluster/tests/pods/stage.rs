@@ -41,6 +41,7 @@ impl Stage {
             data_dir: folder.clone(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             in_memory: false,
+            controllers: true,
             node: Some(node()),
         })
         .await

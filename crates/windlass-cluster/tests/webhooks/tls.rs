@@ -23,6 +23,7 @@ async fn cluster(name: &str) -> (Cluster, PathBuf) {
         data_dir: folder.clone(),
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         in_memory: false,
+        controllers: true,
         node: None,
     };
     (

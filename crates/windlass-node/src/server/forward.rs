@@ -1,29 +1,35 @@
-//! `GET /portForward/<namespace>/<pod>`: connections to ports of a pod, many in one WebSocket.
+//! `GET /portForward/<namespace>/<pod>`: connections to ports of a pod, many in one.
 //!
-//! The WebSocket carries SPDY. For each connection the client opens two streams with the same
-//! `requestid`: one for the data, and one on which it is told what went wrong.
+//! By SPDY, in a WebSocket or without one, the client opens two streams with the same `requestid`
+//! for each connection: one for the data, and one on which it is told what went wrong. By the
+//! channels of a WebSocket there is one connection to each port that the request names.
+
+mod channels;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{SinkExt, StreamExt};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_tungstenite::tungstenite::Message;
 
 use super::spdy::{Decoder, Encoder, Frame, Headers};
-use super::upgrade::{Socket, upgrade};
-use super::{Body, Server, no_such_pod};
+use super::upgrade::{Conversation, Offers, upgrade};
+use super::{Body, Server, no_such_pod, text, wire};
 use crate::runtime::{Connection, Runtime};
 
-const PROTOCOLS: [&str; 1] = ["SPDY/3.1+portforward.k8s.io"];
+const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+const BASE64: &str = "v4.base64.channel.k8s.io";
+const OFFERS: Offers = Offers {
+    socket: &[TUNNEL, "v4.channel.k8s.io", BASE64, ""],
+    spdy: &["portforward.k8s.io"],
+};
 /// How much is read from a pod at once.
 const CHUNK: usize = 32 * 1024;
-/// How many frames may wait for the client, and how many for a pod.
+/// How many pieces may wait for a pod.
 const UNSENT: usize = 64;
 
 /// Serves the connections of one client until it goes.
@@ -32,14 +38,31 @@ pub(super) fn forward<R: Runtime>(
     server: &Arc<Server<R>>,
     namespace: &str,
     pod: &str,
+    query: &str,
 ) -> Response<Body> {
     let Some(found) = server.directory.find(namespace, pod) else {
         return no_such_pod();
     };
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let runtime = server.runtime.clone();
-    upgrade(request, &PROTOCOLS, move |socket, _protocol| async move {
-        carry(socket, runtime, uid).await;
+    let ports = channels::ports(query);
+    // Those who open streams name their ports there.
+    let names_ports = super::upgrade::prefers_channels(&request, &OFFERS, TUNNEL);
+    if let (true, Err(why)) = (names_ports, &ports) {
+        return text(StatusCode::BAD_REQUEST, why.clone());
+    }
+    upgrade(request, &OFFERS, move |conversation| async move {
+        match conversation {
+            Conversation::Socket(socket, protocol) if protocol != TUNNEL => {
+                let form = if protocol == BASE64 {
+                    channels::Form::Base64
+                } else {
+                    channels::Form::Binary
+                };
+                channels::carry(*socket, form, ports.unwrap_or_default(), runtime, uid).await;
+            }
+            streams => carry(streams, runtime, uid).await,
+        }
     })
 }
 
@@ -55,17 +78,8 @@ struct Pair {
 /// sender.
 type Upstream = mpsc::Sender<Bytes>;
 
-async fn carry<R: Runtime>(socket: Socket, runtime: Arc<R>, uid: String) {
-    let (mut sink, mut incoming) = socket.split();
-    let (outgoing, mut frames) = mpsc::channel::<Bytes>(UNSENT);
-    let sending = tokio::spawn(async move {
-        while let Some(frame) = frames.recv().await {
-            if sink.send(Message::Binary(frame)).await.is_err() {
-                return;
-            }
-        }
-        let _ = sink.send(Message::Close(None)).await;
-    });
+async fn carry<R: Runtime>(conversation: Conversation, runtime: Arc<R>, uid: String) {
+    let (mut reader, outgoing, writer) = wire::open(conversation);
     let mut client = Client {
         runtime,
         uid,
@@ -77,13 +91,7 @@ async fn carry<R: Runtime>(socket: Socket, runtime: Arc<R>, uid: String) {
         connections: JoinSet::new(),
     };
     let mut decoder = Decoder::new();
-    'client: while let Some(Ok(message)) = incoming.next().await {
-        let Message::Binary(bytes) = message else {
-            if message.is_close() {
-                break;
-            }
-            continue;
-        };
+    'client: while let Some(bytes) = reader.next().await {
         decoder.put(&bytes);
         loop {
             match decoder.next() {
@@ -100,8 +108,9 @@ async fn carry<R: Runtime>(socket: Socket, runtime: Arc<R>, uid: String) {
             }
         }
     }
+    client.connections.shutdown().await;
     drop(client);
-    sending.abort();
+    wire::close(reader, writer).await;
 }
 
 struct Client<R> {

@@ -1,58 +1,128 @@
-//! Commands in containers, and containers themselves, by WebSocket.
+//! Commands in containers, and containers themselves, by WebSocket or SPDY.
 //!
-//! Each message begins with the number of a channel: 0 is what the program reads, 1 and 2 are what
-//! it writes, 4 is the size of its terminal, and 3 is how it ended, as a Status in JSON. From
-//! version 5 on a message of 255 and a channel's number ends that channel, which is how a client
-//! says that its input is over.
+//! Both have channels: 0 is what the program reads, 1 and 2 are what it writes, 4 is the size of
+//! its terminal, and 3 is how it ended, as a Status in JSON.
 
+mod socket;
+mod streams;
+
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt, StreamExt, TryStreamExt};
+use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Mutex, mpsc, watch};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
 
-use super::upgrade::{Socket, upgrade};
-use super::{Body, Server, no_such_pod, query};
+use super::upgrade::{Conversation, Offers, upgrade};
+use super::{Body, Server, no_such_pod, query, wire};
 use crate::runtime::{Execution, Input, Output, Runtime, Session};
 
-const STDIN: u8 = 0;
-const STDOUT: u8 = 1;
-const STDERR: u8 = 2;
-const ERROR: u8 = 3;
-const RESIZE: u8 = 4;
-const CLOSE: u8 = 255;
+/// The channels, and what streams of SPDY call them.
+mod channel {
+    pub(super) const STDIN: u8 = 0;
+    pub(super) const STDOUT: u8 = 1;
+    pub(super) const STDERR: u8 = 2;
+    pub(super) const ERROR: u8 = 3;
+    pub(super) const RESIZE: u8 = 4;
 
-/// The newest first.
-const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+    pub(super) fn by_name(name: &str) -> Option<u8> {
+        Some(match name {
+            "stdin" => STDIN,
+            "stdout" => STDOUT,
+            "stderr" => STDERR,
+            "error" => ERROR,
+            "resize" => RESIZE,
+            _ => return None,
+        })
+    }
+}
+
+const OFFERS: Offers = Offers {
+    socket: &["v5.channel.k8s.io", "v4.channel.k8s.io"],
+    spdy: &["v4.channel.k8s.io"],
+};
 /// How much is read from a program at once.
 const CHUNK: usize = 32 * 1024;
 /// How many messages may wait for a program to read them.
 const UNREAD: usize = 64;
 /// How long what a program left behind may hold its output open, once it has ended, and say nothing.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long a client that has been told everything may take to read it and go.
-const FAREWELL: Duration = Duration::from_mins(1);
+/// How long a client that closes waits for the answer while the program reads the rest of its input,
+/// and how long the program may go on after that. Some clients know no other way to end an input.
+const ANSWER: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_mins(1);
+
+/// What is said to a client.
+trait Voice: Sync {
+    /// Says something on a channel; none when the client is gone.
+    fn send(&self, channel: u8, bytes: &[u8]) -> impl Future<Output = Option<()>> + Send;
+}
+
+/// What a client says.
+trait Ear: Send {
+    /// The next thing; none when the client goes.
+    fn next(&mut self) -> impl Future<Output = Option<Said>> + Send;
+}
+
+/// Something a client says.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    Input(Bytes),
+    InputOver,
+    /// Columns and rows.
+    Resize(u16, u16),
+    /// It closes the conversation, which is answered when it is asked for the next thing.
+    Goodbye,
+}
+
+/// How a client ended a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// It said so: what it has written to the program is all there was to write.
+    Closed,
+    Gone,
+}
 
 /// Which ends the client wants.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an end of a program")]
 struct Wanted {
+    stdin: bool,
     stdout: bool,
     stderr: bool,
+    tty: bool,
 }
 
-type Sender = Mutex<SplitSink<Socket, Message>>;
+impl Wanted {
+    fn of(query: &str) -> Self {
+        let tty = query::flag(query, "tty");
+        Self {
+            stdin: query::flag(query, "input"),
+            stdout: query::flag(query, "output"),
+            // A terminal has one output.
+            stderr: query::flag(query, "error") && !tty,
+            tty,
+        }
+    }
+
+    /// The channels that a client opens streams for.
+    fn channels(self) -> Vec<u8> {
+        let wanted = [
+            (true, channel::ERROR),
+            (self.stdin, channel::STDIN),
+            (self.stdout, channel::STDOUT),
+            (self.stderr, channel::STDERR),
+            (self.tty, channel::RESIZE),
+        ];
+        let wanted = wanted.into_iter().filter(|(wanted, _)| *wanted);
+        wanted.map(|(_, channel)| channel).collect()
+    }
+}
 
 /// `GET /exec/<namespace>/<pod>/<container>`.
 pub(super) async fn exec<R: Runtime>(
@@ -73,7 +143,7 @@ pub(super) async fn exec<R: Runtime>(
     };
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let session = server.runtime.exec(&uid, container, execution).await;
-    talk(request, session, wanted(query), "executing command in")
+    talk(request, session, Wanted::of(query), "executing command in")
 }
 
 /// `GET /attach/<namespace>/<pod>/<container>`.
@@ -91,59 +161,64 @@ pub(super) async fn attach<R: Runtime>(
     let uid = found.metadata.uid.clone().unwrap_or_default();
     let stdin = query::flag(query, "input");
     let session = server.runtime.attach(&uid, container, stdin).await;
-    talk(request, session, wanted(query), "attaching to")
+    talk(request, session, Wanted::of(query), "attaching to")
 }
 
-fn wanted(query: &str) -> Wanted {
-    Wanted {
-        stdout: query::flag(query, "output"),
-        stderr: query::flag(query, "error"),
-    }
-}
-
-/// Goes on by WebSocket, also when there is nothing to talk to: a client is told why on the error
-/// channel, or it would try another protocol.
+/// Goes on by WebSocket or SPDY, also when there is nothing to talk to: a client reads why on the
+/// error channel, or it would try another protocol.
 fn talk(
     request: Request<Incoming>,
     session: io::Result<Session>,
     wanted: Wanted,
     doing: &'static str,
 ) -> Response<Body> {
-    upgrade(request, &PROTOCOLS, move |socket, _protocol| async move {
-        let (sink, mut incoming) = socket.split();
-        let sink: Sender = Mutex::new(sink);
-        let status = match session {
-            Ok(session) => converse(session, wanted, &sink, &mut incoming, doing).await,
-            Err(error) => Some(failure(&format!("unable to upgrade connection: {error}"))),
-        };
-        if let Some(status) = status {
-            let _ = send(&sink, ERROR, status.to_string().as_bytes()).await;
-        }
-        if let Ok(socket) = sink.into_inner().reunite(incoming) {
-            take_leave(socket).await;
+    upgrade(request, &OFFERS, move |conversation| async move {
+        match conversation {
+            Conversation::Socket(socket, _) => {
+                let (voice, mut ear) = socket::split(*socket);
+                // The client learns that it is connected before the program says anything.
+                let first = [
+                    (wanted.stdout, channel::STDOUT),
+                    (wanted.stderr, channel::STDERR),
+                ];
+                if let Some((_, channel)) = first.into_iter().find(|(wanted, _)| *wanted) {
+                    let _ = voice.send(channel, b"").await;
+                }
+                go_through(session, wanted, &voice, &mut ear, doing).await;
+                socket::close(voice, ear).await;
+            }
+            Conversation::Spdy(_) => {
+                let (reader, outgoing, writer) = wire::open(conversation);
+                let reader = match streams::accept(reader, outgoing, &wanted.channels()).await {
+                    Ok((voice, mut ear)) => {
+                        go_through(session, wanted, &voice, &mut ear, doing).await;
+                        voice.end().await;
+                        ear.into_reader()
+                    }
+                    Err(reader) => reader,
+                };
+                wire::close(reader, writer).await;
+            }
         }
     })
 }
 
-/// Closes a conversation so that the client hears all of it: a connection that is dropped while
-/// something of the client's is unread is reset, and what is on its way is lost.
-async fn take_leave<S>(mut socket: WebSocketStream<S>)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    // Without a code clients take it for an accident.
-    let normal = CloseFrame {
-        code: CloseCode::Normal,
-        reason: "".into(),
+/// Carries a session until its end, and says how it ended.
+async fn go_through(
+    session: io::Result<Session>,
+    wanted: Wanted,
+    voice: &impl Voice,
+    ear: &mut impl Ear,
+    doing: &str,
+) {
+    let status = match session {
+        Ok(session) => converse(session, wanted, voice, ear, doing).await,
+        Err(error) => Some(failure(&format!("unable to upgrade connection: {error}"))),
     };
-    let parting = async {
-        socket.close(Some(normal)).await?;
-        while socket.try_next().await?.is_some() {}
-        socket.get_mut().shutdown().await?;
-        Ok::<_, tungstenite::Error>(())
-    };
-    if let Ok(Err(error)) = tokio::time::timeout(FAREWELL, parting).await {
-        tracing::debug!(%error, "a client is gone");
+    if let Some(status) = status {
+        let _ = voice
+            .send(channel::ERROR, status.to_string().as_bytes())
+            .await;
     }
 }
 
@@ -152,8 +227,8 @@ where
 async fn converse(
     session: Session,
     wanted: Wanted,
-    sink: &Sender,
-    incoming: &mut SplitStream<Socket>,
+    voice: &impl Voice,
+    ear: &mut impl Ear,
     doing: &str,
 ) -> Option<Value> {
     let Session {
@@ -163,12 +238,6 @@ async fn converse(
         resize,
         ended,
     } = session;
-    // The client learns that it is connected before the program says anything.
-    if wanted.stdout {
-        send(sink, STDOUT, b"").await.ok()?;
-    } else if wanted.stderr {
-        send(sink, STDERR, b"").await.ok()?;
-    }
     let (end, over) = watch::channel(false);
     let program = async {
         let ended = async {
@@ -178,20 +247,27 @@ async fn converse(
         };
         let (code, (), ()) = futures::join!(
             ended,
-            speak(stdout, STDOUT, wanted.stdout, sink, over.clone()),
-            speak(stderr, STDERR, wanted.stderr, sink, over.clone()),
+            speak(stdout, channel::STDOUT, wanted.stdout, voice, over.clone()),
+            speak(stderr, channel::STDERR, wanted.stderr, voice, over.clone()),
         );
         code
     };
-    tokio::select! {
+    let reads = stdin.is_some() && !wanted.tty;
+    let mut program = std::pin::pin!(program);
+    let left = tokio::select! {
         biased;
-        code = program => Some(match code {
+        code = &mut program => return Some(match code {
             Ok(0) => json!({"metadata": {}, "status": "Success"}),
             Ok(code) => non_zero(code),
             Err(error) => failure(&format!("error {doing} container: {error}")),
         }),
-        () = listen(incoming, stdin, resize) => None,
+        left = listen(ear, stdin, resize) => left,
+    };
+    if left == Left::Closed && reads && tokio::time::timeout(ANSWER, &mut program).await.is_err() {
+        let _ = ear.next().await;
+        let _ = tokio::time::timeout(REST, program).await;
     }
+    None
 }
 
 /// Sends what a program writes, also when nobody wants to hear it: it must not wait. A client may
@@ -200,7 +276,7 @@ async fn speak(
     output: Option<Output>,
     channel: u8,
     wanted: bool,
-    sink: &Sender,
+    voice: &impl Voice,
     mut over: watch::Receiver<bool>,
 ) {
     let Some(mut output) = output else {
@@ -216,7 +292,7 @@ async fn speak(
         let Ok(length @ 1..) = read else {
             return;
         };
-        if wanted && send(sink, channel, &chunk[..length]).await.is_err() {
+        if wanted && voice.send(channel, &chunk[..length]).await.is_none() {
             return;
         }
     }
@@ -230,37 +306,37 @@ async fn silence(over: &mut watch::Receiver<bool>) {
 
 /// Hears the client until it goes.
 async fn listen(
-    incoming: &mut SplitStream<Socket>,
+    ear: &mut impl Ear,
     stdin: Option<Input>,
     resize: Option<mpsc::UnboundedSender<(u16, u16)>>,
-) {
+) -> Left {
     let (typed, keys) = mpsc::channel(UNREAD);
     let mut typed = stdin.is_some().then_some(typed);
-    let typing = tokio::spawn(type_in(keys, stdin));
-    while let Some(Ok(message)) = incoming.next().await {
-        let bytes = match message {
-            Message::Binary(bytes) => bytes,
-            Message::Text(text) => Bytes::from(text),
-            Message::Close(_) => break,
-            _ => continue,
-        };
-        match bytes.split_first() {
-            Some((&STDIN, rest)) if !rest.is_empty() => {
+    let mut typing = tokio::spawn(type_in(keys, stdin));
+    while let Some(said) = ear.next().await {
+        match said {
+            Said::Goodbye => {
+                drop(typed);
+                let _ = tokio::time::timeout(ANSWER, &mut typing).await;
+                typing.abort();
+                return Left::Closed;
+            }
+            Said::Input(bytes) => {
                 if let Some(typed) = &typed {
                     // A program that has closed its input does not mind.
-                    let _ = typed.send(bytes.slice(1..)).await;
+                    let _ = typed.send(bytes).await;
                 }
             }
-            Some((&CLOSE, [STDIN])) => drop(typed.take()),
-            Some((&RESIZE, size)) => {
-                if let (Some(resize), Ok(size)) = (&resize, serde_json::from_slice::<Size>(size)) {
-                    let _ = resize.send((size.width, size.height));
+            Said::InputOver => drop(typed.take()),
+            Said::Resize(columns, rows) => {
+                if let Some(resize) = &resize {
+                    let _ = resize.send((columns, rows));
                 }
             }
-            _ => {}
         }
     }
     typing.abort();
+    Left::Gone
 }
 
 async fn type_in(mut keys: mpsc::Receiver<Bytes>, stdin: Option<Input>) {
@@ -277,25 +353,6 @@ async fn type_in(mut keys: mpsc::Receiver<Bytes>, stdin: Option<Input>) {
         }
     }
     let _ = stdin.shutdown().await;
-}
-
-/// The size of a terminal, as clients tell it.
-#[derive(Deserialize)]
-struct Size {
-    #[serde(rename = "Width")]
-    width: u16,
-    #[serde(rename = "Height")]
-    height: u16,
-}
-
-async fn send(sink: &Sender, channel: u8, bytes: &[u8]) -> Result<(), ()> {
-    let mut message = BytesMut::with_capacity(bytes.len() + 1);
-    message.put_u8(channel);
-    message.put_slice(bytes);
-    let mut sink = sink.lock().await;
-    sink.send(Message::Binary(message.freeze()))
-        .await
-        .map_err(|error| tracing::debug!(%error, "a client is gone"))
 }
 
 fn non_zero(code: i32) -> Value {
@@ -317,52 +374,4 @@ fn failure(message: &str) -> Value {
         "details": {"causes": [{"message": message}]},
         "code": 500,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::net::{TcpListener, TcpSocket};
-    use tokio_tungstenite::tungstenite::protocol::Role;
-
-    use super::*;
-
-    /// A client and a server that speak over a connection on which little is under way at a time.
-    async fn pair() -> (
-        WebSocketStream<tokio::net::TcpStream>,
-        WebSocketStream<tokio::net::TcpStream>,
-    ) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let client = TcpSocket::new_v4().expect("a socket");
-        client.set_recv_buffer_size(4096).expect("a small buffer");
-        let address = listener.local_addr().expect("an address");
-        let (client, server) = futures::join!(client.connect(address), listener.accept());
-        let (server, _) = server.expect("a connection");
-        let client = client.expect("a connection");
-        futures::join!(
-            WebSocketStream::from_raw_socket(client, Role::Client, None),
-            WebSocketStream::from_raw_socket(server, Role::Server, None),
-        )
-    }
-
-    #[tokio::test]
-    async fn what_a_client_says_last_does_not_cut_off_what_it_is_told() {
-        let (mut client, mut server) = pair().await;
-        client
-            .send(Message::Ping(Bytes::new()))
-            .await
-            .expect("said");
-        let long = Bytes::from(vec![7; 500_000]);
-        let told = long.clone();
-        let telling = tokio::spawn(async move {
-            server.send(Message::Binary(told)).await.expect("told");
-            take_leave(server).await;
-        });
-        let mut heard = Vec::new();
-        while let Some(message) = client.next().await {
-            heard.push(message.expect("a message"));
-        }
-        assert!(heard.contains(&Message::Binary(long)));
-        assert!(heard.iter().any(Message::is_close));
-        telling.await.expect("an end");
-    }
 }

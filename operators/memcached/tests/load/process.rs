@@ -115,6 +115,7 @@ async fn two_thousand_of_size_three_by_a_process_of_its_own() {
         data_dir: folder.0.clone(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         in_memory: true,
+        controllers: true,
         node: None,
     })
     .await

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::SigningKey;
 
-const ALGORITHM: &str = "ES256";
+pub(super) const ALGORITHM: &str = "ES256";
 
 /// An object a token goes with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -70,6 +70,14 @@ impl SigningKey {
         &self.0.id
     }
 
+    /// The public key, as the two coordinates of a point: base64, as a JSON Web Key has them.
+    pub(super) fn coordinates(&self) -> Option<(String, String)> {
+        // Uncompressed: a mark, then both.
+        let point = self.0.pair.public_key().as_ref().get(1..65)?;
+        let (x, y) = point.split_at(32);
+        Some((URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y)))
+    }
+
     /// The signature of `message`; `None` when the system has no randomness to give.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let signature = self.0.pair.sign(&SystemRandom::new(), message).ok()?;

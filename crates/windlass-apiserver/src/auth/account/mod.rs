@@ -6,6 +6,7 @@
 //! checked once: tokens that passed are remembered, the rest is looked at every time.
 
 mod claims;
+mod discovery;
 mod key;
 mod request;
 
@@ -21,7 +22,7 @@ use super::{CREDENTIAL_ID, Identity};
 use crate::server::ApiServer;
 use crate::store::{Key, Stored, TableName};
 
-/// Who signs tokens, and who they are for when nobody else is named.
+/// Who signs tokens, where nothing else is configured.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// How far the clocks of a client and the server may be apart, in seconds.
 const LEEWAY: i64 = 60;
@@ -71,6 +72,7 @@ pub(crate) enum TokenError {
 #[derive(Debug)]
 pub(crate) struct Accounts {
     key: Option<SigningKey>,
+    issuer: String,
     verified: Mutex<HashMap<String, Arc<Verified>>>,
 }
 
@@ -82,12 +84,18 @@ struct Verified {
 }
 
 impl Accounts {
-    /// Signs by `key`; by one of its own when none is given.
-    pub(crate) fn new(key: Option<SigningKey>) -> Self {
+    /// Signs by `key` as `issuer`; by a key of its own when none is given.
+    pub(crate) fn new(key: Option<SigningKey>, issuer: String) -> Self {
         Self {
             key: key.or_else(|| SigningKey::generate().ok()),
+            issuer,
             verified: Mutex::default(),
         }
+    }
+
+    /// Who signs tokens, and who they are for when nobody else is named.
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     /// Checks that a token is of this server.
@@ -118,7 +126,7 @@ pub(super) fn authenticate(
     let verified = server.accounts().verify(token)?;
     let claims = &verified.claims;
     let now = server.clock().now().as_second();
-    if claims.iss != ISSUER {
+    if claims.iss != server.accounts().issuer {
         return Err(TokenError::Invalid);
     }
     if now.saturating_sub(LEEWAY) > claims.exp {

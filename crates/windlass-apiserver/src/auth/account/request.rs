@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Claims, ISSUER, Reference, claims, user_name};
+use super::{Claims, Reference, claims, user_name};
 use crate::apply::{self, Managers, Writer};
 use crate::defaults;
 use crate::http::Answer;
@@ -76,7 +76,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer> {
             .iter()
             .filter_map(|audience| audience.as_str().map(str::to_owned))
             .collect(),
-        _ => vec![ISSUER.to_owned()],
+        _ => vec![server.accounts().issuer().to_owned()],
     };
     for (part, value) in [
         ("name", call.name()),
@@ -101,7 +101,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer> {
         aud: audiences.clone(),
         exp: now.saturating_add(seconds),
         iat: now,
-        iss: ISSUER.to_owned(),
+        iss: server.accounts().issuer().to_owned(),
         jti: server.random().uid(),
         kubernetes,
         nbf: now,

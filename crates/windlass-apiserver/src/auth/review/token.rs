@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::user_info;
-use crate::auth::account::{self, ISSUER, TokenError};
+use crate::auth::account::{self, TokenError};
 use crate::status::{ApiError, Result};
 use crate::verbs::Call;
 
@@ -19,7 +19,7 @@ pub(super) fn answer(call: &Call<'_>, mut review: Value) -> Result<Value> {
             .iter()
             .filter_map(|audience| audience.as_str().map(str::to_owned))
             .collect(),
-        _ => vec![ISSUER.to_owned()],
+        _ => vec![call.server.accounts().issuer().to_owned()],
     };
     review["status"] = match account::authenticate(call.server, token, &audiences) {
         Ok((who, audiences)) => json!({

@@ -27,6 +27,23 @@ impl std::fmt::Display for ServiceRange {
     }
 }
 
+/// A text is not a range of addresses.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not a range of IPv4 addresses such as 10.0.0.0/24")]
+pub struct ServiceRangeError(String);
+
+impl std::str::FromStr for ServiceRange {
+    type Err = ServiceRangeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let range = text.split_once('/').and_then(|(base, prefix)| {
+            let (base, prefix) = (base.parse().ok()?, prefix.parse().ok()?);
+            (prefix <= 30).then_some(Self { base, prefix })
+        });
+        range.ok_or_else(|| ServiceRangeError(text.to_owned()))
+    }
+}
+
 impl ServiceRange {
     fn size(self) -> u32 {
         1_u32
