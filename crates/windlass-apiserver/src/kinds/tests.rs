@@ -19,6 +19,7 @@ const QUESTIONS: &[&str] = &[
 /// Files that know resources by name because something else than a resource names them.
 const OTHERS: &[&str] = &[
     // Paths and references, which are looked up by their text.
+    "auth/account/mod.rs",
     "auth/account/request.rs",
     // The two resources of a definition or an object: whether they are the same.
     "registry/custom.rs",
