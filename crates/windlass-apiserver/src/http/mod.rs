@@ -310,8 +310,10 @@ impl ApiServer {
             ["apis", group, version] => discovery::resources(&known, group, version),
             ["openapi", "v2"] => Ok(self.openapi().answer(&known, headers)),
             ["openapi", "v3"] => Ok(Answer::value(openapi::index(&known))),
-            ["openapi", "v3", "api", version] => openapi::document(&known, "", version),
-            ["openapi", "v3", "apis", group, version] => openapi::document(&known, group, version),
+            ["openapi", "v3", "api", version] => self.openapi().of_version(&known, "", version),
+            ["openapi", "v3", "apis", group, version] => {
+                self.openapi().of_version(&known, group, version)
+            }
             [""] => Ok(Answer::value(discovery::paths(&known))),
             _ => Ok(Answer::no_such_path()),
         }

@@ -8,6 +8,7 @@ mod gnostic;
 mod v2;
 mod v3;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -16,16 +17,30 @@ use http::{HeaderMap, StatusCode};
 
 use crate::http::Answer;
 use crate::registry::Known;
+use crate::status::Result;
 
-pub(crate) use v3::{document, index};
+pub(crate) use v3::index;
 
 /// The media type of the protobuf form, and the one that clients ask for it with.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// The document of version 2 as it was last made: it is large, and asked for by few.
+/// Documents as they were last made. They are large, and every answer is of the same bytes: clients
+/// that read nothing hold no more of them.
 #[derive(Default)]
-pub(crate) struct Whole(Mutex<Option<Made>>);
+pub(crate) struct Documents {
+    whole: Mutex<Option<Made>>,
+    groups: Mutex<Groups>,
+}
+
+/// The documents of version 3.
+#[derive(Default)]
+struct Groups {
+    /// What was served when they were made.
+    known: Option<Arc<Known>>,
+    /// By group and version.
+    made: BTreeMap<(String, String), Bytes>,
+}
 
 struct Made {
     /// What was served then.
@@ -35,7 +50,7 @@ struct Made {
     protobuf: Option<Bytes>,
 }
 
-impl Whole {
+impl Documents {
     /// `/openapi/v2`, in the form that the client accepts.
     pub(crate) fn answer(&self, known: &Arc<Known>, headers: &HeaderMap) -> Answer {
         let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
@@ -58,7 +73,7 @@ impl Whole {
     }
 
     fn made(&self, known: &Arc<Known>, protobuf: bool) -> Answer {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match kept.take() {
             Some(made) if Arc::ptr_eq(&made.known, known) => made,
             _ => Made {
@@ -76,5 +91,27 @@ impl Whole {
             gnostic::document(&document).into()
         });
         Answer::bytes(PROTOBUF, bytes.clone())
+    }
+
+    /// The document of one group and version.
+    pub(crate) fn of_version(
+        &self,
+        known: &Arc<Known>,
+        group: &str,
+        version: &str,
+    ) -> Result<Answer> {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = groups.known.as_ref();
+        if !is_current.is_some_and(|made| Arc::ptr_eq(made, known)) {
+            groups.known = Some(known.clone());
+            groups.made.clear();
+        }
+        let place = (group.to_owned(), version.to_owned());
+        if let Some(json) = groups.made.get(&place) {
+            return Ok(Answer::json(vec![json.clone()]));
+        }
+        let json = Bytes::from(v3::document(known, group, version)?.to_string());
+        groups.made.insert(place, json.clone());
+        Ok(Answer::json(vec![json]))
     }
 }

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{custom, description};
-use crate::http::Answer;
 use crate::registry::Known;
 use crate::registry::facts::{self, RawField, RawType};
 use crate::registry::resource::Resource;
@@ -35,7 +34,7 @@ pub(crate) fn index(known: &Known) -> Value {
 }
 
 /// The document of one group and version.
-pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answer> {
+pub(super) fn document(known: &Known, group: &str, version: &str) -> Result<Value> {
     let resources = known
         .of_version(group, version)
         .ok_or_else(ApiError::resource_not_found)?;
@@ -63,12 +62,12 @@ pub(crate) fn document(known: &Known, group: &str, version: &str) -> Result<Answ
         add_paths(resource, &name, &mut paths);
     }
     descriptions.describe(&mut schemas);
-    Ok(Answer::value(json!({
+    Ok(json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": facts::get().version},
         "paths": paths,
         "components": {"schemas": schemas},
-    })))
+    }))
 }
 
 pub(super) fn schema_name(resource: &Resource) -> String {

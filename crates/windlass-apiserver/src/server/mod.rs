@@ -26,7 +26,7 @@ use crate::hooks::{ConnectionReset, Hooks, Outcome, Reply, Verdict};
 use crate::http::{Aside, Body, ResourceRequest, Room};
 use crate::kinds::core::service::allocation::{Allocations, ServiceRange};
 use crate::node::NodeClient;
-use crate::openapi::Whole;
+use crate::openapi::Documents;
 use crate::policy::Policies;
 use crate::random::Random;
 use crate::registry::Registry;
@@ -114,7 +114,7 @@ struct Inner {
     accounts: Accounts,
     rbac: Rbac,
     allocations: Allocations,
-    openapi: Whole,
+    openapi: Documents,
     room: Room,
     webhooks: WebhookHooks,
     /// How many watches hooks were shown.
@@ -157,7 +157,7 @@ impl ApiServer {
             accounts: Accounts::new(config.service_account_key.clone(), config.issuer.clone()),
             rbac: Rbac::new(policy),
             allocations: Allocations::default(),
-            openapi: Whole::default(),
+            openapi: Documents::default(),
             room: Room::new(
                 config.max_requests_in_flight,
                 config.max_mutating_requests_in_flight,
@@ -235,7 +235,7 @@ impl ApiServer {
         &self.0.allocations
     }
 
-    pub(crate) fn openapi(&self) -> &Whole {
+    pub(crate) fn openapi(&self) -> &Documents {
         &self.0.openapi
     }
 

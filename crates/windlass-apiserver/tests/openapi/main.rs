@@ -294,3 +294,21 @@ async fn a_strategic_merge_is_offered_for_built_in_kinds_only() {
     }
     assert!(custom > 0 && built_in > 0, "{custom} {built_in}");
 }
+
+/// A client may ask for a document on many streams, and read none of them.
+#[tokio::test]
+async fn document_is_made_once_and_shared_by_its_answers() {
+    let server = ApiServer::new(Config::default());
+    for path in ["/openapi/v2", "/openapi/v3/api/v1"] {
+        let mut bodies = Vec::new();
+        for _ in 0..2 {
+            let request = http::Request::get(path).body(String::new());
+            let service = server.in_process(Identity::admin());
+            let answer = service.oneshot(request.expect("a request")).await;
+            let body = answer.expect("it answers").into_body().collect().await;
+            bodies.push(body.expect("a whole body").to_bytes());
+        }
+        assert!(bodies[0].len() > 100_000, "{path}");
+        assert_eq!(bodies[0].as_ptr(), bodies[1].as_ptr(), "{path} was copied");
+    }
+}
