@@ -16,7 +16,10 @@ use windlass_apiserver::hooks::{
 };
 use windlass_apiserver::http::{ResourceRequest, Verb};
 
-use super::explore::{Precious, Script, Step, is_precious};
+use windlass_explore::judge::is_precious;
+use windlass_explore::names::resource_of;
+
+use super::explore::{Precious, Script, Step};
 use super::outside::{Fate, OutsideCall};
 
 /// Of how many revisions it is known when they came to be.
@@ -63,19 +66,6 @@ impl fmt::Display for Request {
         }
         Ok(())
     }
-}
-
-/// A request as a person would name it: `patch deployments.apps web in default`.
-pub(super) fn describe(request: &ResourceRequest) -> String {
-    Request {
-        user: String::new(),
-        verb: request.verb,
-        resource: resource_of(request),
-        namespace: request.namespace.clone().unwrap_or_default(),
-        name: request.name.clone().unwrap_or_default(),
-        code: 0,
-    }
-    .to_string()
 }
 
 /// Requests that fail, as told to [`TestCluster::fail`](super::TestCluster::fail).
@@ -174,17 +164,6 @@ impl Failure {
 /// The user that an operator is to the API server.
 pub(super) fn user_of(operator: &str) -> String {
     format!("system:serviceaccount:{operator}-system:{operator}")
-}
-
-pub(super) fn resource_of(request: &ResourceRequest) -> String {
-    let mut resource = request.resource.clone();
-    if !request.group.is_empty() {
-        resource = format!("{resource}.{}", request.group);
-    }
-    if let Some(sub) = &request.subresource {
-        resource = format!("{resource}/{sub}");
-    }
-    resource
 }
 
 /// What becomes of one call to an outside system.
