@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{alpha, completion, create, deploy, image as oci, init, operator, run, version};
+use commands::{alpha, completion, create, deploy, explore, image as oci, init, operator, run, version};
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
 #[derive(Parser)]
@@ -61,6 +61,7 @@ enum Command {
     Deploy(deploy::Deploy),
     Undeploy(deploy::Undeploy),
     Explain(operator::Explain),
+    Explore(explore::Explore),
     #[command(subcommand)]
     Alpha(alpha::Alpha),
     Completion(completion::Completion),
@@ -90,6 +91,10 @@ async fn run() -> ExitCode {
         Command::Deploy(deploy) => Box::pin(deploy.run()).await,
         Command::Undeploy(undeploy) => undeploy.run().await,
         Command::Explain(explain) => explain.run().await,
+        Command::Explore(explore) => match Box::pin(explore.run()).await {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Alpha(alpha) => alpha.run(),
         Command::Completion(completion) => {
             completion.run(Cli::command());

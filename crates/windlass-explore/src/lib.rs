@@ -9,13 +9,14 @@
 //! How an exploration goes: [`scenario`] says what a user does; [`explore`] plays it undisturbed a
 //! few times and learns what chance changes; `triggers` makes plans from the trace of the first; each
 //! plan is played on a `world` of its own; `judge` compares, and what is found is played again, with a
-//! pause in place of the fault, and with fewer faults and steps ([`shrink`]); [`report`]
-//! says what was found.
+//! pause in place of the fault, and with fewer faults and steps ([`shrink`]); [`report`] and [`html`]
+//! say what was found.
 //!
 //! `windlass-cluster` shares plans, states and the [race detector](race) for its `TestCluster`.
 
 mod edge;
 pub mod explore;
+pub mod html;
 mod invariant;
 pub mod judge;
 pub mod names;

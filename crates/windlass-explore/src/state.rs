@@ -330,6 +330,13 @@ fn flatten(fields: &mut Fields, path: String, value: &Value) {
     }
 }
 
+/// The value of a field by its path.
+pub(crate) fn field(value: &Value, path: &str) -> Option<Value> {
+    let mut fields = Fields::new();
+    flatten(&mut fields, String::new(), value);
+    fields.remove(path)
+}
+
 /// The fields in which two forms of one object differ, by their paths; without what every write
 /// changes.
 pub fn changed_fields(before: &Value, after: &Value) -> BTreeSet<String> {

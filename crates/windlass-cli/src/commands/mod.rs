@@ -4,6 +4,7 @@ pub(crate) mod alpha;
 pub(crate) mod completion;
 pub(crate) mod create;
 pub(crate) mod deploy;
+pub(crate) mod explore;
 pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod operator;
