@@ -86,8 +86,10 @@ struct Inner {
     past: Option<u64>,
     /// Whether one was.
     past_was_read: bool,
-    /// A restart that is planned for when everything has settled.
-    restart_before: Option<u64>,
+    /// A restart that is planned for when a step has settled, and the revision that it goes back to.
+    restart_before: Option<(u64, usize)>,
+    /// The last step of the scenario.
+    last_step: usize,
     objects: BTreeMap<(String, String, String), Tracked>,
     /// Names of objects by which replicas elect their leader.
     locks: HashSet<(String, String, String)>,
@@ -114,7 +116,12 @@ enum Side {
 }
 
 impl Edge {
-    pub(crate) fn new(plan: &Plan, pause: Duration, invariants: Vec<Invariant>) -> Self {
+    pub(crate) fn new(
+        plan: &Plan,
+        last_step: usize,
+        pause: Duration,
+        invariants: Vec<Invariant>,
+    ) -> Self {
         let now = Instant::now();
         let inner = Inner {
             began: now,
@@ -130,6 +137,7 @@ impl Edge {
             past: None,
             past_was_read: false,
             restart_before: None,
+            last_step,
             objects: BTreeMap::new(),
             locks: HashSet::new(),
             open: 0,
@@ -260,7 +268,7 @@ impl Edge {
             released = Some(Released::Watch);
         }
         if released.is_none()
-            && let Some(revision) = inner.restart_before.take()
+            && let Some((revision, _)) = inner.restart_before.take_if(|(_, after)| *after <= step)
         {
             inner.past = Some(revision);
             released = Some(Released::Restart);
@@ -748,7 +756,11 @@ impl Inner {
         };
         match act {
             Act::Pause => self.paused_until = Some(Instant::now() + self.pause),
-            Act::StaleRestart => self.restart_before = Some(event.revision.saturating_sub(1)),
+            Act::StaleRestart => {
+                // What has happened since is what a list of the past does not show.
+                let after = (self.step + 1).min(self.last_step);
+                self.restart_before = Some((event.revision.saturating_sub(1), after));
+            }
             _ => {
                 let over = matches!(act, Act::HoldOverStep | Act::SkipOverStep);
                 let held = Held {

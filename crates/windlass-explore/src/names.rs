@@ -1,7 +1,7 @@
 //! What requests, events and objects are called, so that the same thing has the same name in every
 //! run: random parts of names are taken out.
 
-use windlass_apiserver::hooks::{Watch, WatchEvent};
+use windlass_apiserver::hooks::{EventKind, Watch, WatchEvent};
 use windlass_apiserver::http::ResourceRequest;
 
 /// What the API server makes suffixes of generated names from.
@@ -54,7 +54,10 @@ pub(crate) fn steady_event(watch: &Watch, event: &WatchEvent<'_>) -> String {
 }
 
 fn described(watch: &Watch, event: &WatchEvent<'_>, name: &str) -> String {
-    let what = format!("{} {}", event.kind.as_str(), resource_of(&watch.request));
+    let mut what = format!("{} {}", event.kind.as_str(), resource_of(&watch.request));
+    if event.kind == EventKind::Modified && is_marked(event.object) {
+        what = format!("DELETING {}", resource_of(&watch.request));
+    }
     let mut text = place(&what, event.namespace, name);
     for selector in [&watch.label_selector, &watch.field_selector] {
         if !selector.is_empty() {
@@ -66,6 +69,13 @@ fn described(watch: &Watch, event: &WatchEvent<'_>, name: &str) -> String {
         text.push_str(" (metadata)");
     }
     text
+}
+
+/// Whether the object is marked for deletion: looked for in its JSON, which is not parsed for each
+/// event.
+fn is_marked(json: &[u8]) -> bool {
+    let field = b"\"deletionTimestamp\":\"";
+    json.windows(field.len()).any(|part| part == field)
 }
 
 fn place(what: &str, namespace: &str, name: &str) -> String {

@@ -34,7 +34,7 @@ pub enum Act {
     Skip,
     /// The same, once the next step of the scenario has settled.
     SkipOverStep,
-    /// Once everything has settled, the operator is killed and started again, and its lists that accept
+    /// Once the next step has settled, the operator is killed and started again, and its lists that accept
     /// any version are answered as of before the event.
     StaleRestart,
     /// The operator is down while the step is taken.

@@ -399,7 +399,12 @@ impl Base {
     /// Plays a scenario.
     pub(crate) async fn play(&self, subject: &Subject, take: &Take<'_>) -> Result<Run, Unusable> {
         let began = std::time::Instant::now();
-        let edge = Arc::new(Edge::new(take.plan, self.pace.pause, self.invariants.clone()));
+        let edge = Arc::new(Edge::new(
+            take.plan,
+            take.steps.len(),
+            self.pace.pause,
+            self.invariants.clone(),
+        ));
         let ground = Ground::begin(
             Some(&self.snapshot),
             Some(edge.clone()),
