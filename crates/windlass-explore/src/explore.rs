@@ -397,7 +397,7 @@ impl<'a> Exploration<'a> {
         match self.base.play(self.subject, &take).await {
             // Undisturbed, the step was possible.
             Err(Unusable::Refused { what, why }) => Ok(Run {
-                wrong: Some((0, Wrong::Broken(what, why))),
+                wrong: Some((scenario.steps.len(), Wrong::Broken(what, why))),
                 complete: true,
                 ..Run::default()
             }),
@@ -534,6 +534,13 @@ async fn reference(
         known: &[],
     };
     let run = base.play(subject, &take).await?;
+    let ended = run.records.iter().find_map(|record| match &record.happened {
+        Happened::Ended(why) => Some(why),
+        _ => None,
+    });
+    if let (None, Some(why)) = (&run.wrong, ended) {
+        return Err(Unusable::Undisturbed(format!("the operator {why}")));
+    }
     match &run.wrong {
         Some((step, wrong)) => {
             let when = match step.checked_sub(1).and_then(|index| scenario.steps.get(index)) {

@@ -99,10 +99,16 @@ impl Detector {
     /// The client is answered the present state of an object, or of all of a resource when no name is
     /// given.
     pub fn read(&mut self, user: &str, resource: &str, namespace: &str, name: &str) {
+        if !name.is_empty() {
+            let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+            if let Some(Shown { revision, object }) = self.latest.get(&key).cloned() {
+                self.show(user, key, revision, object);
+            }
+            return;
+        }
         let is_read = |key: &Key| {
             key.0 == resource
                 && (namespace.is_empty() || key.1 == namespace)
-                && (name.is_empty() || key.2 == name)
         };
         let present = self.latest.iter().filter(|(key, _)| is_read(key));
         let present: Vec<(Key, Shown)> = present

@@ -1,9 +1,10 @@
 //! `windlass explore`: an operator, as a black box, run again and again with faults.
 
 use std::fs;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use windlass_explore::explore::{Exploration, Finding, Kept, Options, Progress, Report, part};
@@ -14,6 +15,8 @@ use crate::error::{Error, Result, at};
 use crate::interrupt::Signals;
 use crate::progress::Step;
 
+/// How often a log is written to.
+const LINE: Duration = Duration::from_secs(15);
 /// Exit code when something was found.
 const FOUND: u8 = 1;
 /// Exit code when nothing can be judged.
@@ -137,13 +140,17 @@ impl Explore {
             findings: self.findings.unwrap_or(usize::MAX),
             ..Options::default()
         };
-        let mut step = None;
+        let (mut step, mut shown) = (None, Instant::now());
+        let is_terminal = std::io::stderr().is_terminal();
         exploration
             .run(&options, |progress| match progress {
-                Progress::Doing(what) => {
+                // In a log, a line now and then is enough.
+                Progress::Doing(what) if is_terminal || shown.elapsed() > LINE => {
                     drop(step.take());
                     step = Some(Step::start(what));
+                    shown = Instant::now();
                 }
+                Progress::Doing(_) => {}
                 Progress::Found(finding) => {
                     drop(step.take());
                     println!("{}", report::finding_text(&finding, &self.replays(&finding.kept)));
