@@ -380,7 +380,12 @@ async fn outcome_says_whether_the_write_named_the_version_or_the_uid_it_means() 
     send(Method::PATCH, json_patch, tests).await;
     let blind = json!([{"op": "add", "path": "/data/value", "value": "6"}]);
     send(Method::PATCH, json_patch, blind).await;
-    send(Method::DELETE, "application/json", json!({"preconditions": {"uid": uid}, "kind": "DeleteOptions", "apiVersion": "v1"})).await;
+    send(
+        Method::DELETE,
+        "application/json",
+        json!({"preconditions": {"uid": uid}, "kind": "DeleteOptions", "apiVersion": "v1"}),
+    )
+    .await;
     assert_eq!(
         guarded,
         [

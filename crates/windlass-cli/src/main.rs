@@ -28,7 +28,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{alpha, completion, create, deploy, explore, image as oci, init, operator, run, version};
+use commands::{
+    alpha, completion, create, deploy, explore, image as oci, init, operator, run, version,
+};
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
 #[derive(Parser)]

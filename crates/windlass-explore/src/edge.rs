@@ -34,7 +34,11 @@ const FIELDS: usize = 3;
 /// A request that is open for so long while nothing else happens was given up by its client.
 const GIVEN_UP: Duration = Duration::from_secs(5);
 /// Resources whose writes are no work: they go on for ever.
-const UNSETTLED: &[&str] = &["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
+const UNSETTLED: &[&str] = &[
+    "leases.coordination.k8s.io",
+    "events",
+    "events.events.k8s.io",
+];
 
 /// Who the operator is in this life.
 pub(crate) fn user(life: usize) -> String {
@@ -362,11 +366,18 @@ impl Inner {
     }
 
     /// What must always hold, and does not after this request.
-    fn violation(&self, invariants: &[Invariant], request: &ResourceRequest) -> Option<(String, String)> {
+    fn violation(
+        &self,
+        invariants: &[Invariant],
+        request: &ResourceRequest,
+    ) -> Option<(String, String)> {
         let objects = self.parsed();
         invariants.iter().find_map(|rule| {
             let why = rule.broken(&objects)?;
-            Some((rule.name.clone(), format!("after {}, {why}", names::request(request))))
+            Some((
+                rule.name.clone(),
+                format!("after {}, {why}", names::request(request)),
+            ))
         })
     }
 
@@ -395,9 +406,11 @@ impl Inner {
     fn is_ceaseless(&self, resource: &str, namespace: &str, name: &str) -> bool {
         UNSETTLED.contains(&resource)
             || (!name.is_empty()
-                && self
-                    .locks
-                    .contains(&(resource.to_owned(), namespace.to_owned(), name.to_owned())))
+                && self.locks.contains(&(
+                    resource.to_owned(),
+                    namespace.to_owned(),
+                    name.to_owned(),
+                )))
     }
 
     fn note(&mut self, change: &windlass_apiserver::hooks::Written) {
@@ -458,7 +471,11 @@ fn fields_of(outcome: &Outcome) -> String {
             continue;
         }
         for field in state::changed_fields(&parse(before), &parse(change.after())) {
-            let short: String = field.split(['.', '[']).take(2).collect::<Vec<_>>().join(".");
+            let short: String = field
+                .split(['.', '['])
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(".");
             if !fields.contains(&short) {
                 fields.push(short);
             }
@@ -511,7 +528,8 @@ impl Hooks for Edge {
                 inner.is_dead = true;
                 inner.is_to_be_killed = true;
             }
-            if inner.broken.is_none() && !outcome.changes.is_empty() && !self.invariants.is_empty() {
+            if inner.broken.is_none() && !outcome.changes.is_empty() && !self.invariants.is_empty()
+            {
                 inner.broken = inner.violation(&self.invariants, request);
             }
             (act, inner.paused_until)
@@ -564,9 +582,7 @@ impl Hooks for Edge {
             let gone = event.kind == EventKind::Deleted;
             let json = (!gone).then_some(event.object);
             let object = (&*resource, event.namespace, event.name);
-            inner
-                .detector
-                .event(OPERATOR, object, event.revision, json);
+            inner.detector.event(OPERATOR, object, event.revision, json);
             if !inner.is_ceaseless(&resource, event.namespace, event.name) {
                 inner.active = Instant::now();
             }
@@ -602,7 +618,9 @@ impl Hooks for Edge {
         let past = inner.past.filter(|past| read.not_older_than <= *past)?;
         inner.past_was_read = true;
         let what = names::resource_of(read.request);
-        inner.record(Happened::Fault(format!("list of {what} is of revision {past}")));
+        inner.record(Happened::Fault(format!(
+            "list of {what} is of revision {past}"
+        )));
         Some(past)
     }
 }
@@ -625,10 +643,17 @@ impl Inner {
             return Verdict::Pass;
         }
         // A watch that waits for this goes on.
-        let waiting: Vec<u64> = self.held.iter().filter(|(_, held)| held.until_write).map(|(id, _)| *id).collect();
+        let waiting: Vec<u64> = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.until_write)
+            .map(|(id, _)| *id)
+            .collect();
         for id in waiting {
             self.held.remove(&id);
-            self.record(Happened::Fault("the operator writes: the watch that was held goes on".to_owned()));
+            self.record(Happened::Fault(
+                "the operator writes: the watch that was held goes on".to_owned(),
+            ));
         }
         let at = self.point(Side::Attempt, names::steady_request(request));
         let act = self.take(&at, |act| matches!(act, Act::Refuse(_) | Act::Pause));
@@ -643,7 +668,9 @@ impl Inner {
         self.record(Happened::Fault(format!("refused with {code}")));
         let message = match code {
             403 => "exceeded quota: explorer",
-            409 => "the object has been modified; please apply your changes to the latest version and try again",
+            409 => {
+                "the object has been modified; please apply your changes to the latest version and try again"
+            }
             _ => "refused by the explorer",
         };
         let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -651,7 +678,12 @@ impl Inner {
     }
 
     /// A request was carried out.
-    fn answered(&mut self, who: &Identity, request: &ResourceRequest, outcome: &Outcome) -> Option<Act> {
+    fn answered(
+        &mut self,
+        who: &Identity,
+        request: &ResourceRequest,
+        outcome: &Outcome,
+    ) -> Option<Act> {
         let resource = names::resource_of(request);
         let namespace = request.namespace.as_deref().unwrap_or_default();
         let name = request.name.as_deref().unwrap_or_default();
@@ -695,7 +727,11 @@ impl Inner {
         for change in &outcome.changes {
             let deletes = matches!(request.verb, Verb::Delete | Verb::DeleteCollection);
             if deletes && crate::judge::is_precious(change.resource()) {
-                let object = names::object(change.resource(), change.namespace(), &names::steady(change.name()));
+                let object = names::object(
+                    change.resource(),
+                    change.namespace(),
+                    &names::steady(change.name()),
+                );
                 self.deleted.push((self.step, object));
             }
         }
@@ -705,7 +741,11 @@ impl Inner {
             what = format!("{what} ({fields})");
         }
         let at = self.point(Side::Applied, what);
-        let act = outcome.wrote.then(|| self.take(&at, |act| matches!(act, Act::Kill | Act::LoseAnswer | Act::Pause)));
+        let act = outcome.wrote.then(|| {
+            self.take(&at, |act| {
+                matches!(act, Act::Kill | Act::LoseAnswer | Act::Pause)
+            })
+        });
         let unseen = self.detector.unseen(OPERATOR);
         self.record(Happened::Write {
             at,
@@ -728,21 +768,33 @@ impl Inner {
 
     /// An event is on its way to the operator.
     fn about_to_deliver(&mut self, watch: &Watch, event: &WatchEvent<'_>, resource: &str) {
-        if self.is_ceaseless(resource, event.namespace, event.name) || watch.who.user != user(self.life) {
+        if self.is_ceaseless(resource, event.namespace, event.name)
+            || watch.who.user != user(self.life)
+        {
             return;
         }
         self.work();
         let what = names::steady_event(watch, event);
         let at = if event.initial {
             // Not a point: what a watch begins with comes as a whole.
-            Point { operator: OPERATOR.to_owned(), what, nth: 0 }
+            Point {
+                operator: OPERATOR.to_owned(),
+                what,
+                nth: 0,
+            }
         } else {
             self.point(Side::Event, what)
         };
         let act = self.take(&at, |act| {
             matches!(
                 act,
-                Act::HoldUntilWrite | Act::Hold | Act::HoldOverStep | Act::Skip | Act::SkipOverStep | Act::StaleRestart | Act::Pause
+                Act::HoldUntilWrite
+                    | Act::Hold
+                    | Act::HoldOverStep
+                    | Act::Skip
+                    | Act::SkipOverStep
+                    | Act::StaleRestart
+                    | Act::Pause
             )
         });
         self.record(Happened::Event {

@@ -188,7 +188,11 @@ impl<'a> Exploration<'a> {
         }
         let states: Vec<_> = runs.iter().map(|run| run.states.clone()).collect();
         let mask = triggers::mask(&states);
-        let gap = runs.iter().map(|run| run.longest_gap).max().unwrap_or_default();
+        let gap = runs
+            .iter()
+            .map(|run| run.longest_gap)
+            .max()
+            .unwrap_or_default();
         let quiet = if base.pace.is_virtual {
             base.pace.quiet
         } else {
@@ -266,8 +270,11 @@ impl<'a> Exploration<'a> {
     ) -> Result<Report, Unusable> {
         let began = Instant::now();
         let steps = self.scenario.steps.len();
-        let singles =
-            triggers::single(&self.reference.records, steps, self.reference.reads_any_version);
+        let singles = triggers::single(
+            &self.reference.records,
+            steps,
+            self.reference.reads_any_version,
+        );
         self.report.made = singles.len();
         let mut known: HashSet<Plan> = singles.iter().cloned().collect();
         let mut plans: VecDeque<Plan> = singles.into();
@@ -317,7 +324,9 @@ impl<'a> Exploration<'a> {
                     if options.pairs && plan.0.len() == 1 {
                         let seconds =
                             triggers::second(&plan, &run.records, &self.reference.records);
-                        let new = seconds.into_iter().filter(|plan| known.insert(plan.clone()));
+                        let new = seconds
+                            .into_iter()
+                            .filter(|plan| known.insert(plan.clone()));
                         pairs.extend(new);
                     }
                     continue;
@@ -332,7 +341,10 @@ impl<'a> Exploration<'a> {
                 if self.report.findings.iter().filter(of_a_kind).count() >= OF_A_KIND {
                     continue;
                 }
-                progress(Progress::Doing(format!("checking {}: {plan}", wrong.title().text())));
+                progress(Progress::Doing(format!(
+                    "checking {}: {plan}",
+                    wrong.title().text()
+                )));
                 match self.confirm(&plan, step, &wrong).await? {
                     Some(finding) => {
                         wrongs.push(finding.wrong.clone());
@@ -418,7 +430,9 @@ impl<'a> Exploration<'a> {
         let Some((_, second)) = again.wrong.filter(|(_, second)| second.is_like(wrong)) else {
             return Ok(None);
         };
-        let control = self.play(&triggers::control(plan), None, patience, &[]).await?;
+        let control = self
+            .play(&triggers::control(plan), None, patience, &[])
+            .await?;
         if control.wrong.is_some() {
             return Ok(None);
         }
@@ -434,7 +448,9 @@ impl<'a> Exploration<'a> {
         let (steps, part) = self.fewer_steps(&plan, step, &wrong).await;
         if let Some((scenario, expected)) = &part {
             let known = [wrong.clone()];
-            let run = self.play(&plan, Some((scenario, expected)), patience, &known).await?;
+            let run = self
+                .play(&plan, Some((scenario, expected)), patience, &known)
+                .await?;
             if let Some((_, found)) = run.wrong {
                 (records, wrong) = (run.records, found);
             }
@@ -467,7 +483,10 @@ impl<'a> Exploration<'a> {
         step: usize,
         wrong: &Wrong,
     ) -> (Vec<usize>, Option<(Scenario, Expected)>) {
-        let names_step = plan.0.iter().any(|fault| fault.at.what.starts_with("step "));
+        let names_step = plan
+            .0
+            .iter()
+            .any(|fault| fault.at.what.starts_with("step "));
         // Later steps were not played when it was found.
         let all: Vec<usize> = (1..=step).collect();
         if names_step || all.len() < 2 {
@@ -496,7 +515,9 @@ impl<'a> Exploration<'a> {
     /// The scenario with these steps only, if it can be played undisturbed.
     async fn part(&self, steps: &[usize]) -> Option<(Scenario, Expected)> {
         let scenario = part(self.scenario, steps);
-        let run = reference(self.base, &scenario, self.subject, 1).await.ok()?;
+        let run = reference(self.base, &scenario, self.subject, 1)
+            .await
+            .ok()?;
         let expected = Expected {
             states: run.states,
             ..self.expected.clone()
@@ -507,7 +528,9 @@ impl<'a> Exploration<'a> {
 
 /// A scenario with only some of its steps, counted from one.
 pub fn part(scenario: &Scenario, steps: &[usize]) -> Scenario {
-    let kept = steps.iter().filter_map(|number| scenario.steps.get(number.checked_sub(1)?));
+    let kept = steps
+        .iter()
+        .filter_map(|number| scenario.steps.get(number.checked_sub(1)?));
     Scenario {
         steps: kept.cloned().collect(),
         ..scenario.clone()
@@ -534,20 +557,28 @@ async fn reference(
         known: &[],
     };
     let run = base.play(subject, &take).await?;
-    let ended = run.records.iter().find_map(|record| match &record.happened {
-        Happened::Ended(why) => Some(why),
-        _ => None,
-    });
+    let ended = run
+        .records
+        .iter()
+        .find_map(|record| match &record.happened {
+            Happened::Ended(why) => Some(why),
+            _ => None,
+        });
     if let (None, Some(why)) = (&run.wrong, ended) {
         return Err(Unusable::Undisturbed(format!("the operator {why}")));
     }
     match &run.wrong {
         Some((step, wrong)) => {
-            let when = match step.checked_sub(1).and_then(|index| scenario.steps.get(index)) {
+            let when = match step
+                .checked_sub(1)
+                .and_then(|index| scenario.steps.get(index))
+            {
                 Some(step) => format!("after `{step}`"),
                 None => "when it starts".to_owned(),
             };
-            Err(Unusable::Undisturbed(format!("the operator fails {when}: {wrong}")))
+            Err(Unusable::Undisturbed(format!(
+                "the operator fails {when}: {wrong}"
+            )))
         }
         None => Ok(run),
     }
@@ -559,7 +590,9 @@ mod tests {
 
     #[test]
     fn kept_plan_has_four_letters_that_follow_from_it() {
-        let plan: Plan = "kill-after operator: create pods in default #1".parse().unwrap();
+        let plan: Plan = "kill-after operator: create pods in default #1"
+            .parse()
+            .unwrap();
         let kept = Kept::new(&plan, &[1, 3]);
         assert_eq!(kept.id.len(), 4);
         assert_eq!(kept, Kept::new(&plan, &[1, 3]));

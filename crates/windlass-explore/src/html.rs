@@ -76,13 +76,21 @@ fn of_finding(page: &mut String, finding: &Finding, report: &Report) {
         page,
         "<h2 id=\"{id}\">{id}: {}</h2><pre>{}</pre>",
         escape(finding.wrong.title().text()),
-        escape(&report::finding_text(finding, &format!("--replay {}", finding.kept.id))),
+        escape(&report::finding_text(
+            finding,
+            &format!("--replay {}", finding.kept.id)
+        )),
         id = escape(&finding.kept.id),
     );
     page.push_str("<div class=\"runs\"><h3>undisturbed (left) and with the fault (right)</h3>");
     // The steps of a finding are those of the scenario that it takes.
     let numbers = std::iter::once(0).chain(finding.kept.steps.iter().copied());
-    let last = finding.records.iter().map(|record| record.step).max().unwrap_or_default();
+    let last = finding
+        .records
+        .iter()
+        .map(|record| record.step)
+        .max()
+        .unwrap_or_default();
     for (index, number) in numbers.enumerate().take(last + 1) {
         let title = match number.checked_sub(1).and_then(|at| report.steps.get(at)) {
             Some(step) => format!("step {number}: {step}"),
@@ -107,7 +115,10 @@ fn of_record(page: &mut String, record: &Record) {
         let _ = if more.is_empty() {
             write!(page, "<div class=\"row {lane}\">{at}{text}</div>")
         } else {
-            write!(page, "<details class=\"row {lane}\"><summary>{at}{text}</summary>{more}</details>")
+            write!(
+                page,
+                "<details class=\"row {lane}\"><summary>{at}{text}</summary>{more}</details>"
+            )
         };
     };
     match &record.happened {
@@ -120,7 +131,11 @@ fn of_record(page: &mut String, record: &Record) {
             unseen,
             ..
         } => {
-            let effect = if changes.is_empty() && *code < 300 { ", no effect" } else { "" };
+            let effect = if changes.is_empty() && *code < 300 {
+                ", no effect"
+            } else {
+                ""
+            };
             let mut more: String = changes.iter().map(of_change).collect();
             if unseen.is_empty() {
                 more.push_str("<p>It had been shown the latest of everything that it watches and has read.</p>");
@@ -142,7 +157,12 @@ fn of_record(page: &mut String, record: &Record) {
         // What was there before is one row.
         Happened::Event { initial: true, .. } => {}
         Happened::Event { at, revision, .. } => {
-            row(page, "shown", &format!("{} (revision {revision})", at.what), "");
+            row(
+                page,
+                "shown",
+                &format!("{} (revision {revision})", at.what),
+                "",
+            );
         }
         Happened::Started => row(page, "rest", "the operator is started", ""),
         Happened::Ended(why) => row(page, "fault", &format!("the operator {why}"), ""),
@@ -160,7 +180,11 @@ fn of_change(change: &Change) -> String {
         windlass_apiserver::hooks::EventKind::Deleted => (after, Value::Null),
         _ => (before, after),
     };
-    let mut table = format!("<p>{} {}</p><table>", change.kind.as_str(), escape(&change.object));
+    let mut table = format!(
+        "<p>{} {}</p><table>",
+        change.kind.as_str(),
+        escape(&change.object)
+    );
     let changed = changed_fields(&before, &after);
     for field in changed.iter().take(FIELDS) {
         let _ = write!(
@@ -233,8 +257,14 @@ mod tests {
         };
         let mut page = String::new();
         of_record(&mut page, &record);
-        assert!(page.contains("<td>spec.n</td><td>1</td><td>&lt;2&gt;</td>"), "{page}");
-        assert!(page.contains("only older versions of: pods b in default"), "{page}");
+        assert!(
+            page.contains("<td>spec.n</td><td>1</td><td>&lt;2&gt;</td>"),
+            "{page}"
+        );
+        assert!(
+            page.contains("only older versions of: pods b in default"),
+            "{page}"
+        );
         let whole = super::page(&Report::default(), "./operator");
         for outside in ["http:", "https:", "src=", "<link"] {
             assert!(!whole.contains(outside), "{outside}");

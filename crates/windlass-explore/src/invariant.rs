@@ -106,12 +106,19 @@ mod tests {
 
     #[test]
     fn invariant_counts_the_objects_of_a_resource() {
-        let rule = Invariant::compile("two", "webs.size() == 2 || pods.size() == 0", &["webs".to_owned()]);
+        let rule = Invariant::compile(
+            "two",
+            "webs.size() == 2 || pods.size() == 0",
+            &["webs".to_owned()],
+        );
         let rule = rule.unwrap();
         let web = ("webs.example.com".to_owned(), json!({}));
         let pod = ("pods".to_owned(), json!({}));
         assert_eq!(rule.broken(&[web.clone(), web.clone(), pod.clone()]), None);
-        assert_eq!(rule.broken(&[web.clone(), pod]), Some("it is false".to_owned()));
+        assert_eq!(
+            rule.broken(&[web.clone(), pod]),
+            Some("it is false".to_owned())
+        );
         assert_eq!(rule.broken(&[web]), None);
     }
 

@@ -78,13 +78,27 @@ impl Title {
     /// How it is usually fixed.
     pub fn advice(self) -> &'static str {
         match self {
-            Self::Crashed => "check what may be absent before it is used; return an error, which is retried, in place of a panic",
-            Self::Deleted => "delete only what was read just now, and name its uid and resourceVersion as preconditions",
-            Self::Broken => "the order of the writes matters: make the state that must not be seen impossible between any two of them",
-            Self::Stuck => "on deletion, do what is left to do by looking at what there is, and remove the finalizer also when it is gone already",
-            Self::Differs => "derive what is left to do from what there is in the cluster, not from what was seen or done before; every step must be taken again after a crash at any point",
-            Self::Restless => "compare with what there is before writing, and write only what differs",
-            Self::WritesAtRest => "names, counters and hashes must follow from stored objects, not from what the process remembers",
+            Self::Crashed => {
+                "check what may be absent before it is used; return an error, which is retried, in place of a panic"
+            }
+            Self::Deleted => {
+                "delete only what was read just now, and name its uid and resourceVersion as preconditions"
+            }
+            Self::Broken => {
+                "the order of the writes matters: make the state that must not be seen impossible between any two of them"
+            }
+            Self::Stuck => {
+                "on deletion, do what is left to do by looking at what there is, and remove the finalizer also when it is gone already"
+            }
+            Self::Differs => {
+                "derive what is left to do from what there is in the cluster, not from what was seen or done before; every step must be taken again after a crash at any point"
+            }
+            Self::Restless => {
+                "compare with what there is before writing, and write only what differs"
+            }
+            Self::WritesAtRest => {
+                "names, counters and hashes must follow from stored objects, not from what the process remembers"
+            }
         }
     }
 }
@@ -139,11 +153,16 @@ impl Wrong {
             Self::Crashed(text) | Self::Restless(text) | Self::WritesAtRest(text) => {
                 text.lines().map(str::to_owned).collect()
             }
-            Self::Deleted(object) => vec![format!("{object} was deleted, and stays when nothing is disturbed")],
+            Self::Deleted(object) => vec![format!(
+                "{object} was deleted, and stays when nothing is disturbed"
+            )],
             Self::Broken(name, when) => vec![format!("{name}: {when}")],
             Self::Stuck(differences) | Self::Differs(differences) => {
-                let mut lines: Vec<String> =
-                    differences.iter().take(NAMED).map(ToString::to_string).collect();
+                let mut lines: Vec<String> = differences
+                    .iter()
+                    .take(NAMED)
+                    .map(ToString::to_string)
+                    .collect();
                 if differences.len() > NAMED {
                     lines.push(format!("and {} more", differences.len() - NAMED));
                 }
@@ -181,7 +200,10 @@ mod tests {
         let stuck = Wrong::of(vec![difference("webs one", "one that is being deleted")]);
         assert_eq!(stuck.title(), Title::Stuck);
         let differs = Wrong::of(vec![difference("webs one", "one")]);
-        assert_eq!(differs.to_string(), "ends differently\n    webs one: none expected, one found");
+        assert_eq!(
+            differs.to_string(),
+            "ends differently\n    webs one: none expected, one found"
+        );
     }
 
     #[test]

@@ -86,7 +86,10 @@ impl Process {
         let output = File::options().create(true).append(true).open(&log)?;
         let log_from = output.metadata()?.len();
         let Some((program, arguments)) = words.split_first() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program is named"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "no program is named",
+            ));
         };
         let mut command = Command::new(program);
         command
@@ -115,7 +118,11 @@ impl Process {
         let printed = self.printed();
         let lines: Vec<&str> = printed.lines().collect();
         // What led to the end of a panic is above a stack of calls.
-        let is_panic = |line: &&&str| ["panic:", "panicked at", "Traceback"].iter().any(|text| line.contains(text));
+        let is_panic = |line: &&&str| {
+            ["panic:", "panicked at", "Traceback"]
+                .iter()
+                .any(|text| line.contains(text))
+        };
         let from = lines.iter().rposition(|line| is_panic(&line));
         let from = from.unwrap_or(lines.len().saturating_sub(LINES));
         let tail = lines[from..].iter().take(LINES).copied();
@@ -128,7 +135,9 @@ impl Process {
         let read = || -> io::Result<String> {
             let mut file = File::open(&self.log)?;
             let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(self.log_from.max(length.saturating_sub(TAIL))))?;
+            file.seek(SeekFrom::Start(
+                self.log_from.max(length.saturating_sub(TAIL)),
+            ))?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -177,6 +186,8 @@ fn ticks(pid: u32) -> u64 {
         .sum();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let children = children.unwrap_or_default();
-    let children = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());
+    let children = children
+        .split_ascii_whitespace()
+        .filter_map(|child| child.parse().ok());
     used + children.map(ticks).sum::<u64>()
 }

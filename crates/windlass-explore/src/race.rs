@@ -106,10 +106,7 @@ impl Detector {
             }
             return;
         }
-        let is_read = |key: &Key| {
-            key.0 == resource
-                && (namespace.is_empty() || key.1 == namespace)
-        };
+        let is_read = |key: &Key| key.0 == resource && (namespace.is_empty() || key.1 == namespace);
         let present = self.latest.iter().filter(|(key, _)| is_read(key));
         let present: Vec<(Key, Shown)> = present
             .map(|(key, shown)| (key.clone(), shown.clone()))
@@ -205,8 +202,8 @@ impl Detector {
     pub fn races(&self) -> Vec<Race> {
         let mut seen = BTreeSet::new();
         let first = self.races.iter();
-        let first =
-            first.filter(|race| seen.insert((race.user.clone(), race.object.clone(), race.deleted)));
+        let first = first
+            .filter(|race| seen.insert((race.user.clone(), race.object.clone(), race.deleted)));
         first.cloned().collect()
     }
 }

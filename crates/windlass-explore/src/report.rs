@@ -13,7 +13,11 @@ pub fn text(report: &Report, replay: impl Fn(&Finding) -> String) -> String {
     }
     for race in &report.races {
         let _ = writeln!(text, "\nRACE   {race}");
-        let _ = writeln!(text, "       seen without a fault; it was {} revisions behind", race.behind);
+        let _ = writeln!(
+            text,
+            "       seen without a fault; it was {} revisions behind",
+            race.behind
+        );
     }
     text
 }
@@ -65,14 +69,22 @@ pub fn finding_text(finding: &Finding, replay: &str) -> String {
     }
     for fault in &finding.plan.0 {
         let (what, nth) = (&fault.at.what, fault.at.nth);
-        let nth = if nth > 1 { format!(" (time {nth})") } else { String::new() };
+        let nth = if nth > 1 {
+            format!(" (time {nth})")
+        } else {
+            String::new()
+        };
         let _ = writeln!(text, "  fault   {} {what}{nth}", fault.act.title());
         let _ = writeln!(text, "  legal   {}", fault.act.why_legal());
     }
     let steps: Vec<String> = finding.kept.steps.iter().map(ToString::to_string).collect();
     let _ = writeln!(text, "  steps   {}", steps.join(", "));
     if finding.others > 0 {
-        let _ = writeln!(text, "  also    {} other plans end like this", finding.others);
+        let _ = writeln!(
+            text,
+            "  also    {} other plans end like this",
+            finding.others
+        );
     }
     let _ = writeln!(text, "  usually {}", finding.wrong.title().advice());
     let _ = writeln!(text, "  replay  {replay}");

@@ -208,17 +208,17 @@ impl Scenario {
         }
         for step in written.steps {
             scenario.steps.push(match step {
-                WrittenStep::Apply(Value::String(file)) => Step::Apply(objects(&folder.join(file))?),
+                WrittenStep::Apply(Value::String(file)) => {
+                    Step::Apply(objects(&folder.join(file))?)
+                }
                 WrittenStep::Apply(Value::Array(objects)) => Step::Apply(objects),
                 WrittenStep::Apply(object) => Step::Apply(vec![object]),
                 WrittenStep::Patch(patch) => Step::Patch(patch.named, patch.patch),
                 WrittenStep::Delete(named) => Step::Delete(named),
                 WrittenStep::Wait(wait) => Step::Wait(wait.named, wait.expression),
-                WrittenStep::Advance(text) => {
-                    Step::Advance(duration(&text).ok_or_else(|| {
-                        parse(format!("advance: {text:?} is no time such as 5s or 2m"))
-                    })?)
-                }
+                WrittenStep::Advance(text) => Step::Advance(duration(&text).ok_or_else(|| {
+                    parse(format!("advance: {text:?} is no time such as 5s or 2m"))
+                })?),
                 WrittenStep::Operator(power) => Step::Operator(power),
             });
         }
@@ -325,8 +325,12 @@ mod tests {
     #[test]
     fn scenario_with_every_step_is_read_with_its_files() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        write("one.yaml", "kind: A\napiVersion: v1\nmetadata: {name: a}\n---\nkind: B\n");
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write(
+            "one.yaml",
+            "kind: A\napiVersion: v1\nmetadata: {name: a}\n---\nkind: B\n",
+        );
         write(
             "scenario.yaml",
             "setup: [one.yaml]
@@ -364,7 +368,10 @@ always: {one: 'true'}
         let path = folder.path().join("scenario.yaml");
         std::fs::write(&path, "stops: []\n").unwrap();
         let error = Scenario::read(&path).unwrap_err().to_string();
-        assert!(error.contains("scenario.yaml") && error.contains("stops"), "{error}");
+        assert!(
+            error.contains("scenario.yaml") && error.contains("stops"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -40,7 +40,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_needs_nothing_is_left_with_nothing() {
-        assert!(smallest(vec![1, 2, 3], async |_: &[u32]| true).await.is_empty());
-        assert_eq!(smallest(vec![1], async |part: &[u32]| !part.is_empty()).await, [1]);
+        assert!(
+            smallest(vec![1, 2, 3], async |_: &[u32]| true)
+                .await
+                .is_empty()
+        );
+        assert_eq!(
+            smallest(vec![1], async |part: &[u32]| !part.is_empty()).await,
+            [1]
+        );
     }
 }

@@ -86,21 +86,27 @@ fn steady(objects: Vec<Object>, fleeting: &[String]) -> Vec<(String, String)> {
     generated.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     let objects = objects.into_iter();
     objects
-        .map(|Object { of, kind, mut value }| {
-            if matches!(kind.as_str(), "ReplicaSet" | "EndpointSlice") {
-                // It counts the steps of roll-outs, which depend on who was quicker.
-                value["metadata"]["generation"] = Value::Null;
-                if value["status"].is_object() {
-                    value["status"]["observedGeneration"] = Value::Null;
+        .map(
+            |Object {
+                 of,
+                 kind,
+                 mut value,
+             }| {
+                if matches!(kind.as_str(), "ReplicaSet" | "EndpointSlice") {
+                    // It counts the steps of roll-outs, which depend on who was quicker.
+                    value["metadata"]["generation"] = Value::Null;
+                    if value["status"].is_object() {
+                        value["status"]["observedGeneration"] = Value::Null;
+                    }
                 }
-            }
-            forget(&mut value, fleeting);
-            let mut json = value.to_string();
-            for (name, placeholder) in &generated {
-                json = json.replace(name, placeholder);
-            }
-            (of, json)
-        })
+                forget(&mut value, fleeting);
+                let mut json = value.to_string();
+                for (name, placeholder) in &generated {
+                    json = json.replace(name, placeholder);
+                }
+                (of, json)
+            },
+        )
         .collect()
 }
 
@@ -191,9 +197,7 @@ impl Mask {
 
     fn hides(&self, object: &str, field: &str) -> bool {
         self.objects.contains(object)
-            || self
-                .fields
-                .contains(&(object.to_owned(), field.to_owned()))
+            || self.fields.contains(&(object.to_owned(), field.to_owned()))
     }
 }
 
@@ -426,9 +430,13 @@ mod tests {
 
     #[test]
     fn changed_fields_leave_out_what_every_write_changes() {
-        let before = json!({"metadata": {"resourceVersion": "1", "labels": {"a.b": "1"}}, "spec": {"n": 1}});
+        let before =
+            json!({"metadata": {"resourceVersion": "1", "labels": {"a.b": "1"}}, "spec": {"n": 1}});
         let after = json!({"metadata": {"resourceVersion": "2", "labels": {}}, "spec": {"n": 2}});
         let changed: Vec<String> = changed_fields(&before, &after).into_iter().collect();
-        assert_eq!(changed, ["metadata.labels", "metadata.labels[a.b]", "spec.n"]);
+        assert_eq!(
+            changed,
+            ["metadata.labels", "metadata.labels[a.b]", "spec.n"]
+        );
     }
 }

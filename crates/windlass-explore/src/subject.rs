@@ -64,7 +64,10 @@ impl Subject {
 impl Template {
     /// Whether several can run at a time: one that listens on fixed ports cannot.
     pub fn names_ports(&self) -> bool {
-        let words = self.words.iter().chain(self.env.iter().map(|(_, value)| value));
+        let words = self
+            .words
+            .iter()
+            .chain(self.env.iter().map(|(_, value)| value));
         words.into_iter().any(|word| word.contains("{port"))
     }
 

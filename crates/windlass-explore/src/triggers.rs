@@ -166,7 +166,10 @@ fn points(records: &[Record]) -> impl Iterator<Item = &Point> {
 
 /// The plan with which a finding is compared: the same moments, and nothing but a pause there.
 pub(crate) fn control(plan: &Plan) -> Plan {
-    let faults = plan.0.iter().filter(|fault| !fault.at.what.starts_with("step "));
+    let faults = plan
+        .0
+        .iter()
+        .filter(|fault| !fault.at.what.starts_with("step "));
     let faults = faults.map(|fault| Fault {
         act: Act::Pause,
         at: fault.at.clone(),
@@ -257,7 +260,10 @@ mod tests {
     fn write_without_effect_is_no_point_to_be_killed_at() {
         let records: Vec<Record> = [write("a", 1, true), write("b", 1, false)].concat();
         let plans = texts(&single(&records, 1, false));
-        let kills: Vec<&String> = plans.iter().filter(|text| text.starts_with("kill")).collect();
+        let kills: Vec<&String> = plans
+            .iter()
+            .filter(|text| text.starts_with("kill"))
+            .collect();
         assert_eq!(kills, ["kill-after operator: a #1"]);
     }
 
@@ -267,7 +273,10 @@ mod tests {
         records.extend(write("a", 1, true));
         records.push(event("late"));
         let plans = texts(&single(&records, 1, false));
-        assert!(plans.contains(&"hold operator: early #1".to_owned()), "{plans:?}");
+        assert!(
+            plans.contains(&"hold operator: early #1".to_owned()),
+            "{plans:?}"
+        );
         assert!(!plans.iter().any(|text| text.contains("late")), "{plans:?}");
     }
 
@@ -282,14 +291,23 @@ mod tests {
     #[test]
     fn lists_of_the_past_are_planned_only_for_clients_that_accept_them() {
         let records = [event("MODIFIED webs one")];
-        let stale = |reads| texts(&single(&records, 1, reads)).join(" ").contains("restart-before");
+        let stale = |reads| {
+            texts(&single(&records, 1, reads))
+                .join(" ")
+                .contains("restart-before")
+        };
         assert!(stale(true) && !stale(false));
     }
 
     #[test]
     fn second_kill_is_tried_first_where_the_operator_recovers() {
         let reference = [write("a", 1, true), write("b", 1, true)].concat();
-        let disturbed = [write("a", 1, true), write("repair", 1, true), write("b", 1, true)].concat();
+        let disturbed = [
+            write("a", 1, true),
+            write("repair", 1, true),
+            write("b", 1, true),
+        ]
+        .concat();
         let first: Plan = "kill-after operator: a #1".parse().unwrap();
         assert_eq!(
             texts(&second(&first, &disturbed, &reference)),
@@ -302,7 +320,9 @@ mod tests {
 
     #[test]
     fn control_pauses_where_the_plan_disturbs() {
-        let plan: Plan = "kill-after operator: a #1; down-during operator: step 2 #1".parse().unwrap();
+        let plan: Plan = "kill-after operator: a #1; down-during operator: step 2 #1"
+            .parse()
+            .unwrap();
         assert_eq!(control(&plan).to_string(), "pause operator: a #1");
     }
 }

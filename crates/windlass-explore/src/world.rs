@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiResource, Scope};
-use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -177,7 +177,9 @@ impl Base {
             let compiled = rules
                 .iter()
                 .map(|(name, source)| Invariant::compile(name, source, &plurals));
-            compiled.collect::<Result<Vec<_>, _>>().map_err(Unusable::Plan)
+            compiled
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(Unusable::Plan)
         };
         let (invariants, finally) = (compile(&scenario.always)?, compile(&scenario.finally)?);
         let cannot = machine("make certificates");
@@ -329,7 +331,9 @@ impl Ground {
     /// Applies an object; again while its kind is not served yet.
     async fn apply(&self, object: &Value) -> Result<(), Unusable> {
         let Some(named) = crate::scenario::named(object) else {
-            return Err(Unusable::Plan(format!("this object has no apiVersion, kind or name: {object}")));
+            return Err(Unusable::Plan(format!(
+                "this object has no apiVersion, kind or name: {object}"
+            )));
         };
         let limit = Instant::now() + ACCEPTED;
         loop {
@@ -343,7 +347,9 @@ impl Ground {
                 if let Some(whole) = object.as_object_mut() {
                     whole.remove("status");
                 }
-                let patched = api.patch(&named.name, &params, &Patch::Apply(&object)).await;
+                let patched = api
+                    .patch(&named.name, &params, &Patch::Apply(&object))
+                    .await;
                 patched.map(drop).map_err(|error| error.to_string())
             };
             match applied.await {
@@ -451,8 +457,13 @@ impl Base {
         run.records = world.edge.records();
         run.deleted = world.edge.deleted();
         run.races = world.edge.races();
-        let stale = take.plan.0.iter().any(|fault| fault.act == Act::StaleRestart);
-        run.complete = world.edge.not_reached().is_empty() && (!stale || world.edge.past_was_read());
+        let stale = take
+            .plan
+            .0
+            .iter()
+            .any(|fault| fault.act == Act::StaleRestart);
+        run.complete =
+            world.edge.not_reached().is_empty() && (!stale || world.edge.past_was_read());
         run.took = began.elapsed();
         run.longest_gap = world.longest_gap;
         run.reads_any_version = world.edge.reads_any_version();
@@ -466,7 +477,9 @@ impl Base {
 impl World<'_> {
     async fn play(&mut self, take: &Take<'_>, run: &mut Run) -> Result<(), Unusable> {
         for number in 0..=take.steps.len() {
-            let step = number.checked_sub(1).and_then(|index| take.steps.get(index));
+            let step = number
+                .checked_sub(1)
+                .and_then(|index| take.steps.get(index));
             let what = step.map_or("the operator starts".to_owned(), ToString::to_string);
             let act = self.edge.begin_step(number, what);
             if act == Some(Act::Down) {
@@ -571,7 +584,10 @@ impl World<'_> {
         let mut finally = self.base.finally.iter();
         finally.find_map(|rule| {
             let why = rule.broken(&objects)?;
-            Some(Wrong::Broken(rule.name.clone(), format!("once everything has settled, {why}")))
+            Some(Wrong::Broken(
+                rule.name.clone(),
+                format!("once everything has settled, {why}"),
+            ))
         })
     }
 
@@ -612,7 +628,10 @@ impl World<'_> {
                         return Ok(());
                     }
                     if Instant::now() > limit {
-                        return Err(refused(format!("it did not become so within {:?}", self.base.pace.limit)));
+                        return Err(refused(format!(
+                            "it did not become so within {:?}",
+                            self.base.pace.limit
+                        )));
                     }
                     sleep(self.base.pace.tick).await;
                     self.tend().await?;
@@ -667,7 +686,9 @@ impl World<'_> {
         let made = self.base.authority.client(user, "system:masters");
         let made = made.map_err(|error| cannot(&error))?;
         let address = self.serving.as_ref().map(|serving| serving.address);
-        let server = address.map(|address| format!("https://{address}")).unwrap_or_default();
+        let server = address
+            .map(|address| format!("https://{address}"))
+            .unwrap_or_default();
         let base64 = |text: &str| {
             use base64::Engine as _;
             base64::engine::general_purpose::STANDARD.encode(text)
@@ -731,7 +752,9 @@ impl World<'_> {
             self.ends += 1;
             self.last_end = why.clone();
             self.edge.died(Some(why.clone()));
-            let panicked = ["panic:", "panicked", "goroutine "].iter().any(|text| why.contains(text));
+            let panicked = ["panic:", "panicked", "goroutine "]
+                .iter()
+                .any(|text| why.contains(text));
             if panicked || self.ends >= RESTARTS {
                 return Ok(Some(Wrong::Crashed(why)));
             }
@@ -783,16 +806,23 @@ impl World<'_> {
 
     fn restless(&self) -> Wrong {
         let records = self.edge.records();
-        let writes = records.iter().rev().filter_map(|record| match &record.happened {
-            Happened::Write { request, code, .. } => Some(format!("{request} ({code})")),
-            _ => None,
-        });
+        let writes = records
+            .iter()
+            .rev()
+            .filter_map(|record| match &record.happened {
+                Happened::Write { request, code, .. } => Some(format!("{request} ({code})")),
+                _ => None,
+            });
         let last: Vec<String> = writes.take(5).collect();
         let waits = self.ground.activity.describe();
         let why = if last.is_empty() {
             format!("the controllers of the cluster do not settle: {waits:?}")
         } else {
-            format!("still writing after {:?}; latest first:\n{}", self.base.pace.limit, last.join("\n"))
+            format!(
+                "still writing after {:?}; latest first:\n{}",
+                self.base.pace.limit,
+                last.join("\n")
+            )
         };
         Wrong::Restless(why)
     }
@@ -801,20 +831,26 @@ impl World<'_> {
 /// What a restart at rest has changed.
 fn writes(records: &[Record], expected: &Expected) -> Option<String> {
     let changed = records.iter().filter_map(|record| {
-        let Happened::Write { request, changes, .. } = &record.happened else {
+        let Happened::Write {
+            request, changes, ..
+        } = &record.happened
+        else {
             return None;
         };
         if expected.at_start.contains(request) {
             return None;
         }
         let change = changes.iter().find(|change| {
-            let parse = |bytes: &bytes::Bytes| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+            let parse =
+                |bytes: &bytes::Bytes| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
             match &change.before {
                 None => true,
                 Some(_) if change.kind == windlass_apiserver::hooks::EventKind::Deleted => true,
                 Some(before) => {
                     let fields = changed_fields(&parse(before), &parse(&change.after));
-                    fields.iter().any(|field| !is_fleeting(field) && !is_masked(expected, &change.object, field))
+                    fields.iter().any(|field| {
+                        !is_fleeting(field) && !is_masked(expected, &change.object, field)
+                    })
                 }
             }
         })?;
@@ -826,12 +862,17 @@ fn writes(records: &[Record], expected: &Expected) -> Option<String> {
 
 fn is_masked(expected: &Expected, object: &str, field: &str) -> bool {
     expected.mask.objects.contains(object)
-        || expected.mask.fields.contains(&(object.to_owned(), field.to_owned()))
+        || expected
+            .mask
+            .fields
+            .contains(&(object.to_owned(), field.to_owned()))
 }
 
 /// Whether a field says when something was done, and no more.
 pub(crate) fn is_fleeting(field: &str) -> bool {
     let last = field.rsplit(['.', '[']).next().unwrap_or(field);
     let last = last.trim_end_matches(']');
-    ["Time", "Timestamp", "At", "-time"].iter().any(|end| last.ends_with(end))
+    ["Time", "Timestamp", "At", "-time"]
+        .iter()
+        .any(|end| last.ends_with(end))
 }

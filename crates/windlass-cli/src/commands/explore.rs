@@ -85,7 +85,11 @@ impl Explore {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let mut signals = Signals::listen()?;
         let explored = signals.unless(self.explore()).await;
-        explored.unwrap_or_else(|| Err(Error::Interrupted("the runs under way were ended".to_owned())))
+        explored.unwrap_or_else(|| {
+            Err(Error::Interrupted(
+                "the runs under way were ended".to_owned(),
+            ))
+        })
     }
 
     async fn explore(&self) -> Result<ExitCode> {
@@ -93,7 +97,11 @@ impl Explore {
         let mut scenario = match (&self.scenario, &self.crds, &self.sample) {
             (Some(path), ..) => Scenario::read(path),
             (None, Some(crds), Some(sample)) => Scenario::of_sample(crds, sample),
-            _ => return Err(Error::Other("name a scenario, or --crds and --sample".to_owned())),
+            _ => {
+                return Err(Error::Other(
+                    "name a scenario, or --crds and --sample".to_owned(),
+                ));
+            }
         }
         .map_err(|error| other(&error))?;
         let subject = Subject::process(self.template()?);
@@ -106,7 +114,9 @@ impl Explore {
             patience: time("--patience", &self.patience)?,
             ..Pace::real()
         };
-        let explored = self.judge(&scenario, &subject, pace, budget, kept.as_ref()).await;
+        let explored = self
+            .judge(&scenario, &subject, pace, budget, kept.as_ref())
+            .await;
         match explored {
             Ok(report) => self.conclude(&report, kept.is_some()),
             Err(unusable) => {
@@ -132,7 +142,11 @@ impl Explore {
             let _step = Step::start(format!("playing plan {}", kept.id));
             return exploration.replay(kept, self.times).await;
         }
-        let names_ports = self.command.iter().chain(&self.env).any(|word| word.contains("{port"));
+        let names_ports = self
+            .command
+            .iter()
+            .chain(&self.env)
+            .any(|word| word.contains("{port"));
         let options = Options {
             plans: self.plans,
             time: Some(budget),
@@ -153,7 +167,10 @@ impl Explore {
                 Progress::Doing(_) => {}
                 Progress::Found(finding) => {
                     drop(step.take());
-                    println!("{}", report::finding_text(&finding, &self.replays(&finding.kept)));
+                    println!(
+                        "{}",
+                        report::finding_text(&finding, &self.replays(&finding.kept))
+                    );
                 }
             })
             .await
@@ -162,9 +179,15 @@ impl Explore {
     /// Writes and prints what was found.
     fn conclude(&self, report: &Report, is_replay: bool) -> Result<ExitCode> {
         if is_replay {
-            println!("{} of {} runs of this plan end badly", report.failed, report.runs);
+            println!(
+                "{} of {} runs of this plan end badly",
+                report.failed, report.runs
+            );
             for finding in &report.findings {
-                print!("{}", report::finding_text(finding, &self.replays(&finding.kept)));
+                print!(
+                    "{}",
+                    report::finding_text(finding, &self.replays(&finding.kept))
+                );
             }
         } else {
             for Finding { kept, .. } in &report.findings {
@@ -181,7 +204,11 @@ impl Explore {
             println!("report      {}", path.display());
         }
         let is_sound = report.is_sound() && report.races.is_empty();
-        Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
+        Ok(if is_sound {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(FOUND)
+        })
     }
 
     /// The command that replays a plan.
@@ -190,7 +217,11 @@ impl Explore {
             (None, Some(crds), Some(sample)) => {
                 format!("--crds {} --sample {}", crds.display(), sample.display())
             }
-            (scenario, ..) => scenario.as_deref().unwrap_or(Path::new("")).display().to_string(),
+            (scenario, ..) => scenario
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .display()
+                .to_string(),
         };
         let command = self.command.join(" ");
         format!("windlass explore {what} --replay {} -- {command}", kept.id)
@@ -201,10 +232,15 @@ impl Explore {
             return Ok(None);
         };
         let named = PathBuf::from(id);
-        let path = if named.exists() { named } else { self.out.join(format!("{id}.yaml")) };
+        let path = if named.exists() {
+            named
+        } else {
+            self.out.join(format!("{id}.yaml"))
+        };
         let text = fs::read_to_string(&path).map_err(at(&path))?;
         let kept = serde_saphyr::from_str(&text);
-        let kept = kept.map_err(|error| Error::Other(format!("cannot parse {}: {error}", path.display())))?;
+        let kept = kept
+            .map_err(|error| Error::Other(format!("cannot parse {}: {error}", path.display())))?;
         Ok(Some(kept))
     }
 
@@ -225,7 +261,8 @@ impl Explore {
 }
 
 fn time(flag: &str, text: &str) -> Result<Duration> {
-    duration(text).ok_or_else(|| Error::Other(format!("{flag}: {text:?} is no time such as 90s or 10m")))
+    duration(text)
+        .ok_or_else(|| Error::Other(format!("{flag}: {text:?} is no time such as 90s or 10m")))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -17,8 +17,8 @@ use windlass::{
     testing::{Activity, Environment},
 };
 use windlass_apiserver::webhook::LocalWebhooks;
-use windlass_explore::race::Race;
 use windlass_apiserver::{ApiServer, Identity, Snapshot};
+use windlass_explore::race::Race;
 use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
 use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 

@@ -55,7 +55,9 @@ async fn explore(arguments: &[&str], options: &Options) -> Report {
     let scenario = scenario();
     let base = Base::prepare(&scenario, pace()).await.unwrap();
     let subject = subject(arguments);
-    let exploration = Exploration::begin(&base, &scenario, &subject).await.unwrap();
+    let exploration = Exploration::begin(&base, &scenario, &subject)
+        .await
+        .unwrap();
     exploration.run(options, |_| {}).await.unwrap()
 }
 
@@ -85,12 +87,17 @@ async fn kill_between_two_writes_of_a_process_is_found_and_replays() {
         "{text}"
     );
     assert_eq!(finding.wrong.title(), Title::Differs, "{text}");
-    assert!(text.contains("secrets one in default: one expected, none found"), "{text}");
+    assert!(
+        text.contains("secrets one in default: one expected, none found"),
+        "{text}"
+    );
     assert!(html::page(&report, "operator.py").contains(&finding.kept.id));
     let scenario = scenario();
     let base = Base::prepare(&scenario, pace()).await.unwrap();
     let subject = subject(&["--forgetful"]);
-    let exploration = Exploration::begin(&base, &scenario, &subject).await.unwrap();
+    let exploration = Exploration::begin(&base, &scenario, &subject)
+        .await
+        .unwrap();
     let replayed = exploration.replay(&finding.kept, 1).await.unwrap();
     assert_eq!((replayed.runs, replayed.failed), (1, 1));
 }

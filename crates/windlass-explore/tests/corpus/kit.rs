@@ -8,7 +8,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::select_all;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::core::GroupVersionKind;
 use kube::runtime::watcher::{self, ListSemantic, watcher};
 use kube::{Api, Client};
@@ -78,7 +80,9 @@ pub(crate) async fn run(client: Client, kinds: &[Kind], relist: Relist, reconcil
             ..watcher::Config::default()
         };
         let kind = *kind;
-        watcher(api(&client, kind), config).map(move |event| (kind, event)).boxed()
+        watcher(api(&client, kind), config)
+            .map(move |event| (kind, event))
+            .boxed()
     });
     let mut events = select_all(watches);
     let mut ctx = Ctx {
@@ -105,7 +109,12 @@ pub(crate) async fn run(client: Client, kinds: &[Kind], relist: Relist, reconcil
         let Some((kind, event)) = next else {
             return;
         };
-        let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = |object: &Value| {
+            object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
         match event {
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -164,13 +173,18 @@ impl Ctx {
     }
 
     pub(crate) async fn list(&self, kind: Kind, selector: &str) -> kube::Result<Vec<Value>> {
-        let list = api(&self.client, kind).list(&ListParams::default().labels(selector)).await?;
+        let list = api(&self.client, kind)
+            .list(&ListParams::default().labels(selector))
+            .await?;
         Ok(list.items.into_iter().map(typed).collect())
     }
 
     pub(crate) async fn create(&self, kind: Kind, object: Value) -> kube::Result<()> {
         let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-        api(&self.client, kind).create(&PostParams::default(), &object).await.map(drop)
+        api(&self.client, kind)
+            .create(&PostParams::default(), &object)
+            .await
+            .map(drop)
     }
 
     /// Creates what may be there already.
@@ -183,17 +197,24 @@ impl Ctx {
 
     pub(crate) async fn patch(&self, kind: Kind, name: &str, patch: Value) -> kube::Result<()> {
         let patch = Patch::Merge(patch);
-        api(&self.client, kind).patch(name, &PatchParams::default(), &patch).await.map(drop)
+        api(&self.client, kind)
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .map(drop)
     }
 
     pub(crate) async fn status(&self, name: &str, status: Value) -> kube::Result<()> {
         let patch = Patch::Merge(json!({ "status": status }));
-        api(&self.client, "web").patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+        api(&self.client, "web")
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .map(drop)
     }
 
     /// Deletes what may be gone already.
     pub(crate) async fn delete(&self, kind: Kind, name: &str) -> kube::Result<()> {
-        self.delete_with(kind, name, DeleteParams::background()).await
+        self.delete_with(kind, name, DeleteParams::background())
+            .await
     }
 
     /// Deletes this very object.

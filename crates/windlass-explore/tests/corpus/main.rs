@@ -137,7 +137,9 @@ fn explore(case: &Case, (reconcile, relist): (Reconcile, Relist), options: &Opti
         .unwrap();
     runtime.block_on(async {
         let scenario = scenario(case.steps);
-        let base = Base::prepare(&scenario, Pace::virtual_time()).await.unwrap();
+        let base = Base::prepare(&scenario, Pace::virtual_time())
+            .await
+            .unwrap();
         let watches = case.watches;
         let subject = Subject::function(move |client| kit::run(client, watches, relist, reconcile));
         let exploration = Exploration::begin(&base, &scenario, &subject).await;
@@ -168,30 +170,53 @@ fn mistake_of_each_class_is_found_and_not_in_its_twin() {
         let case = case(number);
         let found = explore(case, case.wrong, &first_finding());
         assert!(!found.is_sound(), "{}\n{}", case.name, text(&found));
-        let twin = explore(case, (case.right, Replaces), &Options { plans: 60, ..Options::default() });
-        assert!(twin.is_sound() && twin.races.is_empty(), "{}\n{}", case.name, text(&twin));
+        let twin = explore(
+            case,
+            (case.right, Replaces),
+            &Options {
+                plans: 60,
+                ..Options::default()
+            },
+        );
+        assert!(
+            twin.is_sound() && twin.races.is_empty(),
+            "{}\n{}",
+            case.name,
+            text(&twin)
+        );
     }
 }
 
 #[test]
 #[ignore = "`make explore-corpus` runs it"]
 fn corpus() {
-    let only: Option<usize> = std::env::var("CASE").ok().and_then(|text| text.parse().ok());
+    let only: Option<usize> = std::env::var("CASE")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let (mut found, mut alarms, mut plans) = (0, 0, 0);
     let began = Instant::now();
-    for case in CASES.iter().filter(|case| only.is_none_or(|only| only == case.number)) {
+    for case in CASES
+        .iter()
+        .filter(|case| only.is_none_or(|only| only == case.number))
+    {
         let wrong = explore(case, case.wrong, &first_finding());
         let right = explore(case, (case.right, Replaces), &Options::default());
         found += usize::from(!wrong.is_sound());
         let alarm = !right.is_sound() || !right.races.is_empty();
         alarms += usize::from(alarm);
         plans += wrong.runs + right.runs;
-        let by = wrong.findings.first().map(|finding| finding.plan.to_string());
+        let by = wrong
+            .findings
+            .first()
+            .map(|finding| finding.plan.to_string());
         println!(
             "{:2} {:45} {}  twin: {} in {} plans",
             case.number,
             case.name,
-            by.map_or("NOT FOUND".to_owned(), |by| format!("found after {} plans: {by}", wrong.runs)),
+            by.map_or("NOT FOUND".to_owned(), |by| format!(
+                "found after {} plans: {by}",
+                wrong.runs
+            )),
             if alarm { "ALARM" } else { "sound" },
             right.runs
         );

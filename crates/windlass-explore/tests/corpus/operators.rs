@@ -25,8 +25,12 @@ pub(crate) fn size_noted_first<const FIXED: bool>(ctx: Ctx) -> Done {
                 if !FIXED {
                     ctx.status(name, json!({ "size": size })).await?;
                 }
-                ctx.patch("configmap", name, json!({ "data": { "size": size.to_string() } }))
-                    .await?;
+                ctx.patch(
+                    "configmap",
+                    name,
+                    json!({ "data": { "size": size.to_string() } }),
+                )
+                .await?;
                 if FIXED {
                     ctx.status(name, json!({ "size": size })).await?;
                 }
@@ -78,9 +82,11 @@ pub(crate) fn claim_after_its_pod<const FIXED: bool>(ctx: Ctx) -> Done {
                 if !FIXED {
                     ctx.patch("claim", name, resize.clone()).await?;
                 }
-                ctx.ensure("configmap", map(&web, name, &web["spec"]["size"])).await?;
+                ctx.ensure("configmap", map(&web, name, &web["spec"]["size"]))
+                    .await?;
             } else if pod.is_none() {
-                ctx.ensure("configmap", map(&web, name, &web["spec"]["size"])).await?;
+                ctx.ensure("configmap", map(&web, name, &web["spec"]["size"]))
+                    .await?;
             }
             let is_first = web["metadata"]["generation"] == 1;
             if FIXED && !is_first && held["metadata"]["labels"]["size"] != *size {
@@ -141,7 +147,8 @@ pub(crate) fn hash_before_the_restart<const FIXED: bool>(ctx: Ctx) -> Done {
             let hash = json!({ "metadata": { "annotations": { "hash": size } } });
             let restart = json!({ "data": { "size": size } });
             let Some(written) = ctx.get("configmap", &config).await? else {
-                ctx.ensure("configmap", map(&web, &pod, &web["spec"]["size"])).await?;
+                ctx.ensure("configmap", map(&web, &pod, &web["spec"]["size"]))
+                    .await?;
                 let mut config = map(&web, &config, &json!(0));
                 config["metadata"]["annotations"] = json!({ "hash": size });
                 ctx.ensure("configmap", config).await?;
@@ -178,7 +185,8 @@ pub(crate) fn counter_in_memory<const FIXED: bool>(ctx: Ctx) -> Done {
                 count
             };
             let Some(child) = ctx.get("configmap", name).await? else {
-                ctx.create("configmap", map(&web, name, &json!(revision))).await?;
+                ctx.create("configmap", map(&web, name, &json!(revision)))
+                    .await?;
                 continue;
             };
             if child["data"]["size"] != revision.to_string() {
@@ -232,12 +240,17 @@ pub(crate) fn claims_by_label<const FIXED: bool>(ctx: Ctx) -> Done {
                     ctx.patch("web", name, finalizer).await?;
                 }
                 if ctx.get("claim", &format!("{name}-data")).await?.is_none() {
-                    ctx.ensure("claim", claim(&web, &format!("{name}-data"))).await?;
+                    ctx.ensure("claim", claim(&web, &format!("{name}-data")))
+                        .await?;
                 }
                 continue;
             }
             let uid = web["metadata"]["uid"].as_str().unwrap_or_default();
-            let selector = if FIXED { format!("of={uid}") } else { format!("web={name}") };
+            let selector = if FIXED {
+                format!("of={uid}")
+            } else {
+                format!("web={name}")
+            };
             for found in ctx.list("claim", &selector).await? {
                 ctx.delete_this("claim", &found).await?;
             }
@@ -316,10 +329,14 @@ pub(crate) fn gives_up_after_a_conflict<const FIXED: bool>(ctx: Ctx) -> Done {
             if web["status"]["observedGeneration"] == *generation {
                 continue;
             }
-            ctx.ensure("configmap", map(&web, name, &web["spec"]["size"])).await?;
+            ctx.ensure("configmap", map(&web, name, &web["spec"]["size"]))
+                .await?;
             let size = json!({ "data": { "size": web["spec"]["size"].to_string() } });
             ctx.patch("configmap", name, size).await?;
-            match ctx.status(name, json!({ "observedGeneration": generation })).await {
+            match ctx
+                .status(name, json!({ "observedGeneration": generation }))
+                .await
+            {
                 Err(kube::Error::Api(status)) if !FIXED && status.code == 409 => {}
                 other => other?,
             }
@@ -336,7 +353,8 @@ pub(crate) fn switched_off_by_an_old_sight<const FIXED: bool>(ctx: Ctx) -> Done 
             let name = name_of(&web);
             if web["spec"]["size"] != 0 {
                 if ctx.get("secret", name).await?.is_none() {
-                    ctx.ensure("secret", json!({ "metadata": { "name": name } })).await?;
+                    ctx.ensure("secret", json!({ "metadata": { "name": name } }))
+                        .await?;
                 }
                 continue;
             }
@@ -410,7 +428,8 @@ pub(crate) fn cleans_up_on_the_event<const FIXED: bool>(ctx: Ctx) -> Done {
                 ctx.patch("web", name, finalizer).await?;
             }
             if ctx.get("secret", name).await?.is_none() {
-                ctx.ensure("secret", json!({ "metadata": { "name": name } })).await?;
+                ctx.ensure("secret", json!({ "metadata": { "name": name } }))
+                    .await?;
             }
         }
         Ok(())
@@ -445,11 +464,14 @@ pub(crate) fn releases_children_on_the_event<const FIXED: bool>(ctx: Ctx) -> Don
         if let Seen::Gone("web", web) = &ctx.event
             && ctx.get("configmap", name_of(web)).await?.is_some()
         {
-            ctx.patch("configmap", name_of(web), release.clone()).await?;
+            ctx.patch("configmap", name_of(web), release.clone())
+                .await?;
         }
         if FIXED {
             let going = ctx.cache.iter().filter(|((kind, _), child)| {
-                *kind == "configmap" && is_going(child) && !child["metadata"]["finalizers"].is_null()
+                *kind == "configmap"
+                    && is_going(child)
+                    && !child["metadata"]["finalizers"].is_null()
             });
             for ((_, name), _) in going {
                 match ctx.patch("configmap", name, release.clone()).await {
@@ -481,7 +503,8 @@ pub(crate) fn already_there_is_fatal<const FIXED: bool>(ctx: Ctx) -> Done {
             match ctx.create("configmap", map(&web, name, size)).await {
                 Err(kube::Error::Api(status)) if status.code == 409 && FIXED => {}
                 Err(kube::Error::Api(status)) if status.code == 409 => {
-                    ctx.status(name, json!({ "made": true, "failed": "it exists" })).await?;
+                    ctx.status(name, json!({ "made": true, "failed": "it exists" }))
+                        .await?;
                     continue;
                 }
                 other => other?,

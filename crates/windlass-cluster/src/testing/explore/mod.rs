@@ -31,9 +31,9 @@ use crate::operators::Account;
 pub use judge::Wrong;
 use judge::{Ended, Ending};
 use points::Entry;
-use windlass_explore::plan::Plan;
 pub use report::{Finding, Report};
 pub(crate) use script::{Script, Step};
+use windlass_explore::plan::Plan;
 
 /// How many plans are run by default.
 const PLANS: usize = 1_000;
