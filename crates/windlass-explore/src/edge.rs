@@ -22,6 +22,7 @@ use crate::plan::{Act, Fault, Plan, Point};
 use crate::race::Detector;
 use crate::state::{self, Object, State};
 use crate::trace::{Change, Happened, Record};
+use crate::triggers::is_telling;
 
 /// How the users begin that the operator is, one for each of its lives.
 const USER: &str = "explored-operator-";
@@ -97,7 +98,12 @@ struct Inner {
     objects: BTreeMap<(String, String, String), Tracked>,
     /// Names of objects by which replicas elect their leader.
     locks: HashSet<(String, String, String)>,
+    /// Requests under way that are work.
     open: usize,
+    /// Requests under way that repeat what changed nothing, by what they ask for.
+    repeated: HashMap<String, usize>,
+    /// What was asked for since something last changed: asked for again, it is no work.
+    asked: HashSet<String>,
     active: Instant,
     /// Objects of precious kinds that the operator deleted.
     deleted: Vec<(usize, String)>,
@@ -145,6 +151,8 @@ impl Edge {
             objects: BTreeMap::new(),
             locks: HashSet::new(),
             open: 0,
+            repeated: HashMap::new(),
+            asked: HashSet::new(),
             active: now,
             deleted: Vec::new(),
             detector: Detector::default(),
@@ -189,6 +197,8 @@ impl Edge {
         inner.is_to_be_killed = false;
         inner.active = Instant::now();
         inner.open = 0;
+        inner.repeated.clear();
+        inner.asked.clear();
         inner.record(Happened::Started);
         inner.life
     }
@@ -363,6 +373,20 @@ impl Inner {
             self.longest_gap = self.longest_gap.max(self.active.elapsed());
         }
         self.active = Instant::now();
+    }
+
+    /// A request has been answered.
+    fn closed(&mut self, key: &str) {
+        match self.repeated.get_mut(key) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => self.open = self.open.saturating_sub(1),
+        }
+    }
+
+    /// Something has changed: whatever is asked for from now on is work again.
+    fn changed(&mut self) {
+        self.work();
+        self.asked.clear();
     }
 
     /// What must always hold, and does not after this request.
@@ -634,11 +658,14 @@ impl Inner {
         if self.is_ceaseless(&resource, namespace, name) {
             return Verdict::Pass;
         }
-        if request.verb != Verb::Watch {
-            self.open += 1;
-        }
-        self.work();
         self.has_spoken = true;
+        let key = names::request(request);
+        if self.asked.insert(key.clone()) {
+            self.work();
+            self.open += usize::from(request.verb != Verb::Watch);
+        } else if request.verb != Verb::Watch {
+            *self.repeated.entry(key.clone()).or_default() += 1;
+        }
         if !request.verb.writes() {
             return Verdict::Pass;
         }
@@ -700,8 +727,10 @@ impl Inner {
         self.detector.wrote(OPERATOR, outcome, is_ours);
         if !is_ours {
             if !outcome.changes.is_empty() && !ceaseless {
-                self.work();
-                let changes = outcome.changes.iter().map(Change::of).collect();
+                let changes: Vec<Change> = outcome.changes.iter().map(Change::of).collect();
+                if changes.iter().any(is_telling) {
+                    self.changed();
+                }
                 let user = who.user.clone();
                 self.record(Happened::Other { user, changes });
             }
@@ -711,12 +740,15 @@ impl Inner {
             return None;
         }
         if was_counted && request.verb != Verb::Watch {
-            self.open = self.open.saturating_sub(1);
+            self.closed(&names::request(request));
         }
         if ceaseless {
             return None;
         }
-        self.work();
+        let changes: Vec<Change> = outcome.changes.iter().map(Change::of).collect();
+        if changes.iter().any(is_telling) {
+            self.changed();
+        }
         if !request.verb.writes() {
             if outcome.code.is_success() && matches!(request.verb, Verb::Get | Verb::List) {
                 let table = resource.split('/').next().unwrap_or_default();
@@ -751,7 +783,7 @@ impl Inner {
             at,
             request: names::request(request),
             code: outcome.code.as_u16(),
-            changes: outcome.changes.iter().map(Change::of).collect(),
+            changes,
             unseen,
         });
         let act = act.flatten();

@@ -101,7 +101,7 @@ pub(crate) fn step(number: usize) -> Point {
 }
 
 /// Whether a change is more than a time that was noted.
-fn is_telling(change: &Change) -> bool {
+pub(crate) fn is_telling(change: &Change) -> bool {
     let Some(before) = change
         .before
         .as_ref()

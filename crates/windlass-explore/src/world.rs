@@ -780,7 +780,11 @@ impl World<'_> {
             let still = self.edge.still_for().unwrap_or_default();
             let cpu = self.life.as_mut().and_then(Life::still_since);
             let is_still = still >= self.quiet
-                && cpu.is_none_or(|since| since.elapsed() >= self.quiet.min(pace.pause / 2))
+                && cpu.is_none_or(|since| {
+                    // One that goes on asking for the same is never still.
+                    let is_calm = since.elapsed() >= self.quiet.min(pace.pause / 2);
+                    is_calm || still >= self.quiet * 3
+                })
                 && self.again.is_none()
                 && (self.life.is_none() || self.edge.has_spoken() || still > pace.limit / 6)
                 && self.ground.activity.is_idle();
