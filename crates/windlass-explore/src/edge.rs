@@ -74,6 +74,7 @@ struct Tracked {
     now: Option<Bytes>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact about the run")]
 struct Inner {
     began: Instant,
     step: usize,

@@ -79,7 +79,7 @@ impl Template {
 
 /// An operator that runs.
 pub(crate) enum Life {
-    Process(Process),
+    Process(Box<Process>),
     Function(JoinHandle<()>),
 }
 

@@ -666,10 +666,11 @@ impl World<'_> {
                 let started =
                     Process::start(template, self.folder.path(), &kubeconfig, &mut self.ports);
                 let program = template.words.first().cloned().unwrap_or_default();
-                Life::Process(started.map_err(|error| Unusable::Machine {
+                let started = started.map_err(|error| Unusable::Machine {
                     what: "start the operator",
                     why: format!("{program}: {error}"),
-                })?)
+                })?;
+                Life::Process(Box::new(started))
             }
             Kind::Function(function) => {
                 let identity = Identity::new(user, ["system:masters".to_owned()]);

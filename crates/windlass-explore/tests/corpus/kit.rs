@@ -253,7 +253,7 @@ pub(crate) fn is_going(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// A ConfigMap of a web, owned by it, that says a size.
+/// A `ConfigMap` of a web, owned by it, that says a size.
 pub(crate) fn map(web: &Value, name: &str, size: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
