@@ -54,9 +54,11 @@ pub(crate) fn single(records: &[Record], steps: usize, reads_any_version: bool) 
                 }
             }
             Happened::Attempt(at) => {
-                for code in [409, 500] {
-                    add(refusals, Act::Refuse(code), at);
+                // What is created or deleted has no version to be in conflict with.
+                if at.what.starts_with("update ") || at.what.starts_with("patch ") {
+                    add(refusals, Act::Refuse(409), at);
                 }
+                add(refusals, Act::Refuse(500), at);
             }
             Happened::Event {
                 at, initial: false, ..
@@ -278,6 +280,21 @@ mod tests {
             "{plans:?}"
         );
         assert!(!plans.iter().any(|text| text.contains("late")), "{plans:?}");
+    }
+
+    #[test]
+    fn create_is_refused_but_never_by_a_conflict() {
+        let records = [write("create pods in default", 1, true), write("patch pods a", 1, true)];
+        let plans = texts(&single(&records.concat(), 1, false));
+        let refused = plans.iter().filter(|text| text.starts_with("refuse"));
+        assert_eq!(
+            refused.collect::<Vec<_>>(),
+            [
+                "refuse-500 operator: create pods in default #1",
+                "refuse-409 operator: patch pods a #1",
+                "refuse-500 operator: patch pods a #1",
+            ]
+        );
     }
 
     #[test]
