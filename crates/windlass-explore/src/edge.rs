@@ -74,7 +74,10 @@ struct Tracked {
     now: Option<Bytes>,
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each is one fact about the run")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one fact about the run"
+)]
 struct Inner {
     began: Instant,
     step: usize,
@@ -296,6 +299,21 @@ impl Edge {
         drop(inner);
         self.released.notify_waiters();
         released
+    }
+
+    /// Lets go of every watch that is held: the next step cannot be taken before.
+    pub(crate) fn let_go(&self) {
+        let mut inner = self.lock();
+        let held = std::mem::take(&mut inner.held);
+        if held.is_empty() {
+            return;
+        }
+        let expired = held.iter().filter(|(_, held)| held.expires);
+        inner.expired.extend(expired.map(|(id, _)| *id));
+        let what = "the user waits for a deletion: the watch that was held goes on";
+        inner.record(Happened::Fault(what.to_owned()));
+        drop(inner);
+        self.released.notify_waiters();
     }
 
     /// Whether something is held over the present step: its end is not to be compared.

@@ -284,7 +284,10 @@ mod tests {
 
     #[test]
     fn create_is_refused_but_never_by_a_conflict() {
-        let records = [write("create pods in default", 1, true), write("patch pods a", 1, true)];
+        let records = [
+            write("create pods in default", 1, true),
+            write("patch pods a", 1, true),
+        ];
         let plans = texts(&single(&records.concat(), 1, false));
         let refused = plans.iter().filter(|text| text.starts_with("refuse"));
         assert_eq!(

@@ -599,6 +599,7 @@ impl World<'_> {
         match step {
             Step::Apply(objects) => {
                 for object in objects {
+                    self.wait_until_gone(object).await?;
                     self.ground.apply(object).await?;
                 }
             }
@@ -652,6 +653,27 @@ impl World<'_> {
                 self.start().await?;
                 self.is_up = true;
             }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of an object that is being deleted: what is applied is meant to be another.
+    async fn wait_until_gone(&mut self, object: &Value) -> Result<(), Unusable> {
+        let Some(named) = crate::scenario::named(object) else {
+            return Ok(());
+        };
+        let limit = Instant::now() + self.base.pace.limit / 4;
+        while Instant::now() < limit {
+            let Ok(api) = self.ground.api(&named).await else {
+                return Ok(());
+            };
+            let found = api.get_opt(&named.name).await.ok().flatten();
+            if found.is_none_or(|found| found.metadata.deletion_timestamp.is_none()) {
+                return Ok(());
+            }
+            self.edge.let_go();
+            sleep(self.base.pace.tick).await;
+            self.tend().await?;
         }
         Ok(())
     }

@@ -149,6 +149,10 @@ pub(crate) fn hash_before_the_restart<const FIXED: bool>(ctx: Ctx) -> Done {
             let Some(written) = ctx.get("configmap", &config).await? else {
                 ctx.ensure("configmap", map(&web, &pod, &web["spec"]["size"]))
                     .await?;
+                if FIXED {
+                    // It may be there since before a restart, and of another size.
+                    ctx.patch("configmap", &pod, restart).await?;
+                }
                 let mut config = map(&web, &config, &json!(0));
                 config["metadata"]["annotations"] = json!({ "hash": size });
                 ctx.ensure("configmap", config).await?;
@@ -256,9 +260,9 @@ pub(crate) fn claims_by_label<const FIXED: bool>(ctx: Ctx) -> Done {
             }
             // Of this very one: its successor keeps its own.
             let release = json!({ "metadata": { "uid": uid, "finalizers": null } });
-            match ctx.patch("web", name, release).await {
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                other => other?,
+            let found = ctx.get("web", name).await?.unwrap_or_default();
+            if found["metadata"]["uid"] == uid {
+                ctx.patch("web", name, release).await?;
             }
         }
         Ok(())
