@@ -32,6 +32,8 @@ pub(crate) const OPERATOR: &str = "operator";
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 /// How many changed fields a point names.
 const FIELDS: usize = 3;
+/// After so many writes a watch that is held goes on.
+const CIRCLES: usize = 60;
 /// A request that is open for so long while nothing else happens was given up by its client.
 const GIVEN_UP: Duration = Duration::from_secs(5);
 /// Resources whose writes are no work: they go on for ever.
@@ -87,6 +89,8 @@ struct Inner {
     counts: HashMap<(Side, String), usize>,
     pending: Vec<Fault>,
     held: BTreeMap<u64, Held>,
+    /// How often the operator has written while one is.
+    writes_held: usize,
     /// Watches of the operator that are to end with 410.
     expired: HashSet<u64>,
     /// Everything for the operator waits until then.
@@ -146,6 +150,7 @@ impl Edge {
             counts: HashMap::new(),
             pending: plan.0.clone(),
             held: BTreeMap::new(),
+            writes_held: 0,
             expired: HashSet::new(),
             paused_until: None,
             past: None,
@@ -303,16 +308,7 @@ impl Edge {
 
     /// Lets go of every watch that is held: the next step cannot be taken before.
     pub(crate) fn let_go(&self) {
-        let mut inner = self.lock();
-        let held = std::mem::take(&mut inner.held);
-        if held.is_empty() {
-            return;
-        }
-        let expired = held.iter().filter(|(_, held)| held.expires);
-        inner.expired.extend(expired.map(|(id, _)| *id));
-        let what = "the user waits for a deletion: the watch that was held goes on";
-        inner.record(Happened::Fault(what.to_owned()));
-        drop(inner);
+        self.lock().let_go("the user waits for a deletion");
         self.released.notify_waiters();
     }
 
@@ -392,6 +388,20 @@ impl Inner {
             self.longest_gap = self.longest_gap.max(self.active.elapsed());
         }
         self.active = Instant::now();
+    }
+
+    /// Lets go of every watch that is held, and of the past.
+    fn let_go(&mut self, why: &str) {
+        let held = std::mem::take(&mut self.held);
+        let past = self.past.take();
+        if held.is_empty() && past.is_none() {
+            return;
+        }
+        let expired = held.iter().filter(|(_, held)| held.expires);
+        self.expired.extend(expired.map(|(id, _)| *id));
+        self.record(Happened::Fault(format!(
+            "{why}: the watch that was held goes on"
+        )));
     }
 
     /// A request has been answered.
@@ -687,6 +697,15 @@ impl Inner {
         }
         if !request.verb.writes() {
             return Verdict::Pass;
+        }
+        // No watch is late for ever: one that goes round in circles meanwhile is not to be blamed.
+        self.writes_held = if self.held.is_empty() && self.past.is_none() {
+            0
+        } else {
+            self.writes_held + 1
+        };
+        if self.writes_held > CIRCLES {
+            self.let_go("the operator goes on writing");
         }
         // A watch that waits for this goes on.
         let waiting: Vec<u64> = self
