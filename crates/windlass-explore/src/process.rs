@@ -10,7 +10,6 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
-use tokio::time::Instant;
 
 use crate::subject::Template;
 
@@ -25,7 +24,6 @@ pub(crate) struct Process {
     /// Where what this life printed begins.
     log_from: u64,
     ticks: u64,
-    still: Instant,
 }
 
 /// The ports of one run, by placeholder: the same in each life of the operator.
@@ -109,7 +107,6 @@ impl Process {
             log,
             log_from,
             ticks: 0,
-            still: Instant::now(),
         })
     }
 
@@ -154,13 +151,14 @@ impl Process {
         let _ = self.child.kill().await;
     }
 
-    pub(crate) fn still_since(&mut self) -> Instant {
-        let ticks = self.child.id().map_or(0, ticks);
-        if ticks != self.ticks {
-            self.ticks = ticks;
-            self.still = Instant::now();
-        }
-        self.still
+    /// Whether it has used a processor since this was asked last, or waits for one.
+    pub(crate) fn is_busy(&mut self) -> bool {
+        let Some(pid) = self.child.id() else {
+            return false;
+        };
+        let ticks = ticks(pid);
+        let used = std::mem::replace(&mut self.ticks, ticks) != ticks;
+        used || is_runnable(pid)
     }
 }
 
@@ -190,4 +188,18 @@ fn ticks(pid: u32) -> u64 {
         .split_ascii_whitespace()
         .filter_map(|child| child.parse().ok());
     used + children.map(ticks).sum::<u64>()
+}
+
+/// Whether one of its threads waits for a processor, or has one.
+fn is_runnable(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().filter_map(Result::ok);
+    let states = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    let mut states = states.map(|stat| {
+        let rest = stat
+            .rsplit_once(") ")
+            .map(|(_, rest)| rest.starts_with('R'));
+        rest.unwrap_or_default()
+    });
+    states.any(|runs| runs)
 }

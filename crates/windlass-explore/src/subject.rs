@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use kube::Client;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use crate::process::Process;
 
@@ -115,11 +114,11 @@ impl Life {
         }
     }
 
-    /// Since when it has used no time of a processor, as far as can be seen.
-    pub(crate) fn still_since(&mut self) -> Option<Instant> {
+    /// Whether it uses a processor, as far as can be seen.
+    pub(crate) fn is_busy(&mut self) -> bool {
         match self {
-            Self::Process(process) => Some(process.still_since()),
-            Self::Function(_) => None,
+            Self::Process(process) => process.is_busy(),
+            Self::Function(_) => false,
         }
     }
 }

@@ -795,22 +795,37 @@ impl World<'_> {
     async fn settle(&mut self) -> Result<Option<Wrong>, Unusable> {
         let pace = self.base.pace;
         let mut limit = Instant::now() + pace.limit;
+        // What was seen to be calm, at every tick: on a busy machine a tick can be late.
+        let (mut calm, mut silent, mut last) = (Duration::ZERO, Duration::ZERO, Instant::now());
         loop {
             sleep(pace.tick).await;
             if let Some(wrong) = self.tend().await? {
                 return Ok(Some(wrong));
             }
-            let still = self.edge.still_for().unwrap_or_default();
-            let cpu = self.life.as_mut().and_then(Life::still_since);
-            let is_still = still >= self.quiet
-                && cpu.is_none_or(|since| {
-                    // One that goes on asking for the same is never still.
-                    let is_calm = since.elapsed() >= self.quiet.min(pace.pause / 2);
-                    is_calm || still >= self.quiet * 3
-                })
+            let step = last.elapsed();
+            last = Instant::now();
+            let passed = step.min(pace.tick * 3);
+            let is_busy = self.life.as_mut().is_some_and(Life::is_busy);
+            let has_spoken = self.life.is_none() || self.edge.has_spoken();
+            let is_silent = self.edge.still_for().is_some_and(|still| still >= step)
                 && self.again.is_none()
-                && (self.life.is_none() || self.edge.has_spoken() || still > pace.limit / 6)
                 && self.ground.activity.is_idle();
+            silent = if is_silent {
+                silent + passed
+            } else {
+                Duration::ZERO
+            };
+            calm = if is_silent && !is_busy {
+                calm + passed
+            } else {
+                Duration::ZERO
+            };
+            // One that goes on asking for the same is never calm; one that never asks is not waited for.
+            let is_still = if has_spoken {
+                calm >= self.quiet || silent >= self.quiet * 3
+            } else {
+                silent >= pace.limit / 6
+            };
             if is_still {
                 match self.edge.settled() {
                     None => {
@@ -824,6 +839,7 @@ impl World<'_> {
                     }
                 }
                 limit = Instant::now() + pace.limit;
+                (calm, silent) = (Duration::ZERO, Duration::ZERO);
             }
             if Instant::now() > limit {
                 return Ok(Some(self.restless()));

@@ -7,7 +7,7 @@ mod operators;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use windlass_explore::explore::{Exploration, Options, Report};
+use windlass_explore::explore::{Exploration, Options, Report, part};
 use windlass_explore::scenario::{Named, Scenario, Step};
 use windlass_explore::{Base, Pace, Subject, report};
 
@@ -150,6 +150,28 @@ fn explore(case: &Case, (reconcile, relist): (Reconcile, Relist), options: &Opti
     })
 }
 
+/// Plays the plan of a finding again.
+fn replay(case: &Case, found: &Report, times: usize) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let kept = &found.findings.first().unwrap().kept;
+    runtime.block_on(async {
+        let scenario = part(&scenario(case.steps), &kept.steps);
+        let base = Base::prepare(&scenario, Pace::virtual_time())
+            .await
+            .unwrap();
+        let (watches, (reconcile, relist)) = (case.watches, case.wrong);
+        let subject = Subject::function(move |client| kit::run(client, watches, relist, reconcile));
+        let exploration = Exploration::begin(&base, &scenario, &subject)
+            .await
+            .unwrap();
+        exploration.replay(kept, times).await.unwrap()
+    })
+}
+
 fn text(report: &Report) -> String {
     report::text(report, |finding| finding.plan.to_string())
 }
@@ -172,6 +194,8 @@ fn mistake_of_each_class_is_found_and_not_in_its_twin() {
         let case = case(number);
         let found = explore(case, case.wrong, &first_finding());
         assert!(!found.is_sound(), "{}\n{}", case.name, text(&found));
+        let again = replay(case, &found, 3);
+        assert_eq!((again.runs, again.failed), (3, 3), "{}", text(&again));
         let twin = explore(
             case,
             (case.right, Replaces),
