@@ -45,14 +45,15 @@ pub struct Object {
 /// The objects without what differs from run to run, as sorted lines: what each is of, and its
 /// content. Fields of these names are left out, too.
 pub fn lines(objects: Vec<Object>, fleeting: &[String]) -> Vec<String> {
-    let steady = steady(objects, fleeting).into_iter();
+    let steady = steady(objects, fleeting, false).into_iter();
     let mut lines: Vec<String> = steady.map(|(of, json)| format!("{of} {json}")).collect();
     lines.sort();
     lines
 }
 
 /// The objects without what differs from run to run, each with what it is of.
-fn steady(objects: Vec<Object>, fleeting: &[String]) -> Vec<(String, String)> {
+/// With `by_form`, names that look generated count as such, whoever made them.
+fn steady(objects: Vec<Object>, fleeting: &[String], by_form: bool) -> Vec<(String, String)> {
     // Generated names are replaced wherever they are, longest first: one may contain another.
     let mut generated: BTreeMap<String, String> = BTreeMap::new();
     for Object { kind, value, .. } in &objects {
@@ -74,6 +75,12 @@ fn steady(objects: Vec<Object>, fleeting: &[String]) -> Vec<(String, String)> {
         // With the number of collisions, the hash of a template depends on what was there before.
         if let Some(hash) = value["metadata"]["labels"]["pod-template-hash"].as_str() {
             generated.insert(hash.to_owned(), "<hash>".to_owned());
+        }
+        if let Some(name) = value["metadata"]["name"].as_str().filter(|_| by_form) {
+            let steady = names::steady(name);
+            if steady != name {
+                generated.insert(name.to_owned(), steady);
+            }
         }
         if let (Some(name), Some(base)) = (
             value["metadata"]["name"].as_str(),
@@ -233,7 +240,7 @@ impl State {
                 value["metadata"]["deleting"] = true.into();
             }
         }
-        for (of, json) in steady(objects, fleeting) {
+        for (of, json) in steady(objects, fleeting, true) {
             let value: Value = serde_json::from_str(&json).unwrap_or_default();
             let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
             let name = names::steady(text("name"));
@@ -378,7 +385,7 @@ mod tests {
     }
 
     fn map(name: &str, data: &str) -> Value {
-        json!({"metadata": {"name": name, "namespace": "default", "uid": data}, "data": {"value": data}})
+        json!({"metadata": {"name": name, "namespace": "default", "uid": format!("uid-of-{name}-{data}")}, "data": {"value": data}})
     }
 
     fn texts(one: &State, other: &State, mask: &Mask) -> Vec<String> {
