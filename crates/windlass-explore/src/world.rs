@@ -42,6 +42,8 @@ const START: &str = "2030-01-01T00:00:00Z";
 const NAMESPACE: &str = "default";
 /// Of what is known already, this part of the patience is enough.
 const KNOWN: u32 = 4;
+/// What is due later than that is not waited for.
+const SOON: Duration = Duration::from_hours(24);
 /// How often an operator that ends by itself is started again.
 const RESTARTS: usize = 4;
 /// How long the objects of a scenario may take to be accepted.
@@ -289,6 +291,14 @@ impl Ground {
         }
     }
 
+    /// Whether the controllers have nothing left to do, but for what is far away: a pod that never gets
+    /// ready is one that would in a year.
+    fn is_idle(&self) -> bool {
+        let soon = Instant::now() + SOON;
+        let is_far = self.activity.next_due().is_none_or(|due| due > soon);
+        is_far && !self.activity.is_busy()
+    }
+
     /// Waits until the controllers have nothing left to do.
     async fn rest(&self, pace: Pace) {
         let limit = Instant::now() + ACCEPTED;
@@ -297,7 +307,7 @@ impl Ground {
         while calm < 10 && Instant::now() < limit {
             sleep(pace.tick).await;
             let now = self.server.revision();
-            let is_calm = self.activity.is_idle() && now == revision;
+            let is_calm = self.is_idle() && now == revision;
             calm = if is_calm { calm + 1 } else { 0 };
             revision = now;
         }
@@ -809,7 +819,7 @@ impl World<'_> {
             let has_spoken = self.life.is_none() || self.edge.has_spoken();
             let is_silent = self.edge.still_for().is_some_and(|still| still >= step)
                 && self.again.is_none()
-                && self.ground.activity.is_idle();
+                && self.ground.is_idle();
             silent = if is_silent {
                 silent + passed
             } else {
