@@ -123,7 +123,6 @@ fn of_record(page: &mut String, record: &Record) {
     };
     match &record.happened {
         Happened::Step(what) => row(page, "user", what, ""),
-        Happened::Attempt(_) => {}
         Happened::Write {
             request,
             code,
@@ -154,8 +153,8 @@ fn of_record(page: &mut String, record: &Record) {
                 row(page, "object", &text, &of_change(change));
             }
         }
-        // What was there before is one row.
-        Happened::Event { initial: true, .. } => {}
+        // Its outcome is a row, and so is what came after the first list.
+        Happened::Attempt(_) | Happened::Event { initial: true, .. } => {}
         Happened::Event { at, revision, .. } => {
             row(
                 page,

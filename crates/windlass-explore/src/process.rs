@@ -40,13 +40,12 @@ impl Ports {
                 break;
             };
             let placeholder = &rest[at..=at + end];
-            let port = match self.0.get(placeholder) {
-                Some(port) => *port,
-                None => {
-                    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-                    self.0.insert(placeholder.to_owned(), port);
-                    port
-                }
+            let port = if let Some(port) = self.0.get(placeholder) {
+                *port
+            } else {
+                let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+                self.0.insert(placeholder.to_owned(), port);
+                port
             };
             out.push_str(&rest[..at]);
             out.push_str(&port.to_string());

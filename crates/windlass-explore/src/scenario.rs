@@ -213,7 +213,7 @@ impl Scenario {
                 }
                 WrittenStep::Apply(Value::Array(objects)) => Step::Apply(objects),
                 WrittenStep::Apply(object) => Step::Apply(vec![object]),
-                WrittenStep::Patch(patch) => Step::Patch(patch.named, patch.patch),
+                WrittenStep::Patch(written) => Step::Patch(written.named, written.patch),
                 WrittenStep::Delete(named) => Step::Delete(named),
                 WrittenStep::Wait(wait) => Step::Wait(wait.named, wait.expression),
                 WrittenStep::Advance(text) => Step::Advance(duration(&text).ok_or_else(|| {
@@ -276,13 +276,12 @@ pub fn objects(path: &Path) -> Result<Vec<Value>, ScenarioError> {
     }
     for document in documents(path)? {
         match document {
-            Value::Null => {}
             Value::Object(list) if list.contains_key("items") => {
                 found.extend(list["items"].as_array().into_iter().flatten().cloned());
             }
             object @ Value::Object(_) if object["kind"].is_string() => found.push(object),
-            // A kustomization or the like.
-            Value::Object(_) => {}
+            // Nothing, or a kustomization or the like.
+            Value::Null | Value::Object(_) => {}
             other => {
                 return Err(ScenarioError::Parse {
                     path: path.to_owned(),

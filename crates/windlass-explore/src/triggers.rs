@@ -47,11 +47,9 @@ pub(crate) fn single(records: &[Record], steps: usize, reads_any_version: bool) 
         .rposition(|record| matches!(record.happened, Happened::Attempt(_)));
     for (index, record) in records.iter().enumerate() {
         match &record.happened {
-            Happened::Write { at, changes, .. } => {
-                if changes.iter().any(is_telling) {
-                    add(kills, Act::Kill, at);
-                    add(answers, Act::LoseAnswer, at);
-                }
+            Happened::Write { at, changes, .. } if changes.iter().any(is_telling) => {
+                add(kills, Act::Kill, at);
+                add(answers, Act::LoseAnswer, at);
             }
             Happened::Attempt(at) => {
                 // What is created or deleted has no version to be in conflict with.

@@ -107,7 +107,7 @@ impl Pace {
             is_virtual: false,
             quiet: Duration::from_millis(1_500),
             patience: Duration::from_secs(20),
-            limit: Duration::from_secs(60),
+            limit: Duration::from_mins(1),
             tick: Duration::from_millis(10),
             pause: Duration::from_millis(400),
         }
@@ -388,7 +388,6 @@ struct World<'a> {
     ports: Ports,
     quiet: Duration,
     ends: usize,
-    last_end: String,
     /// When one that has ended is started again.
     again: Option<Instant>,
     /// Whether the operator is to run.
@@ -454,7 +453,6 @@ impl Base {
             ports: Ports::default(),
             quiet: take.quiet,
             ends: 0,
-            last_end: String::new(),
             again: None,
             is_up: true,
             longest_gap: Duration::ZERO,
@@ -497,12 +495,12 @@ impl World<'_> {
                 self.is_up = false;
             }
             match step {
-                None => self.start().await?,
+                None => self.start()?,
                 Some(step) => self.step(step).await?,
             }
             let mut settled = self.settle().await?;
             if act == Some(Act::Down) && settled.is_none() {
-                self.start().await?;
+                self.start()?;
                 self.is_up = true;
                 settled = self.settle().await?;
             }
@@ -510,7 +508,7 @@ impl World<'_> {
             if act == Some(Act::Restart) && settled.is_none() {
                 let before = self.edge.records().len();
                 self.kill().await;
-                self.start().await?;
+                self.start()?;
                 settled = self.settle().await?;
                 let records = self.edge.records();
                 writes_at_rest = take
@@ -660,7 +658,7 @@ impl World<'_> {
                 self.is_up = false;
             }
             Step::Operator(Power::Up) => {
-                self.start().await?;
+                self.start()?;
                 self.is_up = true;
             }
         }
@@ -688,7 +686,7 @@ impl World<'_> {
         Ok(())
     }
 
-    async fn start(&mut self) -> Result<(), Unusable> {
+    fn start(&mut self) -> Result<(), Unusable> {
         let number = self.edge.born();
         let user = user(number);
         self.again = None;
@@ -775,7 +773,7 @@ impl World<'_> {
     async fn tend(&mut self) -> Result<Option<Wrong>, Unusable> {
         if self.edge.is_to_be_killed() {
             self.kill().await;
-            self.start().await?;
+            self.start()?;
             return Ok(None);
         }
         if let Some(life) = &mut self.life
@@ -783,7 +781,6 @@ impl World<'_> {
         {
             self.life = None;
             self.ends += 1;
-            self.last_end = why.clone();
             self.edge.died(Some(why.clone()));
             let panicked = ["panic:", "panicked", "goroutine "]
                 .iter()
@@ -796,7 +793,7 @@ impl World<'_> {
         if self.again.is_some_and(|again| Instant::now() >= again) {
             // Its lease would be over in time, too.
             self.kill().await;
-            self.start().await?;
+            self.start()?;
         }
         Ok(None)
     }
@@ -845,7 +842,7 @@ impl World<'_> {
                     Some(Released::Watch) => {}
                     Some(Released::Restart) => {
                         self.kill().await;
-                        self.start().await?;
+                        self.start()?;
                     }
                 }
                 limit = Instant::now() + pace.limit;
