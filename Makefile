@@ -87,6 +87,10 @@ etcd-scenarios: ## disturb every scenario of the etcd operator at every write an
 etcd-replay: ## compare the simulated etcd with real ones over 100 random sequences of calls
 	cargo test --locked -p etcd-operator --test simulation -- --include-ignored --nocapture replay::
 
+.PHONY: explore-corpus
+explore-corpus: ## explore small operators with one mistake each, and their twins without it; print how many are found
+	cargo test --release --locked -p windlass-explore --test corpus --test blackbox -- --ignored --nocapture --test-threads 1
+
 SCAFFOLD ?= scaffold walkthroughs project interrupted_project real_cluster
 
 .PHONY: scaffold

@@ -63,7 +63,15 @@ const CLUSTER_PARTS: &[&str] = &[
     "windlass",
     "windlass-apiserver",
     "windlass-cluster-macros",
+    "windlass-explore",
     "windlass-manifests",
+    "windlass-node",
+    "windlass-workloads",
+];
+const EXPLORE_PARTS: &[&str] = &[
+    "windlass",
+    "windlass-apiserver",
+    "windlass-cel",
     "windlass-node",
     "windlass-workloads",
 ];
@@ -71,6 +79,7 @@ const EVERYTHING: &[&str] = &[
     "windlass",
     "windlass-apiserver",
     "windlass-cluster",
+    "windlass-explore",
     "windlass-manifests",
     "windlass-node",
     "windlass-workloads",
@@ -101,6 +110,10 @@ const TABLE: &[Row] = &[
         .tests_may(SKIP)
         .client(),
     Row::of("windlass-cluster-macros"),
+    Row::of("windlass-explore")
+        .may(EXPLORE_PARTS)
+        .tests_may(SKIP)
+        .client(),
     Row::of("windlass-cluster")
         .may(CLUSTER_PARTS)
         .tests_may(SKIP)

@@ -60,6 +60,11 @@ pub struct Outcome {
     /// What it changed, in order: empty for a read, a refusal, a dry run, and a write that changes
     /// nothing.
     pub changes: Vec<Written>,
+    /// Whether the write named the uid or the version of the object that it means: it cannot have
+    /// hit another.
+    pub guarded: bool,
+    /// Whether it was a server-side apply, which leaves the fields of others alone.
+    pub applied: bool,
 }
 
 impl Outcome {
@@ -69,6 +74,8 @@ impl Outcome {
             code,
             wrote: false,
             changes: Vec::new(),
+            guarded: false,
+            applied: false,
         }
     }
 }

@@ -40,6 +40,7 @@ struct Scripted {
     ending: Notify,
     seen: Mutex<Vec<Seen>>,
     written: Mutex<Vec<Written>>,
+    last: Mutex<Option<Outcome>>,
     watches: Mutex<Vec<Watch>>,
     ended: Mutex<Vec<u64>>,
     reads: Mutex<Vec<u64>>,
@@ -58,6 +59,7 @@ impl Hooks for Scripted {
         outcome: Outcome,
     ) -> HookFuture<'a, Reply> {
         assert!(request.verb.writes() || outcome.changes.is_empty());
+        *self.last.lock().unwrap() = Some(outcome.clone());
         self.written.lock().unwrap().extend(outcome.changes);
         let reply = self.reply.lock().unwrap().take();
         Box::pin(std::future::ready(reply.unwrap_or(Reply::Send)))
@@ -342,6 +344,59 @@ async fn outcome_shows_each_object_before_and_after_and_nothing_of_a_write_witho
             written[2].name()
         ),
         ("configmaps", "default", "one")
+    );
+}
+
+#[tokio::test]
+async fn outcome_says_whether_the_write_named_the_version_or_the_uid_it_means() {
+    let scene = Scene::new();
+    let created = scene
+        .send(Method::POST, CONFIGMAPS, Some(configmap("one", "1")))
+        .await;
+    let (version, uid) = (revision(&created), created["metadata"]["uid"].clone());
+    let path = format!("{CONFIGMAPS}/one");
+    let mut guarded = Vec::new();
+    let mut send = async |method, media, body: Value| {
+        let request = Request::builder()
+            .method(method)
+            .uri(&path)
+            .header("content-type", media)
+            .body(Full::from(body.to_string().into_bytes()))
+            .unwrap();
+        let answer = scene.client.clone().call(request).await.unwrap();
+        let outcome = scene.hooks.last.lock().unwrap().clone().unwrap();
+        guarded.push((answer.status().as_u16(), outcome.guarded, outcome.applied));
+    };
+    let merge = "application/merge-patch+json";
+    let json_patch = "application/json-patch+json";
+    let mut whole = configmap("one", "2");
+    send(Method::PUT, "application/json", whole.clone()).await;
+    whole["metadata"]["resourceVersion"] = version.to_string().into();
+    send(Method::PUT, "application/json", whole).await;
+    send(Method::PATCH, merge, json!({"data": {"value": "3"}})).await;
+    let by_uid = json!({"metadata": {"uid": uid}, "data": {"value": "4"}});
+    send(Method::PATCH, merge, by_uid).await;
+    let tests = json!([{"op": "test", "path": "/data/value", "value": "4"}, {"op": "add", "path": "/data/value", "value": "5"}]);
+    send(Method::PATCH, json_patch, tests).await;
+    let blind = json!([{"op": "add", "path": "/data/value", "value": "6"}]);
+    send(Method::PATCH, json_patch, blind).await;
+    send(
+        Method::DELETE,
+        "application/json",
+        json!({"preconditions": {"uid": uid}, "kind": "DeleteOptions", "apiVersion": "v1"}),
+    )
+    .await;
+    assert_eq!(
+        guarded,
+        [
+            (200, false, false),
+            (409, true, false),
+            (200, false, false),
+            (200, true, false),
+            (200, true, false),
+            (200, false, false),
+            (200, true, false),
+        ]
     );
 }
 

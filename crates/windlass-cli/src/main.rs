@@ -30,8 +30,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    alpha, completion, create, deploy, envtest as assets, image as oci, init, operator, run,
-    version,
+    alpha, completion, create, deploy, envtest as assets, explore, image as oci, init, operator,
+    run, version,
 };
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
@@ -65,6 +65,7 @@ enum Command {
     Deploy(deploy::Deploy),
     Undeploy(deploy::Undeploy),
     Explain(operator::Explain),
+    Explore(explore::Explore),
     #[command(subcommand)]
     Alpha(alpha::Alpha),
     Envtest(assets::Envtest),
@@ -98,6 +99,10 @@ async fn run() -> ExitCode {
         Command::Deploy(deploy) => Box::pin(deploy.run()).await,
         Command::Undeploy(undeploy) => undeploy.run().await,
         Command::Explain(explain) => explain.run().await,
+        Command::Explore(explore) => match Box::pin(explore.run()).await {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Alpha(alpha) => alpha.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => {

@@ -70,6 +70,7 @@ pub use testing::{
 pub use windlass_apiserver::http::Verb;
 pub use windlass_apiserver::{ServiceRange, kubernetes_version};
 pub use windlass_cluster_macros::test;
+pub use windlass_explore::race::Race;
 pub use windlass_node::image::{Addition, ImageTable, Program};
 pub use windlass_node::shim;
 pub use windlass_node::simulated::{

@@ -108,6 +108,10 @@ impl Commands {
         let unknown = unknown.map(|flag| format!("windlass {name} has no {flag}"));
         unknown.or_else(|| {
             let passed = halves.next()?;
+            // Any operator can be explored, in whatever way it is called.
+            if name == "explore" {
+                return None;
+            }
             self.of_operator(&[&[name.as_str()], passed].concat())
         })
     }

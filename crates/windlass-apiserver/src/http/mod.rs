@@ -223,6 +223,8 @@ impl ApiServer {
             code,
             wrote: result.is_ok() && asked.verb.writes() && code.is_success(),
             changes,
+            guarded: call.is_guarded(),
+            applied: PatchKind::is_apply(media_type(&parts.headers)),
         };
         *reply = self.after(&identity, &asked, outcome).await;
         // A refused client is warned too.

@@ -13,6 +13,7 @@ pub(crate) use restore::unrestorable;
 
 use crate::go;
 use crate::json;
+use crate::object::meta;
 use crate::registry::types::Type;
 use crate::status::{ApiError, Result};
 
@@ -117,6 +118,22 @@ impl Patch {
             }),
             Self::Merge(patch) => patch.get(member).is_some(),
             Self::Strategic(_) => false,
+        }
+    }
+
+    /// Whether it holds only for one version or one uid of the object: by naming it, or by a test.
+    pub(crate) fn is_guarded(&self) -> bool {
+        const GUARDS: [&str; 2] = ["resourceVersion", "uid"];
+        match self {
+            Self::Json(operations) => operations.iter().any(|operation| {
+                let path = operation.get("path").and_then(Value::as_str);
+                let field = path.and_then(|path| path.strip_prefix("/metadata/"));
+                let tests = operation.get("op").and_then(Value::as_str) == Some("test");
+                tests || field.is_some_and(|field| GUARDS.contains(&field))
+            }),
+            Self::Merge(patch) | Self::Strategic(patch) => {
+                GUARDS.iter().any(|field| !meta(patch, field).is_empty())
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The binding of a pod to its node: once, and never to another.
 
+use std::sync::atomic::AtomicBool;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -88,6 +90,7 @@ impl Call<'_> {
             refused: None,
             upgrade: Upgrade::default(),
             warnings: Warnings::default(),
+            guarded: AtomicBool::new(false),
             ..*self
         };
         call.bind_by(&binding).await

@@ -20,6 +20,7 @@ mod watch;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -58,6 +59,8 @@ pub(crate) struct Call<'a> {
     refused: Option<ApiError>,
     /// What the client is told besides, whatever comes of the request.
     warnings: Warnings,
+    /// Whether it names the uid or the version of the object that it means.
+    guarded: AtomicBool,
 }
 
 impl<'a> Call<'a> {
@@ -90,7 +93,18 @@ impl<'a> Call<'a> {
             field_validation: options.field_validation,
             refused,
             warnings: Warnings::default(),
+            guarded: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that the request names the uid or the version of the object that it means, if it does.
+    pub(crate) fn note_guard(&self, guarded: bool) {
+        self.guarded.fetch_or(guarded, Ordering::Relaxed);
+    }
+
+    /// Whether it does.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.guarded.load(Ordering::Relaxed)
     }
 
     /// Tells the client something besides the answer, the same once.

@@ -22,6 +22,7 @@ impl Call<'_> {
         // What is not there is missed before the patch is read.
         self.find()?;
         let patch = Patch::parse(kind, &self.body)?;
+        self.note_guard(patch.is_guarded());
         let make = |old: &Value| -> Result<Update> {
             let mut object = patch.on(old, &self.resource.ty)?;
             let refuse = {

@@ -35,6 +35,8 @@ impl Call<'_> {
             return Err(self.nameless());
         }
         self.check_name(&object)?;
+        let named = |field: &str| !matches!(meta(&object, field), "" | "0");
+        self.note_guard(named("resourceVersion") || named("uid"));
         self.place(&mut object)?;
         if self.creates_what_is_missing(subresource) && self.find().is_err() {
             self.authorize_create()?;

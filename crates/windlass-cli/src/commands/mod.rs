@@ -5,6 +5,7 @@ pub(crate) mod completion;
 pub(crate) mod create;
 pub(crate) mod deploy;
 pub(crate) mod envtest;
+pub(crate) mod explore;
 pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod operator;

@@ -18,6 +18,7 @@ use windlass::{
 };
 use windlass_apiserver::webhook::LocalWebhooks;
 use windlass_apiserver::{ApiServer, Identity, Snapshot};
+use windlass_explore::race::Race;
 use windlass_node::simulated::{self, SimulatedNode, SimulatedNodeConfig};
 use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
@@ -395,6 +396,12 @@ impl TestCluster {
             .into_iter()
             .filter(|request| request.user == user)
             .collect()
+    }
+
+    /// Writes of operators that named neither uid nor version of what they meant, and hit what had
+    /// changed since the operator was shown it. Each is printed as a warning, too.
+    pub fn races(&self) -> Vec<Race> {
+        self.0.faults.races()
     }
 
     /// The metrics of an operator that was started, as text.

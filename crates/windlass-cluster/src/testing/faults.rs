@@ -16,9 +16,15 @@ use windlass_apiserver::hooks::{
 };
 use windlass_apiserver::http::{ResourceRequest, Verb};
 
-use super::explore::{Precious, Script, Step, is_precious};
+use windlass_explore::judge::is_precious;
+use windlass_explore::names::resource_of;
+use windlass_explore::race::{Detector, Race};
+
+use super::explore::{Precious, Script, Step};
 use super::outside::{Fate, OutsideCall};
 
+/// How the users of the cluster's own controllers begin.
+const SYSTEM: &str = "system:serviceaccount:kube-system:";
 /// Of how many revisions it is known when they came to be.
 const REVISIONS: usize = 4_096;
 
@@ -63,19 +69,6 @@ impl fmt::Display for Request {
         }
         Ok(())
     }
-}
-
-/// A request as a person would name it: `patch deployments.apps web in default`.
-pub(super) fn describe(request: &ResourceRequest) -> String {
-    Request {
-        user: String::new(),
-        verb: request.verb,
-        resource: resource_of(request),
-        namespace: request.namespace.clone().unwrap_or_default(),
-        name: request.name.clone().unwrap_or_default(),
-        code: 0,
-    }
-    .to_string()
 }
 
 /// Requests that fail, as told to [`TestCluster::fail`](super::TestCluster::fail).
@@ -176,17 +169,6 @@ pub(super) fn user_of(operator: &str) -> String {
     format!("system:serviceaccount:{operator}-system:{operator}")
 }
 
-pub(super) fn resource_of(request: &ResourceRequest) -> String {
-    let mut resource = request.resource.clone();
-    if !request.group.is_empty() {
-        resource = format!("{resource}.{}", request.group);
-    }
-    if let Some(sub) = &request.subresource {
-        resource = format!("{resource}/{sub}");
-    }
-    resource
-}
-
 /// What becomes of one call to an outside system.
 #[derive(Clone, Copy)]
 struct Planned {
@@ -235,6 +217,13 @@ struct Inner {
     script: Option<Arc<Script>>,
     /// What operators deleted, and what is there, of the kinds that hold data.
     precious: Precious,
+    /// What operators have been shown, and what they wrote all the same.
+    detector: Detector,
+}
+
+/// Whether a user is an operator or a controller, and no person.
+fn is_program(user: &str) -> bool {
+    user.starts_with("system:serviceaccount:")
 }
 
 impl Inner {
@@ -248,8 +237,7 @@ impl Inner {
         }
         let (most, random) = self.jitter.as_ref()?;
         let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-        let is_program = user.starts_with("system:serviceaccount:");
-        is_program.then(|| Duration::from_millis(random.below(most.saturating_add(1))))
+        is_program(user).then(|| Duration::from_millis(random.below(most.saturating_add(1))))
     }
 
     /// When a revision came to be: now, if it was not known.
@@ -330,6 +318,31 @@ impl Faults {
     /// Whether a crash that was asked for has not happened.
     pub(crate) fn crash_is_pending(&self) -> bool {
         self.lock().crash.is_some()
+    }
+
+    /// Blind writes of operators over what they had not been shown.
+    pub(crate) fn races(&self) -> Vec<Race> {
+        self.lock().detector.races()
+    }
+
+    /// Notes what an operator is shown by an answer, and what it writes. The controllers that every
+    /// cluster has are no operators.
+    fn note_shown(&self, who: &Identity, request: &ResourceRequest, outcome: &Outcome) {
+        let mut inner = self.lock();
+        let user = &who.user;
+        let is_operator = is_program(user) && !user.starts_with(SYSTEM);
+        let race = inner.detector.wrote(user, outcome, is_operator);
+        if let Some(race) = race {
+            println!("warning: {race}");
+        }
+        let reads = matches!(request.verb, Verb::Get | Verb::List) && outcome.code.is_success();
+        if is_operator && reads {
+            let resource = resource_of(request);
+            let table = resource.split('/').next().unwrap_or_default();
+            let namespace = request.namespace.as_deref().unwrap_or_default();
+            let name = request.name.as_deref().unwrap_or_default();
+            inner.detector.read(user, table, namespace, name);
+        }
     }
 
     /// Has an exploration follow everything from now on.
@@ -478,6 +491,14 @@ impl Hooks for Faults {
             if let Some(due) = due {
                 sleep_until(due).await;
             }
+            let user = &watch.who.user;
+            if is_program(user) && !user.starts_with(SYSTEM) {
+                let resource = resource_of(&watch.request);
+                let object = (&*resource, event.namespace, event.name);
+                let json = (event.kind != EventKind::Deleted).then_some(event.object);
+                let detector = &mut self.lock().detector;
+                detector.event(user, object, event.revision, json);
+            }
         })
     }
 
@@ -501,6 +522,7 @@ impl Hooks for Faults {
             self.lock().written_at(change.revision());
         }
         self.note_precious(who, request, &outcome);
+        self.note_shown(who, request, &outcome);
         Box::pin(async move {
             if let Some(now) = self.is_fatal(who, &outcome) {
                 now.notify_one();

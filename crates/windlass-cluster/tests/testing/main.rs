@@ -7,6 +7,7 @@ mod node_faults;
 mod operators;
 mod outside;
 mod plain;
+mod races;
 mod requests;
 mod rights;
 mod seed;

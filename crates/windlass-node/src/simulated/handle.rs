@@ -183,6 +183,11 @@ impl SimulatedNode {
             .insert(image.to_owned(), message.to_owned());
     }
 
+    /// No container can be started from now on: `ErrImagePull` with this message.
+    pub fn remove_every_image(&self, message: &str) {
+        self.runtime.lock().no_images = Some(message.to_owned());
+    }
+
     /// Containers of this image can be started again.
     pub fn restore_image(&self, image: &str) {
         self.runtime.lock().missing_images.remove(image);

@@ -29,6 +29,8 @@ pub(super) struct State {
     pub(super) delays: Delays,
     /// Images that cannot be had, and why.
     pub(super) missing_images: BTreeMap<String, String>,
+    /// Why none can be had, if so.
+    pub(super) no_images: Option<String>,
     pub(super) pods: BTreeMap<String, SimulatedPod>,
     surroundings: Surroundings,
     addresses: u32,
@@ -50,6 +52,7 @@ impl SimulatedRuntime {
             state: Mutex::new(State {
                 delays,
                 missing_images: BTreeMap::new(),
+                no_images: None,
                 pods: BTreeMap::new(),
                 surroundings: Surroundings::default(),
                 addresses: 0,
@@ -101,7 +104,8 @@ impl Runtime for SimulatedRuntime {
     fn start(&self, launch: Launch, reports: Reports) {
         let mut state = self.lock();
         let image = launch.container.image.as_deref().unwrap_or_default();
-        if let Some(message) = state.missing_images.get(image) {
+        let missing = state.missing_images.get(image);
+        if let Some(message) = missing.or(state.no_images.as_ref()) {
             return reports.report(Report::Refused {
                 container: launch.container.name,
                 refusal: Refusal::Image,

@@ -11,6 +11,7 @@ impl Call<'_> {
         found: &Stored,
         options: &Options,
     ) -> Result<()> {
+        self.note_guard(options.uid.is_some() || options.revision.is_some());
         let refuse = |what: &str, asked: &str, is: &str, why: &str| {
             if self.resource.strategy.checks_preconditions_first() {
                 // Asked before the deletion of any object is.

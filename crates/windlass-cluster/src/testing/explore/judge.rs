@@ -5,15 +5,6 @@ use std::fmt;
 
 use crate::testing::replay::difference;
 
-/// Kinds whose deletion loses what nothing brings back: data, or what belongs to it.
-const PRECIOUS: &[&str] = &[
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "statefulsets.apps",
-    "secrets",
-    "namespaces",
-];
-
 /// What a run came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ending {
@@ -78,11 +69,6 @@ impl fmt::Display for Wrong {
         }
         Ok(())
     }
-}
-
-/// Whether objects of this kind must not be deleted by accident.
-pub(crate) fn is_precious(resource: &str) -> bool {
-    PRECIOUS.contains(&resource)
 }
 
 /// What is wrong with `found`, if anything: the worst.

@@ -12,7 +12,7 @@
 //! call that replays it.
 
 mod judge;
-mod plan;
+mod points;
 mod report;
 mod script;
 
@@ -29,11 +29,11 @@ use super::cluster::TestCluster;
 use super::minutes;
 use crate::operators::Account;
 pub use judge::Wrong;
-pub(crate) use judge::is_precious;
 use judge::{Ended, Ending};
-use plan::{Entry, Plan};
+use points::Entry;
 pub use report::{Finding, Report};
 pub(crate) use script::{Script, Step};
+use windlass_explore::plan::Plan;
 
 /// How many plans are run by default.
 const PLANS: usize = 1_000;
@@ -148,7 +148,7 @@ where
                 Ok(plan) => VecDeque::from([plan]),
                 Err(error) => return report.unsteady(error),
             },
-            None => plan::single(&reference.trace).into(),
+            None => points::single(&reference.trace).into(),
         };
         let mut known: HashSet<Plan> = plans.iter().cloned().collect();
         while let Some(plan) = plans.pop_front() {
@@ -169,7 +169,7 @@ where
                 }
                 // What two faults do that each alone does not.
                 None if self.replay.is_none() && plan.0.len() == 1 => {
-                    let seconds = plan::second(&plan, &run.trace);
+                    let seconds = points::second(&plan, &run.trace);
                     plans.extend(
                         seconds
                             .into_iter()

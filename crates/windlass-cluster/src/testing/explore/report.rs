@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::judge::Wrong;
-use super::plan::{Entry, Plan};
+use super::points::Entry;
+use windlass_explore::plan::Plan;
 
 /// A plan under which a scenario ends badly.
 #[derive(Clone, Debug)]

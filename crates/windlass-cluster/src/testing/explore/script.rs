@@ -11,8 +11,10 @@ use windlass::testing::Activity;
 use windlass_apiserver::hooks::{Outcome, Watch, WatchEvent};
 use windlass_apiserver::http::ResourceRequest;
 
-use super::plan::{Act, Entry, Fault, Plan, Point};
-use crate::testing::faults::{describe, resource_of};
+use windlass_explore::names;
+use windlass_explore::plan::{Act, Fault, Plan, Point};
+
+use super::points::Entry;
 
 /// How long an event is held.
 const HELD: Duration = Duration::from_mins(1);
@@ -98,7 +100,7 @@ impl Script {
         };
         self.writes.notify_waiters();
         let mut state = self.lock();
-        let at = state.point(Side::Attempt, operator, describe(request));
+        let at = state.point(Side::Attempt, operator, names::request(request));
         let act = state.take(&at, |act| matches!(act, Act::Refuse(_)));
         state.trace.push(Entry::Attempt(at));
         match act {
@@ -113,7 +115,7 @@ impl Script {
             return Step::Pass;
         };
         let mut state = self.lock();
-        let at = state.point(Side::Applied, operator, describe(request));
+        let at = state.point(Side::Applied, operator, names::request(request));
         let act = state.take(&at, |act| matches!(act, Act::Kill | Act::LoseAnswer));
         let changed = !outcome.changes.is_empty();
         state.trace.push(Entry::Applied { at, changed });
@@ -131,7 +133,7 @@ impl Script {
         };
         let act = {
             let mut state = self.lock();
-            let at = state.point(Side::Event, operator, described(watch, event));
+            let at = state.point(Side::Event, operator, names::event(watch, event));
             let act = state.take(&at, |act| matches!(act, Act::Hold | Act::HoldUntilWrite));
             state.trace.push(Entry::Event(at));
             act
@@ -177,24 +179,4 @@ impl State {
         let found = pending.position(|fault| fault.at == *at && is_of_side(fault.act))?;
         Some(self.pending.remove(found).act)
     }
-}
-
-/// An event and the watch that it goes to, for a person.
-fn described(watch: &Watch, event: &WatchEvent<'_>) -> String {
-    let kind = event.kind.as_str();
-    let mut text = format!("{kind} {} {}", resource_of(&watch.request), event.name);
-    if !event.namespace.is_empty() {
-        text.push_str(" in ");
-        text.push_str(event.namespace);
-    }
-    for selector in [&watch.label_selector, &watch.field_selector] {
-        if !selector.is_empty() {
-            text.push_str(" by ");
-            text.push_str(selector);
-        }
-    }
-    if watch.metadata_only {
-        text.push_str(" (metadata)");
-    }
-    text
 }
