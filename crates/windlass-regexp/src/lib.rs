@@ -1,11 +1,11 @@
-//! Regular expressions as Go reads them: patterns of schemas are written for its reader.
+//! Regular expressions as Go reads them: patterns of schemas and charts are written for its reader.
 //!
 //! They mean nearly the same here. What differs is written down in the other dialect before it is
 //! compiled: within brackets `[`, `&&` and `~~` are plain characters, a brace that counts nothing is
 //! one, digits, spaces and letters of `\d`, `\s`, `\w` and `\b` are those of ASCII, there are octal
 //! escapes, and `\Q…\E` is text as it stands.
 
-use regex::Regex;
+pub use regex::{Regex, bytes};
 
 /// The most often that Go lets something be repeated.
 const MOST_REPEATED: u32 = 1000;
@@ -13,10 +13,22 @@ const MOST_REPEATED: u32 = 1000;
 const SHORT: usize = 24;
 
 /// Compiles a pattern, or says why Go would not.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+pub fn compile(pattern: &str) -> Result<Regex, String> {
+    compile_with(pattern, Regex::new)
+}
+
+/// Compiles a pattern for text that need not be UTF-8, or says why Go would not.
+pub fn compile_bytes(pattern: &str) -> Result<bytes::Regex, String> {
+    compile_with(pattern, bytes::Regex::new)
+}
+
+fn compile_with<T>(
+    pattern: &str,
+    compile: impl Fn(&str) -> Result<T, regex::Error>,
+) -> Result<T, String> {
     let failed = |why: String| format!("error parsing regexp: {why}");
     let translated = translate(pattern).map_err(failed)?;
-    Regex::new(&translated).map_err(|error| failed(reason(pattern, &error)))
+    compile(&translated).map_err(|error| failed(reason(pattern, &error)))
 }
 
 fn reason(pattern: &str, error: &regex::Error) -> String {
