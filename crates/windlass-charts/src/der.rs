@@ -9,7 +9,11 @@ pub(crate) fn tagged(tag: u8, body: &[u8]) -> Vec<u8> {
         out.push(u8::try_from(body.len()).unwrap_or(0));
     } else {
         let bytes = body.len().to_be_bytes();
-        let digits: Vec<u8> = bytes.iter().copied().skip_while(|byte| *byte == 0).collect();
+        let digits: Vec<u8> = bytes
+            .iter()
+            .copied()
+            .skip_while(|byte| *byte == 0)
+            .collect();
         out.push(0x80 | u8::try_from(digits.len()).unwrap_or(0));
         out.extend_from_slice(&digits);
     }

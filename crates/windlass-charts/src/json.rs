@@ -82,11 +82,16 @@ fn write(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result
     match value {
         Value::Nil | Value::Invalid => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Int(int) | Value::Int64(int) | Value::Duration(int) => out.push_str(&int.to_string()),
+        Value::Int(int) | Value::Int64(int) | Value::Duration(int) => {
+            out.push_str(&int.to_string())
+        }
         Value::Byte(byte) => out.push_str(&byte.to_string()),
         Value::Float(float) if float.is_finite() => out.push_str(&number::format_json(*float)),
         Value::Float(float) => {
-            return Err(format!("json: unsupported value: {}", number::format_g(*float)));
+            return Err(format!(
+                "json: unsupported value: {}",
+                number::format_g(*float)
+            ));
         }
         Value::Str(bytes) => write_string(&String::from_utf8_lossy(bytes), style.html, out),
         Value::Bytes(bytes) => {
@@ -161,7 +166,8 @@ pub(crate) fn to_yaml_as_is(value: &Value) -> Result<Yaml, String> {
 
 fn text(text: &str) -> Result<Yaml, String> {
     // What the reader of YAML refuses cannot be written by way of JSON.
-    let is_refused = |c: char| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    let is_refused =
+        |c: char| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
     if text.contains(is_refused) {
         return Err("yaml: control characters are not allowed".to_owned());
     }
@@ -182,10 +188,16 @@ fn yaml(value: &Value, by_json: bool, depth: usize) -> Result<Yaml, String> {
         Value::Byte(byte) => Yaml::Int(i64::from(*byte)),
         Value::Float(float) if by_json => {
             if !float.is_finite() {
-                return Err(format!("json: unsupported value: {}", number::format_g(*float)));
+                return Err(format!(
+                    "json: unsupported value: {}",
+                    number::format_g(*float)
+                ));
             }
             let digits = number::format_json(*float);
-            match (number::parse_int(&digits, 10), number::parse_uint(&digits, 10)) {
+            match (
+                number::parse_int(&digits, 10),
+                number::parse_uint(&digits, 10),
+            ) {
                 (Some(int), _) => Yaml::Int(int),
                 (None, Some(uint)) => Yaml::Uint(uint),
                 (None, None) => Yaml::Float(*float),
@@ -200,13 +212,9 @@ fn yaml(value: &Value, by_json: bool, depth: usize) -> Result<Yaml, String> {
                 Yaml::Str(lossy.into_owned())
             }
         }
-        Value::Bytes(bytes) => {
-            Yaml::Str(base64::engine::general_purpose::STANDARD.encode(bytes))
-        }
+        Value::Bytes(bytes) => Yaml::Str(base64::engine::general_purpose::STANDARD.encode(bytes)),
         Value::Time(time) => Yaml::Str(layout::format(layout::RFC3339_NANO, time)),
-        Value::List(list) => {
-            Yaml::List(list.items.iter().map(deeper).collect::<Result<_, _>>()?)
-        }
+        Value::List(list) => Yaml::List(list.items.iter().map(deeper).collect::<Result<_, _>>()?),
         Value::Map(map) => Yaml::Map(
             map.snapshot()
                 .iter()
@@ -331,7 +339,10 @@ impl Decoder {
         for expected in word.chars() {
             let c = self.peek().ok_or(END)?;
             if c != expected {
-                return Err(invalid(c, &format!("in literal {word} (expecting '{expected}')")));
+                return Err(invalid(
+                    c,
+                    &format!("in literal {word} (expecting '{expected}')"),
+                ));
             }
             self.at += 1;
         }

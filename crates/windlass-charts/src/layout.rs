@@ -10,11 +10,27 @@ pub(crate) const RFC3339_NANO: &str = "2006-01-02T15:04:05.999999999Z07:00";
 pub(crate) const GO: &str = "2006-01-02 15:04:05.999999999 -0700 MST";
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] = [
-    "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
 ];
 
 /// One part of a layout that stands for a part of a time.
@@ -22,21 +38,44 @@ const DAYS: [&str; 7] = [
 enum Part {
     LongMonth,
     ShortMonth,
-    Month { width: usize },
+    Month {
+        width: usize,
+    },
     LongWeekday,
     ShortWeekday,
-    Day { width: usize, pad: char },
-    DayOfYear { pad: char },
+    Day {
+        width: usize,
+        pad: char,
+    },
+    DayOfYear {
+        pad: char,
+    },
     Hour,
-    Hour12 { width: usize },
-    Minute { width: usize },
-    Second { width: usize },
+    Hour12 {
+        width: usize,
+    },
+    Minute {
+        width: usize,
+    },
+    Second {
+        width: usize,
+    },
     LongYear,
     ShortYear,
-    Half { upper: bool },
+    Half {
+        upper: bool,
+    },
     Zone,
-    Offset { z: bool, colon: bool, minutes: bool, seconds: bool },
-    Fraction { digits: usize, fixed: bool },
+    Offset {
+        z: bool,
+        colon: bool,
+        minutes: bool,
+        seconds: bool,
+    },
+    Fraction {
+        digits: usize,
+        fixed: bool,
+    },
 }
 
 /// The parts in the order in which they are looked for.
@@ -449,7 +488,11 @@ fn fraction(text: &mut &str, fields: &mut Fields) {
     if length == 0 {
         return;
     }
-    let digits: String = rest[..length].chars().chain("000000000".chars()).take(9).collect();
+    let digits: String = rest[..length]
+        .chars()
+        .chain("000000000".chars())
+        .take(9)
+        .collect();
     fields.nanos = digits.parse().unwrap_or(0);
     *text = &rest[length..];
 }
@@ -457,7 +500,12 @@ fn fraction(text: &mut &str, fields: &mut Fields) {
 fn offset(text: &mut &str, colon: bool, minutes: bool, seconds: bool) -> Result<i32, Refused> {
     let negative = text.starts_with('-');
     *text = text.strip_prefix(['-', '+']).ok_or(Refused::Mismatch)?;
-    let mut total = i32::from(in_range(number(text, true)?, 0, 24, "time zone offset hour")?) * 3600;
+    let mut total = i32::from(in_range(
+        number(text, true)?,
+        0,
+        24,
+        "time zone offset hour",
+    )?) * 3600;
     for (wanted, unit) in [(minutes, 60), (seconds, 1)] {
         if wanted {
             if colon {
@@ -501,10 +549,21 @@ mod tests {
 
     #[test]
     fn times_are_written_and_read_by_layout() {
-        let time = parse("2006-01-02T15:04:05Z07:00", "2024-03-05T16:07:08.5Z", &TimeZone::UTC).unwrap();
+        let time = parse(
+            "2006-01-02T15:04:05Z07:00",
+            "2024-03-05T16:07:08.5Z",
+            &TimeZone::UTC,
+        )
+        .unwrap();
         for (layout, text) in [
-            ("Mon Jan _2 15:04:05 MST 2006", "Tue Mar  5 16:07:08 UTC 2024"),
-            ("Monday, January 2, 06 3:4:5 PM", "Tuesday, March 5, 24 4:7:8 PM"),
+            (
+                "Mon Jan _2 15:04:05 MST 2006",
+                "Tue Mar  5 16:07:08 UTC 2024",
+            ),
+            (
+                "Monday, January 2, 06 3:4:5 PM",
+                "Tuesday, March 5, 24 4:7:8 PM",
+            ),
             ("2006-01-02T15:04:05.000Z07:00", "2024-03-05T16:07:08.500Z"),
             ("2006.002 -0700", "2024.065 +0000"),
             (RFC3339_NANO, "2024-03-05T16:07:08.5Z"),

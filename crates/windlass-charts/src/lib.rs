@@ -26,6 +26,26 @@
 //! | `yaml`, `json`, `toml` | text to values and back, as Go does it |
 //! | `render`, `manifest` | all of it together |
 
+// Texts are put together from many small parts, and nothing here is written often enough to matter.
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    clippy::naive_bytecount
+)]
+// All functions of a table have one signature, whether they fail or not.
+#![allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)]
+// Flags of formats and names of the mathematics of keys are what they are called there.
+#![allow(
+    clippy::struct_excessive_bools,
+    clippy::fn_params_excessive_bools,
+    clippy::many_single_char_names,
+    clippy::similar_names
+)]
+// A `match` on what was found reads better than its inversion.
+#![allow(clippy::single_match_else)]
+// Helm compares the names of files case by case.
+#![allow(clippy::case_sensitive_file_extension_comparisons)]
+
 pub mod chart;
 mod der;
 mod files;
@@ -84,7 +104,9 @@ pub enum Error {
     #[error("{0}")]
     Values(String),
     /// The values do not fit the schemas of the charts.
-    #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
+    #[error(
+        "values don't meet the specifications of the schema(s) in the following chart(s):\n{0}"
+    )]
     Schema(String),
     /// A template cannot be read or executed.
     #[error("{0}")]

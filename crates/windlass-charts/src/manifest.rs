@@ -146,9 +146,8 @@ fn head(text: &str) -> Result<Head, String> {
     };
     let field = |name: &str| match map.get(name) {
         None => Ok(String::new()),
-        Some(value) => crate::chart::scalar_text(value).ok_or_else(|| {
-            wrong(value, &format!("struct field SimpleHead.{name}"), "string")
-        }),
+        Some(value) => crate::chart::scalar_text(value)
+            .ok_or_else(|| wrong(value, &format!("struct field .{name}"), "string")),
     };
     let mut annotations = Vec::new();
     let mut name = String::new();
@@ -156,9 +155,8 @@ fn head(text: &str) -> Result<Head, String> {
         None | Some(Yaml::Null) => {}
         Some(Yaml::Map(metadata)) => {
             if let Some(found) = metadata.get("name") {
-                name = crate::chart::scalar_text(found).ok_or_else(|| {
-                    wrong(found, "struct field .metadata.name", "string")
-                })?;
+                name = crate::chart::scalar_text(found)
+                    .ok_or_else(|| wrong(found, "struct field .metadata.name", "string"))?;
             }
             match metadata.get("annotations") {
                 None | Some(Yaml::Null) => {}
@@ -178,7 +176,11 @@ fn head(text: &str) -> Result<Head, String> {
             }
         }
         Some(other) => {
-            return Err(wrong(other, "struct field SimpleHead.metadata", "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }"));
+            return Err(wrong(
+                other,
+                "struct field .metadata",
+                "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }",
+            ));
         }
     }
     Ok(Head {
@@ -231,7 +233,9 @@ fn hook<'a>(
     annotation: impl Fn(&str) -> Option<&'a str>,
 ) -> Option<Hook> {
     let list = |text: &str| -> Vec<String> {
-        text.split(',').map(|one| one.trim().to_lowercase()).collect()
+        text.split(',')
+            .map(|one| one.trim().to_lowercase())
+            .collect()
     };
     let mut events = list(events);
     if !events.iter().all(|event| EVENTS.contains(&event.as_str())) {

@@ -159,7 +159,10 @@ fn general(decimal: &Decimal, precision: i32, exponent: char) -> String {
         let (first, rest) = digits.split_at(1);
         let point = if rest.is_empty() { "" } else { "." };
         let exp_sign = if exp < 0 { '-' } else { '+' };
-        return format!("{sign}{first}{point}{rest}{exponent}{exp_sign}{:02}", exp.abs());
+        return format!(
+            "{sign}{first}{point}{rest}{exponent}{exp_sign}{:02}",
+            exp.abs()
+        );
     }
     format!("{sign}{}", positional(digits, decimal.point))
 }
@@ -253,7 +256,7 @@ mod tests {
         assert_eq!(format_json(1e6), "1000000");
         assert_eq!(format_json(1e21), "1e+21");
         assert_eq!(format_json(1e-7), "1e-7");
-        assert_eq!(format_g_precision(3.14159, 3), "3.14");
+        assert_eq!(format_g_precision(2.34567, 3), "2.35");
         assert_eq!(format_g_precision(100_000.0, 3), "1e+05");
     }
 

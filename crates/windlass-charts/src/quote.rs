@@ -120,7 +120,9 @@ fn unquote_char<'a>(text: &'a str, mark: char, out: &mut Vec<u8>) -> Option<&'a 
     let digits = |count: usize, base: u32| {
         let digits = rest.get(..count)?;
         let is_valid = digits.chars().all(|c| c.is_digit(base));
-        let value = u32::from_str_radix(digits, base).ok().filter(|_| is_valid)?;
+        let value = u32::from_str_radix(digits, base)
+            .ok()
+            .filter(|_| is_valid)?;
         Some((value, &rest[count..]))
     };
     let plain = match escape {

@@ -41,7 +41,10 @@ impl Default for Capabilities {
     fn default() -> Self {
         Self {
             kube_version: "v1.37.0".to_owned(),
-            api_versions: include_str!("api_versions.txt").lines().map(str::to_owned).collect(),
+            api_versions: include_str!("api_versions.txt")
+                .lines()
+                .map(str::to_owned)
+                .collect(),
         }
     }
 }
@@ -130,7 +133,10 @@ impl Rendered {
         let mut out = format!("{}\n", out.trim());
         for hook in &self.hooks {
             let manifest = &hook.manifest;
-            out.push_str(&format!("---\n# Source: {}\n{}\n", manifest.source, manifest.text));
+            out.push_str(&format!(
+                "---\n# Source: {}\n{}\n",
+                manifest.source, manifest.text
+            ));
         }
         out
     }
@@ -145,9 +151,9 @@ pub fn render(chart: &Chart, given: &Values, options: &Options) -> Result<Render
             .stack_size(STACK)
             .spawn_scoped(scope, move || render_here(chart, given, shared));
         match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|_| {
-                Err(Error::Template("rendering template failed".to_owned()))
-            }),
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(Error::Template("rendering template failed".to_owned()))),
             Err(error) => Err(Error::Limit(format!("cannot start a thread: {error}"))),
         }
     })
@@ -237,7 +243,12 @@ fn strings(items: &[String]) -> Value {
 /// `Chart.yaml` as templates see it.
 fn metadata(chart: &Metadata, is_root: bool) -> Value {
     let map = |entries: Vec<(&str, Value)>| {
-        Value::map(entries.into_iter().map(|(key, value)| (Rc::from(key), value)).collect())
+        Value::map(
+            entries
+                .into_iter()
+                .map(|(key, value)| (Rc::from(key), value))
+                .collect(),
+        )
     };
     let maintainers = chart.maintainers.iter().map(|one| {
         map(vec![
@@ -254,7 +265,10 @@ fn metadata(chart: &Metadata, is_root: bool) -> Value {
             ("Condition", Value::str(&one.condition)),
             ("Tags", strings(&one.tags)),
             ("Enabled", Value::Bool(one.enabled)),
-            ("ImportValues", Value::list(one.import_values.iter().map(Value::from).collect())),
+            (
+                "ImportValues",
+                Value::list(one.import_values.iter().map(Value::from).collect()),
+            ),
             ("Alias", Value::str(&one.alias)),
         ])
     });
@@ -277,7 +291,10 @@ fn metadata(chart: &Metadata, is_root: bool) -> Value {
         ("Tags", Value::str(&chart.tags)),
         ("AppVersion", Value::str(&chart.app_version)),
         ("Deprecated", Value::Bool(chart.deprecated)),
-        ("Annotations", Value::typed_map(annotations, MapType::Strings)),
+        (
+            "Annotations",
+            Value::typed_map(annotations, MapType::Strings),
+        ),
         ("KubeVersion", Value::str(&chart.kube_version)),
         ("Dependencies", Value::list(dependencies.collect())),
         ("Type", Value::str(&chart.kind)),
@@ -303,7 +320,12 @@ fn collect(
     let files = chart
         .files
         .iter()
-        .map(|file| (Rc::from(file.name.as_str()), Value::Bytes(Rc::from(file.data.as_slice()))))
+        .map(|file| {
+            (
+                Rc::from(file.name.as_str()),
+                Value::Bytes(Rc::from(file.data.as_slice())),
+            )
+        })
         .collect();
     let subcharts = Value::map(BTreeMap::new());
     let root: Root = [
@@ -329,7 +351,9 @@ fn collect(
         let path = format!("{path}/charts/{}", dependency.name());
         let seen = collect(dependency, inner, shared, &path, false, found);
         if let Value::Map(map) = &subcharts {
-            map.entries.borrow_mut().insert(Rc::from(dependency.name()), seen);
+            map.entries
+                .borrow_mut()
+                .insert(Rc::from(dependency.name()), seen);
         }
     }
     let base = format!("{path}/templates");
@@ -405,14 +429,21 @@ fn templates(
     );
     let mut rendered = Vec::new();
     for name in names {
-        if name.rsplit('/').next().is_some_and(|base| base.starts_with('_')) {
+        if name
+            .rsplit('/')
+            .next()
+            .is_some_and(|base| base.starts_with('_'))
+        {
             continue;
         }
         let one = &found[name];
-        let own: Root = [("Name", Value::str(name)), ("BasePath", Value::str(&one.base))]
-            .into_iter()
-            .map(|(key, value)| (Rc::from(key), value))
-            .collect();
+        let own: Root = [
+            ("Name", Value::str(name)),
+            ("BasePath", Value::str(&one.base)),
+        ]
+        .into_iter()
+        .map(|(key, value)| (Rc::from(key), value))
+        .collect();
         let mut root = (*one.root).clone();
         root.insert(Rc::from("Template"), Value::typed_map(own, MapType::Values));
         let data = Value::typed_map(root, MapType::Values);

@@ -73,9 +73,10 @@ fn validate_one(schema: &[u8], values: &Values) -> Result<(), String> {
     match result {
         Ok(_) => Ok(()),
         Err(problem) => {
-            let causes = match problem.group {
-                true => problem.causes,
-                false => vec![problem],
+            let causes = if problem.group {
+                problem.causes
+            } else {
+                vec![problem]
             };
             let mut text = String::new();
             for cause in &causes {
@@ -198,14 +199,14 @@ fn display(value: &Value) -> String {
 
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        #[expect(clippy::float_cmp, reason = "equal is equal")]
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
-                && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| equal(value, other)))
+                && a.iter()
+                    .all(|(key, value)| b.get(key).is_some_and(|other| equal(value, other)))
         }
         _ => a == b,
     }
@@ -220,7 +221,10 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
 }
 
 fn list<'v>(schema: &'v Map<String, Value>, name: &str) -> &'v [Value] {
-    schema.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    schema
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn table<'v>(schema: &'v Map<String, Value>, name: &str) -> Vec<(&'v String, &'v Value)> {
@@ -232,7 +236,11 @@ fn table<'v>(schema: &'v Map<String, Value>, name: &str) -> Vec<(&'v String, &'v
 
 fn size(schema: &Map<String, Value>, name: &str) -> Option<usize> {
     let value = schema.get(name)?.as_f64()?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count"
+    )]
     (value >= 0.0).then_some(value as usize)
 }
 
@@ -304,7 +312,12 @@ impl<'a> Validator<'a> {
             Value::Array(items) => self.array(schema, items, path, &mut seen, &mut errors),
             Value::String(text) => self.string(schema, text, path, &mut errors),
             Value::Number(number) => {
-                numeric(schema, number.as_f64().unwrap_or_default(), path, &mut errors);
+                numeric(
+                    schema,
+                    number.as_f64().unwrap_or_default(),
+                    path,
+                    &mut errors,
+                );
             }
             _ => {}
         }
@@ -325,13 +338,20 @@ impl<'a> Validator<'a> {
     fn reference(&mut self, target: &str, value: &Value, path: &mut Path) -> Validated {
         let Some(found) = self.resolve(target) else {
             self.refused.get_or_insert_with(|| {
-                format!("cannot resolve the reference {} of the schema", quote(target))
+                format!(
+                    "cannot resolve the reference {} of the schema",
+                    quote(target)
+                )
             });
             return Ok(Seen::default());
         };
         self.schema(found, value, path).map_err(|error| Problem {
             reference: true,
-            causes: if error.group { error.causes } else { vec![error] },
+            causes: if error.group {
+                error.causes
+            } else {
+                vec![error]
+            },
             ..problem(path, format!("validation failed with {}", quote(target)))
         })
     }
@@ -340,7 +360,8 @@ impl<'a> Validator<'a> {
     fn resolve(&self, target: &str) -> Option<&'a Value> {
         let base = self.root.get("$id").and_then(Value::as_str).unwrap_or("");
         let (url, fragment) = target.split_once('#').unwrap_or((target, ""));
-        let is_own = url.is_empty() || url == base.trim_end_matches('#') || url == "values.schema.json";
+        let is_own =
+            url.is_empty() || url == base.trim_end_matches('#') || url == "values.schema.json";
         if !is_own {
             return find(self.root, &|schema| {
                 schema.get("$id").and_then(Value::as_str).is_some_and(|id| {
@@ -358,9 +379,8 @@ impl<'a> Validator<'a> {
         }
         let anchor = format!("#{fragment}");
         find(self.root, &|schema| {
-            let is = |name: &str, wanted: &str| {
-                schema.get(name).and_then(Value::as_str) == Some(wanted)
-            };
+            let is =
+                |name: &str, wanted: &str| schema.get(name).and_then(Value::as_str) == Some(wanted);
             is("$anchor", fragment)
                 || is("$dynamicAnchor", fragment)
                 || is("$id", &anchor)
@@ -368,7 +388,6 @@ impl<'a> Validator<'a> {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "parts of one validation")]
     fn object(
         &mut self,
         schema: &'a Map<String, Value>,
@@ -380,14 +399,21 @@ impl<'a> Validator<'a> {
     ) {
         for (name, is_wrong) in [("minProperties", false), ("maxProperties", true)] {
             if let Some(limit) = size(schema, name)
-                && if is_wrong { object.len() > limit } else { object.len() < limit }
+                && if is_wrong {
+                    object.len() > limit
+                } else {
+                    object.len() < limit
+                }
             {
                 let message = format!("{name}: got {}, want {}", count(object.len()), count(limit));
                 errors.push(problem(path, message));
             }
         }
         let missing = |names: Vec<&'a str>| -> Vec<&'a str> {
-            names.into_iter().filter(|name| !object.contains_key(*name)).collect()
+            names
+                .into_iter()
+                .filter(|name| !object.contains_key(*name))
+                .collect()
         };
         let required = match schema.get("required") {
             required @ Some(Value::Array(_)) => missing(texts(required)),
@@ -409,8 +435,11 @@ impl<'a> Validator<'a> {
                 if wanted.is_array() {
                     let missing = missing(texts(Some(wanted)));
                     if !missing.is_empty() {
-                        let message =
-                            format!("properties {} required, if {} exists", joined(missing), quote(name));
+                        let message = format!(
+                            "properties {} required, if {} exists",
+                            joined(missing),
+                            quote(name)
+                        );
                         errors.push(problem(path, message));
                     }
                 } else {
@@ -424,8 +453,14 @@ impl<'a> Validator<'a> {
         self.properties(schema, object, path, seen, errors);
         if let Some(names) = schema.get("propertyNames").filter(|_| self.draft > 4) {
             for name in object.keys() {
-                if let Err(error) = self.schema(names, &Value::String(name.clone()), &mut Vec::new()) {
-                    let causes = if error.group { error.causes } else { vec![error] };
+                if let Err(error) =
+                    self.schema(names, &Value::String(name.clone()), &mut Vec::new())
+                {
+                    let causes = if error.group {
+                        error.causes
+                    } else {
+                        vec![error]
+                    };
                     let message = format!("invalid propertyName {}", quote(name));
                     errors.push(because(path, &message, causes));
                 }
@@ -453,7 +488,8 @@ impl<'a> Validator<'a> {
         let own = schema.get("properties").and_then(Value::as_object);
         let mut additional = Vec::new();
         for (name, value) in object {
-            let mut schemas: Vec<&'a Value> = own.and_then(|own| own.get(name)).into_iter().collect();
+            let mut schemas: Vec<&'a Value> =
+                own.and_then(|own| own.get(name)).into_iter().collect();
             schemas.extend(
                 patterns
                     .iter()
@@ -490,7 +526,11 @@ impl<'a> Validator<'a> {
     ) {
         for (name, is_wrong) in [("minItems", false), ("maxItems", true)] {
             if let Some(limit) = size(schema, name)
-                && if is_wrong { items.len() > limit } else { items.len() < limit }
+                && if is_wrong {
+                    items.len() > limit
+                } else {
+                    items.len() < limit
+                }
             {
                 let message = format!("{name}: got {}, want {}", count(items.len()), count(limit));
                 errors.push(problem(path, message));
@@ -504,7 +544,10 @@ impl<'a> Validator<'a> {
                     .map(|second| (first, second))
             });
             if let Some((first, second)) = twins {
-                errors.push(problem(path, format!("items at {first} and {second} are equal")));
+                errors.push(problem(
+                    path,
+                    format!("items at {first} and {second} are equal"),
+                ));
             }
         }
         let (prefix, rest) = if self.draft < 2020 {
@@ -521,7 +564,10 @@ impl<'a> Validator<'a> {
             };
             if index >= prefix.len() && *inner == Value::Bool(false) && self.draft < 2020 {
                 let extra = count(items.len() - prefix.len());
-                errors.push(problem(path, format!("last {extra} additionalItem(s) not allowed")));
+                errors.push(problem(
+                    path,
+                    format!("last {extra} additionalItem(s) not allowed"),
+                ));
                 break;
             }
             seen.items.insert(index);
@@ -596,7 +642,11 @@ impl<'a> Validator<'a> {
         let length = text.chars().count();
         for (name, is_wrong) in [("minLength", false), ("maxLength", true)] {
             if let Some(limit) = size(schema, name)
-                && if is_wrong { length > limit } else { length < limit }
+                && if is_wrong {
+                    length > limit
+                } else {
+                    length < limit
+                }
             {
                 let message = format!("{name}: got {}, want {}", count(length), count(limit));
                 errors.push(problem(path, message));
@@ -605,7 +655,8 @@ impl<'a> Validator<'a> {
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
             match windlass_regexp::compile(pattern) {
                 Ok(regex) if !regex.is_match(text) => {
-                    let message = format!("{} does not match pattern {}", quote(text), quote(pattern));
+                    let message =
+                        format!("{} does not match pattern {}", quote(text), quote(pattern));
                     errors.push(problem(path, message));
                 }
                 Ok(_) => {}
@@ -713,7 +764,11 @@ impl<'a> Validator<'a> {
         if self.draft < 2019 {
             return;
         }
-        match (value, schema.get("unevaluatedProperties"), schema.get("unevaluatedItems")) {
+        match (
+            value,
+            schema.get("unevaluatedProperties"),
+            schema.get("unevaluatedItems"),
+        ) {
             (Value::Object(object), Some(inner), _) => {
                 for (name, value) in object {
                     if seen.properties.insert(name.clone()) {
@@ -753,9 +808,14 @@ fn simple(schema: &Map<String, Value>, value: &Value, path: &Path, draft: u32) -
     if !types.is_empty() {
         let found = kind(value);
         let is_int = value.as_f64().is_some_and(|float| float.fract() == 0.0);
-        let matches = types.iter().any(|wanted| *wanted == found || (*wanted == "integer" && is_int));
+        let matches = types
+            .iter()
+            .any(|wanted| *wanted == found || (*wanted == "integer" && is_int));
         if !matches {
-            return Some(problem(path, format!("got {found}, want {}", types.join(" or "))));
+            return Some(problem(
+                path,
+                format!("got {found}, want {}", types.join(" or ")),
+            ));
         }
     }
     if let Some(wanted) = schema.get("const").filter(|_| draft > 4)

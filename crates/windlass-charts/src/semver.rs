@@ -55,7 +55,9 @@ impl Version {
     /// Reads a version.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > MAX_VERSION {
-            return Err(format!("version string is too long (max {MAX_VERSION} bytes)"));
+            return Err(format!(
+                "version string is too long (max {MAX_VERSION} bytes)"
+            ));
         }
         let found = patterns()
             .and_then(|patterns| patterns.version.captures(text))
@@ -108,7 +110,11 @@ impl Version {
             metadata: String::new(),
             original: String::new(),
         };
-        let prefix = if self.original.starts_with('v') { "v" } else { "" };
+        let prefix = if self.original.starts_with('v') {
+            "v"
+        } else {
+            ""
+        };
         next.original = format!("{prefix}{next}");
         next
     }
@@ -190,7 +196,7 @@ impl Constraints {
         let mut rewritten = text.to_owned();
         for range in patterns.range.captures_iter(text) {
             let group = |index: usize| range.get(index).map_or("", |found| found.as_str());
-            let both = format!(">= {}, <= {} ", group(1), group(10));
+            let both = format!(">= {}, <= {} ", group(1), group(11));
             rewritten = rewritten.replacen(group(0), &both, 1);
         }
         let groups: Vec<&str> = rewritten.split("||").collect();
@@ -226,7 +232,12 @@ impl Constraints {
 
 impl Constraint {
     fn parse(text: &str, patterns: &Patterns) -> Result<Self, String> {
-        let improper = || format!("improper constraint: {}", crate::quote::quote(text.as_bytes()));
+        let improper = || {
+            format!(
+                "improper constraint: {}",
+                crate::quote::quote(text.as_bytes())
+            )
+        };
         let found = patterns.one.captures(text).ok_or_else(improper)?;
         let group = |index: usize| found.get(index).map_or("", |found| found.as_str());
         let is_open = |part: &str| matches!(part.trim_start_matches('.'), "" | "x" | "X" | "*");
@@ -358,7 +369,11 @@ mod tests {
             (">1.0", "1.5.0-beta", false),
             ("!=1.2.3", "1.2.3", false),
         ] {
-            assert_eq!(is_compatible(constraint, version), allowed, "{constraint} {version}");
+            assert_eq!(
+                is_compatible(constraint, version),
+                allowed,
+                "{constraint} {version}"
+            );
         }
         assert_eq!(Version::parse("x").unwrap_err(), "invalid semantic version");
     }

@@ -86,13 +86,15 @@ impl Encoder {
     }
 
     fn indent(&mut self, path: &[Rc<str>]) {
-        self.out.push_str(&"  ".repeat(path.len().saturating_sub(1)));
+        self.out
+            .push_str(&"  ".repeat(path.len().saturating_sub(1)));
     }
 
     fn header(&mut self, path: &[Rc<str>], open: &str, close: &str) {
         self.indent(path);
         let name: Vec<String> = path.iter().map(|key| key_text(key)).collect();
-        self.out.push_str(&format!("{open}{}{close}", name.join(".")));
+        self.out
+            .push_str(&format!("{open}{}{close}", name.join(".")));
         self.newline();
     }
 
@@ -233,7 +235,10 @@ fn float_text(float: f64) -> String {
 /// Reads a document.
 pub(crate) fn decode(text: &str) -> Result<Value, String> {
     let table: ::toml::Table = text.parse().map_err(|error: ::toml::de::Error| {
-        format!("toml: {}", error.message().lines().next().unwrap_or_default())
+        format!(
+            "toml: {}",
+            error.message().lines().next().unwrap_or_default()
+        )
     })?;
     Ok(value(&::toml::Value::Table(table)))
 }
@@ -252,9 +257,9 @@ fn value(found: &::toml::Value) -> Value {
                 "2006-01-02",
                 "15:04:05.999999999",
             ];
-            let parsed = layouts
-                .iter()
-                .find_map(|layout| crate::layout::parse(layout, &text, &jiff::tz::TimeZone::UTC).ok());
+            let parsed = layouts.iter().find_map(|layout| {
+                crate::layout::parse(layout, &text, &jiff::tz::TimeZone::UTC).ok()
+            });
             match parsed {
                 Some(time) => Value::Time(Rc::new(time)),
                 None => Value::str(text),

@@ -190,7 +190,9 @@ fn dependencies(reader: &Reader<'_>) -> Read<Option<Vec<Dependency>>> {
     for item in items {
         let map = match item {
             Yaml::Map(map) => map,
-            Yaml::Null => return Err("dependencies must not contain empty or null nodes".to_owned()),
+            Yaml::Null => {
+                return Err("dependencies must not contain empty or null nodes".to_owned());
+            }
             other => return reader.wrong("dependencies", other, "v2.Dependency"),
         };
         let path = "Dependency.dependencies";
@@ -288,16 +290,25 @@ impl Metadata {
             return fail("chart.metadata.name is required".to_owned());
         }
         if matches!(self.name.as_str(), "." | "..") {
-            return fail(format!("chart.metadata.name {} is not allowed", shown(&self.name)));
+            return fail(format!(
+                "chart.metadata.name {} is not allowed",
+                shown(&self.name)
+            ));
         }
         if self.name.contains('/') {
-            return fail(format!("chart.metadata.name {} is invalid", shown(&self.name)));
+            return fail(format!(
+                "chart.metadata.name {} is invalid",
+                shown(&self.name)
+            ));
         }
         if self.version.is_empty() {
             return fail("chart.metadata.version is required".to_owned());
         }
         if crate::semver::Version::parse(&self.version).is_err() {
-            return fail(format!("chart.metadata.version {} is invalid", shown(&self.version)));
+            return fail(format!(
+                "chart.metadata.version {} is invalid",
+                shown(&self.version)
+            ));
         }
         if !matches!(self.kind.as_str(), "" | "application" | "library") {
             return fail("chart.metadata.type must be application or library".to_owned());
@@ -317,7 +328,10 @@ impl Metadata {
                 &dependency.alias
             };
             if seen.contains(&key) {
-                return fail(format!("more than one dependency with name or alias {}", shown(key)));
+                return fail(format!(
+                    "more than one dependency with name or alias {}",
+                    shown(key)
+                ));
             }
             seen.push(key);
         }

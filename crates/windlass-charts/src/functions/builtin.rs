@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::{Result, Row, Type, fail, int, length};
 use crate::template::error::Error;
 use crate::template::print;
-use crate::template::value::{MapType, Value};
+use crate::template::value::Value;
 
 const V: Type = Type::Value;
 const A: Type = Type::Any;
@@ -14,17 +14,27 @@ pub(super) const TABLE: &[Row] = &[
     // `and` and `or` are evaluated where they stand.
     ("and", &[V], Some(V), |_, _| Ok(Value::Nil)),
     ("or", &[V], Some(V), |_, _| Ok(Value::Nil)),
-    ("not", &[V], None, |_, args| Ok(Value::Bool(!args[0].truth()))),
+    ("not", &[V], None, |_, args| {
+        Ok(Value::Bool(!args[0].truth()))
+    }),
     ("len", &[V], None, |_, args| len(&args[0])),
     ("index", &[V], Some(V), |_, args| index(args)),
     ("slice", &[V], Some(V), |_, args| slice(args)),
-    ("print", &[], Some(A), |_, args| Ok(Value::str(print::sprint(args)))),
-    ("println", &[], Some(A), |_, args| Ok(Value::str(print::sprintln(args)))),
+    ("print", &[], Some(A), |_, args| {
+        Ok(Value::str(print::sprint(args)))
+    }),
+    ("println", &[], Some(A), |_, args| {
+        Ok(Value::str(print::sprintln(args)))
+    }),
     ("printf", &[Type::Str], Some(A), |_, args| {
         Ok(Value::str(print::sprintf(args[0].bytes(), &args[1..])))
     }),
-    ("html", &[], Some(A), |_, args| Ok(Value::str(html(&joined(args))))),
-    ("js", &[], Some(A), |_, args| Ok(Value::str(js(&joined(args))))),
+    ("html", &[], Some(A), |_, args| {
+        Ok(Value::str(html(&joined(args))))
+    }),
+    ("js", &[], Some(A), |_, args| {
+        Ok(Value::str(js(&joined(args))))
+    }),
     ("urlquery", &[], Some(A), |_, args| {
         Ok(Value::str(super::urls::escape_query(&joined(args))))
     }),
@@ -35,8 +45,12 @@ pub(super) const TABLE: &[Row] = &[
     ("eq", &[V], Some(V), |_, args| eq(args).map(Value::Bool)),
     ("ne", &[V, V], None, |_, args| Ok(Value::Bool(!eq(args)?))),
     ("lt", &[V, V], None, |_, args| Ok(Value::Bool(less(args)?))),
-    ("le", &[V, V], None, |_, args| Ok(Value::Bool(less(args)? || eq(args)?))),
-    ("gt", &[V, V], None, |_, args| Ok(Value::Bool(!(less(args)? || eq(args)?)))),
+    ("le", &[V, V], None, |_, args| {
+        Ok(Value::Bool(less(args)? || eq(args)?))
+    }),
+    ("gt", &[V, V], None, |_, args| {
+        Ok(Value::Bool(!(less(args)? || eq(args)?)))
+    }),
     ("ge", &[V, V], None, |_, args| Ok(Value::Bool(!less(args)?))),
 ];
 
@@ -248,7 +262,10 @@ fn eq(args: &[Value]) -> std::result::Result<bool, Error> {
                 false
             }
             (Basic::Other, _) => equal_others(first, other)?,
-            _ => first.deep_equal(other) || (basic(first) == Basic::Int && number(first) == number(other)),
+            _ => {
+                first.deep_equal(other)
+                    || (basic(first) == Basic::Int && number(first) == number(other))
+            }
         };
         if truth {
             return Ok(true);
@@ -271,15 +288,13 @@ fn equal_others(a: &Value, b: &Value) -> std::result::Result<bool, Error> {
         ));
     }
     match b {
-        Value::Map(map) => {
-            let kind = match map.of {
-                MapType::Any => "map[string]interface {}",
-                _ => return fail(format!("non-comparable type {}: {}", print::shown(b), b.type_name())),
-            };
-            fail(format!("non-comparable type {}: {kind}", print::shown(b)))
-        }
-        Value::List(_) | Value::Bytes(_) => {
-            fail(format!("non-comparable type {}: {}", print::shown(b), b.type_name()))
+        Value::Map(_) | Value::List(_) | Value::Bytes(_) => {
+            let shown = print::sprintf(b"%s", std::slice::from_ref(b));
+            fail(format!(
+                "non-comparable type {}: {}",
+                String::from_utf8_lossy(&shown),
+                b.type_name()
+            ))
         }
         _ => Ok(a.deep_equal(b)),
     }
@@ -300,4 +315,3 @@ fn less(args: &[Value]) -> std::result::Result<bool, Error> {
         _ => incompatible(a, b),
     }
 }
-

@@ -52,11 +52,15 @@ fn next_word(text: &str) -> (Word, &str, &str) {
         };
         (Word::Upper, end)
     } else if is_letter(first) {
-        (Word::Alphabet, run(width, &|c| is_letter(c) && !c.is_uppercase()))
+        (
+            Word::Alphabet,
+            run(width, &|c| is_letter(c) && !c.is_uppercase()),
+        )
     } else if first.is_numeric() {
         (Word::Number, run(width, &char::is_numeric))
     } else {
-        let is_other = |c| !(is_connector(c) || is_letter(c) || c.is_numeric() || is_punctuation(c));
+        let is_other =
+            |c| !(is_connector(c) || is_letter(c) || c.is_numeric() || is_punctuation(c));
         (Word::Other, run(width, &is_other))
     };
     (kind, &text[..end], &text[end..])

@@ -64,7 +64,12 @@ fn made(cert: &[u8], key: &Key) -> Result {
 }
 
 /// A certificate that others can be signed with.
-pub(super) fn authority(context: &Context<'_>, name: &str, days: i64, given: Option<&str>) -> Result {
+pub(super) fn authority(
+    context: &Context<'_>,
+    name: &str,
+    days: i64,
+    given: Option<&str>,
+) -> Result {
     let key = key(context, given)?;
     let subject = Subject {
         name,
@@ -85,7 +90,10 @@ fn subject<'a>(args: &[Value], name: &'a str) -> Made<Subject<'a>> {
     let mut ips = Vec::new();
     for ip in args[1].items().unwrap_or_default().iter() {
         let Value::Str(_) = ip else {
-            return fail(format!("error parsing ip: {} is not a string", print::shown(ip)));
+            return fail(format!(
+                "error parsing ip: {} is not a string",
+                print::shown(ip)
+            ));
         };
         match ip.text().parse() {
             Ok(parsed) => ips.push(parsed),
@@ -138,7 +146,9 @@ pub(super) fn signed(context: &Context<'_>, args: &[Value], given: Option<&str>)
         return fail("unable to decode certificate");
     };
     let Some((name, key_id)) = read_subject(&body) else {
-        return fail("error parsing certificate: decodedSignerCert.Bytes: x509: malformed certificate");
+        return fail(
+            "error parsing certificate: decodedSignerCert.Bytes: x509: malformed certificate",
+        );
     };
     let signer = Key::from_pem(&ca_key)
         .map_err(|why| Error::plain(format!("error parsing private key: {why}")))?;

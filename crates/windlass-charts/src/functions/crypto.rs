@@ -20,19 +20,37 @@ const BCRYPT_COST: u32 = 10;
 const BLOCK: usize = 16;
 
 pub(super) const TABLE: &[Row] = &[
-    ("sha1sum", &[S], None, |_, args| Ok(hex(&digest::SHA1_FOR_LEGACY_USE_ONLY, args))),
-    ("sha256sum", &[S], None, |_, args| Ok(hex(&digest::SHA256, args))),
-    ("sha512sum", &[S], None, |_, args| Ok(hex(&digest::SHA512, args))),
-    ("adler32sum", &[S], None, |_, args| Ok(Value::str(adler32(args[0].bytes()).to_string()))),
-    ("bcrypt", &[S], None, |context, args| Ok(Value::str(bcrypt(context, args[0].bytes())?))),
+    ("sha1sum", &[S], None, |_, args| {
+        Ok(hex(&digest::SHA1_FOR_LEGACY_USE_ONLY, args))
+    }),
+    ("sha256sum", &[S], None, |_, args| {
+        Ok(hex(&digest::SHA256, args))
+    }),
+    ("sha512sum", &[S], None, |_, args| {
+        Ok(hex(&digest::SHA512, args))
+    }),
+    ("adler32sum", &[S], None, |_, args| {
+        Ok(Value::str(adler32(args[0].bytes()).to_string()))
+    }),
+    ("bcrypt", &[S], None, |context, args| {
+        Ok(Value::str(bcrypt(context, args[0].bytes())?))
+    }),
     ("htpasswd", &[S, S], None, |context, args| {
         let name = args[0].text();
         if name.contains(':') {
             return Ok(Value::str(format!("invalid username: {name}")));
         }
-        Ok(Value::str(format!("{name}:{}", bcrypt(context, args[1].bytes())?)))
+        Ok(Value::str(format!(
+            "{name}:{}",
+            bcrypt(context, args[1].bytes())?
+        )))
     }),
-    ("derivePassword", &[Type::Uint32, S, S, S, S], None, derive_password),
+    (
+        "derivePassword",
+        &[Type::Uint32, S, S, S, S],
+        None,
+        derive_password,
+    ),
     ("encryptAES", &[S, S], None, encrypt),
     ("decryptAES", &[S, S], None, |_, args| decrypt(args)),
     ("genPrivateKey", &[S], None, |context, args| {
@@ -42,20 +60,31 @@ pub(super) const TABLE: &[Row] = &[
         certificates::authority(context, &args[0].text(), int(&args[1]), None)
     }),
     ("genCAWithKey", &[S, I, S], None, |context, args| {
-        certificates::authority(context, &args[0].text(), int(&args[1]), Some(&args[2].text()))
+        certificates::authority(
+            context,
+            &args[0].text(),
+            int(&args[1]),
+            Some(&args[2].text()),
+        )
     }),
     ("genSelfSignedCert", &[S, L, L, I], None, |context, args| {
         certificates::self_signed(context, args, None)
     }),
-    ("genSelfSignedCertWithKey", &[S, L, L, I, S], None, |context, args| {
-        certificates::self_signed(context, args, Some(&args[4].text()))
-    }),
+    (
+        "genSelfSignedCertWithKey",
+        &[S, L, L, I, S],
+        None,
+        |context, args| certificates::self_signed(context, args, Some(&args[4].text())),
+    ),
     ("genSignedCert", &[S, L, L, I, C], None, |context, args| {
         certificates::signed(context, args, None)
     }),
-    ("genSignedCertWithKey", &[S, L, L, I, C, S], None, |context, args| {
-        certificates::signed(context, args, Some(&args[5].text()))
-    }),
+    (
+        "genSignedCertWithKey",
+        &[S, L, L, I, C, S],
+        None,
+        |context, args| certificates::signed(context, args, Some(&args[5].text())),
+    ),
     ("buildCustomCert", &[S, S], None, |_, args| {
         certificates::custom(&args[0].text(), &args[1].text())
     }),
@@ -63,7 +92,11 @@ pub(super) const TABLE: &[Row] = &[
 
 fn hex(algorithm: &'static digest::Algorithm, args: &[Value]) -> Value {
     let sum = digest::digest(algorithm, args[0].bytes());
-    let digits: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits: String = sum
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Value::str(digits)
 }
 
@@ -81,8 +114,10 @@ fn bcrypt(context: &Context<'_>, password: &[u8]) -> std::result::Result<String,
     // Hashing takes as long as many steps.
     context.env.step(1_000_000)?;
     if password.len() > 72 {
-        return Ok("failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"
-            .to_owned());
+        return Ok(
+            "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"
+                .to_owned(),
+        );
     }
     let mut salt = [0; 16];
     context.env.random.borrow_mut().fill_bytes(&mut salt);
@@ -132,6 +167,12 @@ fn decrypt(args: &[Value]) -> Result {
     let Ok(bytes) = STANDARD.decode(text) else {
         return fail("illegal base64 data at input byte 0");
     };
+    if bytes.len() < BLOCK {
+        let capacity = text.len() / 4 * 3;
+        return fail(format!(
+            "runtime error: slice bounds out of range [:{BLOCK}] with capacity {capacity}"
+        ));
+    }
     if bytes.len() < 2 * BLOCK || bytes.len() % BLOCK != 0 {
         return fail("crypto/cipher: input not full blocks");
     }
@@ -159,10 +200,26 @@ const PASSWORDS: [(&str, &[&str]); 6] = [
     (
         "long",
         &[
-            "CvcvnoCvcvCvcv", "CvcvCvcvnoCvcv", "CvcvCvcvCvcvno", "CvccnoCvcvCvcv", "CvccCvcvnoCvcv",
-            "CvccCvcvCvcvno", "CvcvnoCvccCvcv", "CvcvCvccnoCvcv", "CvcvCvccCvcvno", "CvcvnoCvcvCvcc",
-            "CvcvCvcvnoCvcc", "CvcvCvcvCvccno", "CvccnoCvccCvcv", "CvccCvccnoCvcv", "CvccCvccCvcvno",
-            "CvcvnoCvccCvcc", "CvcvCvccnoCvcc", "CvcvCvccCvccno", "CvccnoCvcvCvcc", "CvccCvcvnoCvcc",
+            "CvcvnoCvcvCvcv",
+            "CvcvCvcvnoCvcv",
+            "CvcvCvcvCvcvno",
+            "CvccnoCvcvCvcv",
+            "CvccCvcvnoCvcv",
+            "CvccCvcvCvcvno",
+            "CvcvnoCvccCvcv",
+            "CvcvCvccnoCvcv",
+            "CvcvCvccCvcvno",
+            "CvcvnoCvcvCvcc",
+            "CvcvCvcvnoCvcc",
+            "CvcvCvcvCvccno",
+            "CvccnoCvccCvcv",
+            "CvccCvccnoCvcv",
+            "CvccCvccCvcvno",
+            "CvcvnoCvccCvcc",
+            "CvcvCvccnoCvcc",
+            "CvcvCvccCvccno",
+            "CvccnoCvcvCvcc",
+            "CvccCvcvnoCvcc",
             "CvccCvcvCvccno",
         ],
     ),
@@ -195,7 +252,12 @@ fn derive_password(context: &Context<'_>, args: &[Value]) -> Result {
     };
     let seeded = |text: &[u8]| {
         let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        [&b"com.lyndir.masterpassword"[..], &length.to_be_bytes(), text].concat()
+        [
+            &b"com.lyndir.masterpassword"[..],
+            &length.to_be_bytes(),
+            text,
+        ]
+        .concat()
     };
     let key = scrypt(args[2].bytes(), &seeded(args[3].bytes()));
     let counter = u32::try_from(int(&args[0])).unwrap_or(u32::MAX);
@@ -223,7 +285,13 @@ fn scrypt(password: &[u8], salt: &[u8]) -> [u8; 64] {
     const WORDS: usize = 256;
     let once = std::num::NonZeroU32::MIN;
     let mut blocks = vec![0_u8; LANES * WORDS * 4];
-    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, once, salt, password, &mut blocks);
+    pbkdf2::derive(
+        pbkdf2::PBKDF2_HMAC_SHA256,
+        once,
+        salt,
+        password,
+        &mut blocks,
+    );
     for lane in blocks.chunks_exact_mut(WORDS * 4) {
         let mut words: Vec<u32> = lane
             .chunks_exact(4)
@@ -246,7 +314,13 @@ fn scrypt(password: &[u8], salt: &[u8]) -> [u8; 64] {
         }
     }
     let mut out = [0; 64];
-    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, once, &blocks, password, &mut out);
+    pbkdf2::derive(
+        pbkdf2::PBKDF2_HMAC_SHA256,
+        once,
+        &blocks,
+        password,
+        &mut out,
+    );
     out
 }
 

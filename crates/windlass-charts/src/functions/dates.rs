@@ -16,26 +16,44 @@ const S: Type = Type::Str;
 const T: Type = Type::Time;
 
 pub(super) const TABLE: &[Row] = &[
-    ("now", &[], None, |context, _| Ok(time(context.env.now.clone()))),
-    ("date", &[S, A], None, |context, args| Ok(format(context, &args[0].text(), &args[1], "Local"))),
+    ("now", &[], None, |context, _| {
+        Ok(time(context.env.now.clone()))
+    }),
+    ("date", &[S, A], None, |context, args| {
+        Ok(format(context, &args[0].text(), &args[1], "Local"))
+    }),
     ("dateInZone", &[S, A, S], None, in_zone),
     ("date_in_zone", &[S, A, S], None, in_zone),
-    ("htmlDate", &[A], None, |context, args| Ok(format(context, "2006-01-02", &args[0], "Local"))),
+    ("htmlDate", &[A], None, |context, args| {
+        Ok(format(context, "2006-01-02", &args[0], "Local"))
+    }),
     ("htmlDateInZone", &[A, S], None, |context, args| {
         Ok(format(context, "2006-01-02", &args[0], &args[1].text()))
     }),
-    ("dateModify", &[S, T], None, |_, args| Ok(modify(args).unwrap_or_else(|_| args[1].clone()))),
-    ("date_modify", &[S, T], None, |_, args| Ok(modify(args).unwrap_or_else(|_| args[1].clone()))),
+    ("dateModify", &[S, T], None, |_, args| {
+        Ok(modify(args).unwrap_or_else(|_| args[1].clone()))
+    }),
+    ("date_modify", &[S, T], None, |_, args| {
+        Ok(modify(args).unwrap_or_else(|_| args[1].clone()))
+    }),
     ("mustDateModify", &[S, T], None, |_, args| modify(args)),
     ("must_date_modify", &[S, T], None, |_, args| modify(args)),
     ("toDate", &[S, S], None, |context, args| {
-        let parsed = layout::parse(&args[0].text(), &args[1].text(), context.env.now.time_zone());
+        let parsed = layout::parse(
+            &args[0].text(),
+            &args[1].text(),
+            context.env.now.time_zone(),
+        );
         Ok(time(parsed.unwrap_or_else(|_| zero())))
     }),
     ("mustToDate", &[S, S], None, |context, args| {
-        layout::parse(&args[0].text(), &args[1].text(), context.env.now.time_zone())
-            .map(time)
-            .map_err(Error::plain)
+        layout::parse(
+            &args[0].text(),
+            &args[1].text(),
+            context.env.now.time_zone(),
+        )
+        .map(time)
+        .map_err(Error::plain)
     }),
     ("unixEpoch", &[T], None, |_, args| match &args[0] {
         Value::Time(time) => Ok(Value::str(time.timestamp().as_second().to_string())),
@@ -55,25 +73,53 @@ pub(super) const TABLE: &[Row] = &[
             Value::Int64(seconds) => *seconds,
             _ => 0,
         };
-        Ok(Value::str(print::duration(seconds.wrapping_mul(1_000_000_000))))
+        Ok(Value::str(print::duration(
+            seconds.wrapping_mul(1_000_000_000),
+        )))
     }),
-    ("durationRound", &[A], None, |context, args| Ok(Value::str(coarse(context, &args[0])))),
+    ("durationRound", &[A], None, |context, args| {
+        Ok(Value::str(coarse(context, &args[0])))
+    }),
     ("mustToDuration", &[A], None, |_, args| {
-        as_duration(&args[0]).map(Value::Duration).map_err(Error::plain)
+        as_duration(&args[0])
+            .map(Value::Duration)
+            .map_err(Error::plain)
     }),
-    ("durationSeconds", &[A], None, |_, args| Ok(Value::Float(in_units(&args[0], 1e9)))),
-    ("durationMinutes", &[A], None, |_, args| Ok(Value::Float(in_units(&args[0], 60e9)))),
-    ("durationHours", &[A], None, |_, args| Ok(Value::Float(in_units(&args[0], 3600e9)))),
-    ("durationDays", &[A], None, |_, args| Ok(Value::Float(in_units(&args[0], 3600e9) / 24.0))),
+    ("durationSeconds", &[A], None, |_, args| {
+        Ok(Value::Float(in_units(&args[0], 1e9)))
+    }),
+    ("durationMinutes", &[A], None, |_, args| {
+        Ok(Value::Float(in_units(&args[0], 60e9)))
+    }),
+    ("durationHours", &[A], None, |_, args| {
+        Ok(Value::Float(in_units(&args[0], 3600e9)))
+    }),
+    ("durationDays", &[A], None, |_, args| {
+        Ok(Value::Float(in_units(&args[0], 3600e9) / 24.0))
+    }),
     ("durationWeeks", &[A], None, |_, args| {
         Ok(Value::Float(in_units(&args[0], 3600e9) / 24.0 / 7.0))
     }),
-    ("durationMilliseconds", &[A], None, |_, args| Ok(whole_units(&args[0], 1_000_000))),
-    ("durationMicroseconds", &[A], None, |_, args| Ok(whole_units(&args[0], 1_000))),
-    ("durationNanoseconds", &[A], None, |_, args| Ok(whole_units(&args[0], 1))),
-    ("durationRoundTo", &[A, A], None, |_, args| Ok(to_multiple(args, rounded))),
+    ("durationMilliseconds", &[A], None, |_, args| {
+        Ok(whole_units(&args[0], 1_000_000))
+    }),
+    ("durationMicroseconds", &[A], None, |_, args| {
+        Ok(whole_units(&args[0], 1_000))
+    }),
+    ("durationNanoseconds", &[A], None, |_, args| {
+        Ok(whole_units(&args[0], 1))
+    }),
+    ("durationRoundTo", &[A, A], None, |_, args| {
+        Ok(to_multiple(args, rounded))
+    }),
     ("durationTruncateTo", &[A, A], None, |_, args| {
-        Ok(to_multiple(args, |nanos, unit| if unit <= 0 { nanos } else { nanos - nanos % unit }))
+        Ok(to_multiple(args, |nanos, unit| {
+            if unit <= 0 {
+                nanos
+            } else {
+                nanos - nanos % unit
+            }
+        }))
     }),
 ];
 
@@ -170,7 +216,10 @@ pub(crate) fn parse_duration(text: &str) -> std::result::Result<i64, String> {
             "" => return Err(format!("time: missing unit in duration {}", quoted())),
             other => {
                 let other = crate::quote::quote(other.as_bytes());
-                return Err(format!("time: unknown unit {other} in duration {}", quoted()));
+                return Err(format!(
+                    "time: unknown unit {other} in duration {}",
+                    quoted()
+                ));
             }
         };
         let whole: u64 = if whole.is_empty() {
@@ -242,7 +291,10 @@ fn as_duration(value: &Value) -> std::result::Result<i64, String> {
 
 /// A duration in units, whole ones and the rest apart, as precise as Go is.
 fn in_units(value: &Value, unit: f64) -> f64 {
-    #[expect(clippy::cast_possible_truncation, reason = "a whole number of nanoseconds")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a whole number of nanoseconds"
+    )]
     let unit = unit as i64;
     let nanos = as_duration(value).unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "as Go does")]

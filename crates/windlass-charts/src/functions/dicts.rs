@@ -45,28 +45,52 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("pluck", &[S], Some(M), |_, args| {
         let key = args[0].text();
-        Ok(Value::list(args[1..].iter().filter_map(|map| lookup(map, &key)).collect()))
+        Ok(Value::list(
+            args[1..]
+                .iter()
+                .filter_map(|map| lookup(map, &key))
+                .collect(),
+        ))
     }),
     ("keys", &[], Some(M), |_, args| {
         Ok(Value::strings(
-            args.iter().flat_map(entries).map(|(key, _)| key.as_bytes().to_vec()),
+            args.iter()
+                .flat_map(entries)
+                .map(|(key, _)| key.as_bytes().to_vec()),
         ))
     }),
     ("values", &[M], None, |_, args| {
-        Ok(Value::list(entries(&args[0]).into_iter().map(|(_, value)| value).collect()))
+        Ok(Value::list(
+            entries(&args[0])
+                .into_iter()
+                .map(|(_, value)| value)
+                .collect(),
+        ))
     }),
     ("pick", &[M], Some(S), |_, args| {
         let wanted: Vec<_> = args[1..].iter().map(Value::text).collect();
-        Ok(filtered(&args[0], |key| wanted.iter().any(|name| name == key)))
+        Ok(filtered(&args[0], |key| {
+            wanted.iter().any(|name| name == key)
+        }))
     }),
     ("omit", &[M], Some(S), |_, args| {
         let unwanted: Vec<_> = args[1..].iter().map(Value::text).collect();
-        Ok(filtered(&args[0], |key| !unwanted.iter().any(|name| name == key)))
+        Ok(filtered(&args[0], |key| {
+            !unwanted.iter().any(|name| name == key)
+        }))
     }),
-    ("merge", &[M], Some(M), |context, args| merge_all(context, args, false)),
-    ("mustMerge", &[M], Some(M), |context, args| merge_all(context, args, false)),
-    ("mergeOverwrite", &[M], Some(M), |context, args| merge_all(context, args, true)),
-    ("mustMergeOverwrite", &[M], Some(M), |context, args| merge_all(context, args, true)),
+    ("merge", &[M], Some(M), |context, args| {
+        merge_all(context, args, false)
+    }),
+    ("mustMerge", &[M], Some(M), |context, args| {
+        merge_all(context, args, false)
+    }),
+    ("mergeOverwrite", &[M], Some(M), |context, args| {
+        merge_all(context, args, true)
+    }),
+    ("mustMergeOverwrite", &[M], Some(M), |context, args| {
+        merge_all(context, args, true)
+    }),
     ("deepCopy", &[A], None, |_, args| copy(&args[0])),
     ("mustDeepCopy", &[A], None, |_, args| copy(&args[0])),
     ("dig", &[], Some(A), |_, args| dig(args)),
@@ -85,7 +109,12 @@ fn plain(map: &Value) -> Value {
 }
 
 fn filtered(map: &Value, is_kept: impl Fn(&str) -> bool) -> Value {
-    Value::map(entries(map).into_iter().filter(|(key, _)| is_kept(key)).collect())
+    Value::map(
+        entries(map)
+            .into_iter()
+            .filter(|(key, _)| is_kept(key))
+            .collect(),
+    )
 }
 
 fn copy(value: &Value) -> Result {

@@ -12,36 +12,58 @@ const S: Type = Type::Str;
 const A: Type = Type::Any;
 
 pub(super) const TABLE: &[Row] = &[
-    ("b64enc", &[S], None, |_, args| Ok(Value::str(STANDARD.encode(args[0].bytes())))),
-    ("b64dec", &[S], None, |_, args| Ok(Value::str(decode_base64(args[0].bytes())))),
-    ("b32enc", &[S], None, |_, args| Ok(Value::str(encode_base32(args[0].bytes())))),
-    ("b32dec", &[S], None, |_, args| Ok(Value::str(decode_base32(args[0].bytes())))),
+    ("b64enc", &[S], None, |_, args| {
+        Ok(Value::str(STANDARD.encode(args[0].bytes())))
+    }),
+    ("b64dec", &[S], None, |_, args| {
+        Ok(Value::str(decode_base64(args[0].bytes())))
+    }),
+    ("b32enc", &[S], None, |_, args| {
+        Ok(Value::str(encode_base32(args[0].bytes())))
+    }),
+    ("b32dec", &[S], None, |_, args| {
+        Ok(Value::str(decode_base32(args[0].bytes())))
+    }),
     ("base", &[S], None, |_, args| path(args, base)),
     ("dir", &[S], None, |_, args| path(args, dir)),
     ("clean", &[S], None, |_, args| path(args, clean)),
     ("ext", &[S], None, |_, args| path(args, ext)),
-    ("isAbs", &[S], None, |_, args| Ok(Value::Bool(args[0].bytes().starts_with(b"/")))),
+    ("isAbs", &[S], None, |_, args| {
+        Ok(Value::Bool(args[0].bytes().starts_with(b"/")))
+    }),
     ("osBase", &[S], None, |_, args| path(args, base)),
     ("osDir", &[S], None, |_, args| path(args, dir)),
     ("osClean", &[S], None, |_, args| path(args, clean)),
     ("osExt", &[S], None, |_, args| path(args, ext)),
-    ("osIsAbs", &[S], None, |_, args| Ok(Value::Bool(args[0].bytes().starts_with(b"/")))),
+    ("osIsAbs", &[S], None, |_, args| {
+        Ok(Value::Bool(args[0].bytes().starts_with(b"/")))
+    }),
     // Helm's `toJson`, `mustToJson` and `fromJson` are with Helm's own.
     ("toPrettyJson", &[A], None, |_, args| {
-        Ok(Value::str(json::encode_pretty(&args[0]).unwrap_or_default()))
+        Ok(Value::str(
+            json::encode_pretty(&args[0]).unwrap_or_default(),
+        ))
     }),
     ("mustToPrettyJson", &[A], None, |_, args| {
-        json::encode_pretty(&args[0]).map(Value::str).map_err(Error::plain)
+        json::encode_pretty(&args[0])
+            .map(Value::str)
+            .map_err(Error::plain)
     }),
     ("toRawJson", &[A], None, |_, args| {
-        json::encode(&args[0], false).map(Value::str).map_err(Error::plain)
+        json::encode(&args[0], false)
+            .map(Value::str)
+            .map_err(Error::plain)
     }),
     ("mustToRawJson", &[A], None, |_, args| {
-        json::encode(&args[0], false).map(Value::str).map_err(Error::plain)
+        json::encode(&args[0], false)
+            .map(Value::str)
+            .map_err(Error::plain)
     }),
-    ("mustFromJson", &[S], None, |_, args| match json::decode(args[0].bytes()) {
-        Ok(value) => Ok(value),
-        Err(why) => fail(why),
+    ("mustFromJson", &[S], None, |_, args| {
+        match json::decode(args[0].bytes()) {
+            Ok(value) => Ok(value),
+            Err(why) => fail(why),
+        }
     }),
 ];
 
@@ -53,8 +75,7 @@ fn decode_base64(bytes: &[u8]) -> Vec<u8> {
     match STANDARD.decode(&kept) {
         Ok(decoded) => decoded,
         Err(_) => {
-            let is_digit =
-                |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+            let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
             let good = kept.iter().take_while(|byte| is_digit(byte)).count();
             let at = match kept.get(good) {
                 None => kept.len() / 4 * 4,
@@ -96,7 +117,10 @@ fn decode_base32(bytes: &[u8]) -> Vec<u8> {
         .filter(|byte| !matches!(byte, b'\n' | b'\r'))
         .collect();
     let illegal = |at: usize| format!("illegal base32 data at input byte {at}").into_bytes();
-    let digits = kept.iter().rposition(|byte| *byte != b'=').map_or(0, |at| at + 1);
+    let digits = kept
+        .iter()
+        .rposition(|byte| *byte != b'=')
+        .map_or(0, |at| at + 1);
     let mut out = Vec::new();
     for (index, chunk) in kept[..digits].chunks(8).enumerate() {
         let mut bits = 0_u64;
@@ -111,7 +135,7 @@ fn decode_base32(bytes: &[u8]) -> Vec<u8> {
         }
         out.extend_from_slice(&bits.to_be_bytes()[3..3 + chunk.len() * 5 / 8]);
     }
-    if kept.len() % 8 != 0 {
+    if !kept.len().is_multiple_of(8) {
         return illegal(kept.len());
     }
     out
@@ -140,7 +164,8 @@ fn dir(path: &str) -> String {
 
 fn ext(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or_default();
-    last.rfind('.').map_or(String::new(), |at| last[at..].to_owned())
+    last.rfind('.')
+        .map_or(String::new(), |at| last[at..].to_owned())
 }
 
 /// The shortest path that means the same.

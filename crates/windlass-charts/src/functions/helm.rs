@@ -33,21 +33,31 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("fail", &[S], None, |_, args| chart_message(&args[0])),
     ("lookup", &[S, S, S, S], None, lookup),
-    ("toYaml", &[A], None, |_, args| Ok(Value::str(to_yaml(&args[0]).unwrap_or_default()))),
-    ("mustToYaml", &[A], None, |_, args| to_yaml(&args[0]).map(Value::str)),
+    ("toYaml", &[A], None, |_, args| {
+        Ok(Value::str(to_yaml(&args[0]).unwrap_or_default()))
+    }),
+    ("mustToYaml", &[A], None, |_, args| {
+        to_yaml(&args[0]).map(Value::str)
+    }),
     ("toYamlPretty", &[A], None, |_, args| {
         let text = json::to_yaml_as_is(&args[0])
             .map(|value| yaml::emit(&value, yaml::Dialect::Pretty))
             .unwrap_or_default();
         Ok(Value::str(text.strip_suffix('\n').unwrap_or(&text)))
     }),
-    ("fromYaml", &[S], None, |_, args| Ok(from_yaml(args[0].bytes()))),
-    ("fromYamlArray", &[S], None, |_, args| Ok(from_yaml_array(args[0].bytes()))),
+    ("fromYaml", &[S], None, |_, args| {
+        Ok(from_yaml(args[0].bytes()))
+    }),
+    ("fromYamlArray", &[S], None, |_, args| {
+        Ok(from_yaml_array(args[0].bytes()))
+    }),
     ("toJson", &[A], None, |_, args| {
         Ok(Value::str(json::encode(&args[0], true).unwrap_or_default()))
     }),
     ("mustToJson", &[A], None, |_, args| {
-        json::encode(&args[0], true).map(Value::str).map_err(Error::plain)
+        json::encode(&args[0], true)
+            .map(Value::str)
+            .map_err(Error::plain)
     }),
     ("fromJson", &[S], None, |_, args| {
         Ok(match json::decode_map(args[0].bytes()) {

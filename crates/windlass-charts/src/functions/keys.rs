@@ -272,7 +272,8 @@ pub(super) mod oid {
         &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b];
     pub(in super::super) const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
     pub(in super::super) const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-    pub(in super::super) const ECDSA_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
+    pub(in super::super) const ECDSA_SHA256: &[u8] =
+        &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
     pub(in super::super) const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 }
 
@@ -333,13 +334,16 @@ impl Key {
                 let sum = BigUint::from_bytes_be(sum.as_ref());
                 loop {
                     let k = random_below(context, &order);
-                    let (Some((x, _)), Some(inverse)) = (p256::multiply(&k), k.modinv(&order)) else {
+                    let (Some((x, _)), Some(inverse)) = (p256::multiply(&k), k.modinv(&order))
+                    else {
                         continue;
                     };
                     let r = x % &order;
                     let s = inverse * (&sum + &r * scalar) % &order;
                     if r != BigUint::ZERO && s != BigUint::ZERO {
-                        return Ok(der::sequence(&[der::integer(&r), der::integer(&s)].concat()));
+                        return Ok(der::sequence(
+                            &[der::integer(&r), der::integer(&s)].concat(),
+                        ));
                     }
                 }
             }
@@ -467,6 +471,9 @@ fn dsa(context: &Context<'_>) -> Made<String> {
     };
     let x = random_below(context, &q);
     let y = g.modpow(&x, &p);
-    let body: Vec<u8> = [BigUint::ZERO, p, q, g, y, x].iter().flat_map(der::integer).collect();
+    let body: Vec<u8> = [BigUint::ZERO, p, q, g, y, x]
+        .iter()
+        .flat_map(der::integer)
+        .collect();
     Key::Dsa(der::sequence(&body)).to_pem()
 }

@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
-use super::{Result, Row, Type, fail, int};
 use super::math::to_int;
+use super::{Result, Row, Type, fail, int};
 use crate::template::error::Error;
 use crate::template::value::{ListType, Value};
 
 const A: Type = Type::Any;
 
 pub(super) const TABLE: &[Row] = &[
-    ("list", &[], Some(A), |_, args| Ok(Value::list(args.to_vec()))),
-    ("tuple", &[], Some(A), |_, args| Ok(Value::list(args.to_vec()))),
+    ("list", &[], Some(A), |_, args| {
+        Ok(Value::list(args.to_vec()))
+    }),
+    ("tuple", &[], Some(A), |_, args| {
+        Ok(Value::list(args.to_vec()))
+    }),
     ("append", &[A, A], None, |_, args| push(args)),
     ("push", &[A, A], None, |_, args| push(args)),
     ("mustAppend", &[A, A], None, |_, args| push(args)),
@@ -75,7 +79,9 @@ fn push(args: &[Value]) -> Result {
 fn prepend(args: &[Value]) -> Result {
     let all = items(&args[0], "prepend on")?;
     Ok(Value::list(
-        std::iter::once(args[1].clone()).chain(all.iter().cloned()).collect(),
+        std::iter::once(args[1].clone())
+            .chain(all.iter().cloned())
+            .collect(),
     ))
 }
 
@@ -127,12 +133,16 @@ fn has(args: &[Value]) -> Result {
         return Ok(Value::Bool(false));
     }
     let all = items(&args[1], "find has on")?;
-    Ok(Value::Bool(all.iter().any(|item| item.deep_equal(&args[0]))))
+    Ok(Value::Bool(
+        all.iter().any(|item| item.deep_equal(&args[0])),
+    ))
 }
 
 fn compact(args: &[Value]) -> Result {
     let all = items(&args[0], "compact on")?;
-    Ok(Value::list(all.iter().filter(|item| item.truth()).cloned().collect()))
+    Ok(Value::list(
+        all.iter().filter(|item| item.truth()).cloned().collect(),
+    ))
 }
 
 fn slice(args: &[Value]) -> Result {
@@ -167,10 +177,12 @@ fn slice(args: &[Value]) -> Result {
 fn chunk(args: &[Value]) -> Result {
     let all = items(&args[1], "chunk")?;
     let size = match usize::try_from(int(&args[0])) {
-        Ok(0) => return fail("runtime error: makeslice: len out of range"),
-        Ok(size) => size,
-        Err(_) => return fail("runtime error: makeslice: len out of range"),
+        Ok(size) if size > 0 => size,
+        _ => return fail("runtime error: makeslice: len out of range"),
     };
-    let chunks: Vec<Value> = all.chunks(size).map(|part| Value::list(part.to_vec())).collect();
+    let chunks: Vec<Value> = all
+        .chunks(size)
+        .map(|part| Value::list(part.to_vec()))
+        .collect();
     Ok(Value::typed_list(chunks, ListType::Lists))
 }

@@ -14,43 +14,89 @@ const I: Type = Type::Int;
 
 pub(super) const TABLE: &[Row] = &[
     ("atoi", &[Type::Str], None, |_, args| {
-        Ok(Value::Int(number::parse_int(&args[0].text(), 10).unwrap_or(0)))
+        Ok(Value::Int(
+            number::parse_int(&args[0].text(), 10).unwrap_or(0),
+        ))
     }),
-    ("int", &[A], None, |_, args| Ok(Value::Int(to_int(&args[0])))),
-    ("int64", &[A], None, |_, args| Ok(Value::Int64(to_int(&args[0])))),
-    ("float64", &[A], None, |_, args| Ok(Value::Float(to_float(&args[0])))),
+    ("int", &[A], None, |_, args| {
+        Ok(Value::Int(to_int(&args[0])))
+    }),
+    ("int64", &[A], None, |_, args| {
+        Ok(Value::Int64(to_int(&args[0])))
+    }),
+    ("float64", &[A], None, |_, args| {
+        Ok(Value::Float(to_float(&args[0])))
+    }),
     ("toDecimal", &[A], None, |_, args| {
-        Ok(Value::Int64(number::parse_int(&print::shown(&args[0]), 8).unwrap_or(0)))
+        Ok(Value::Int64(
+            number::parse_int(&print::shown(&args[0]), 8).unwrap_or(0),
+        ))
     }),
-    ("add1", &[A], None, |_, args| Ok(Value::Int64(to_int(&args[0]).wrapping_add(1)))),
+    ("add1", &[A], None, |_, args| {
+        Ok(Value::Int64(to_int(&args[0]).wrapping_add(1)))
+    }),
     ("add", &[], Some(A), |_, args| {
-        Ok(Value::Int64(args.iter().fold(0, |sum, arg| sum.wrapping_add(to_int(arg)))))
+        Ok(Value::Int64(
+            args.iter()
+                .fold(0, |sum, arg| sum.wrapping_add(to_int(arg))),
+        ))
     }),
     ("sub", &[A, A], None, |_, args| {
-        Ok(Value::Int64(to_int(&args[0]).wrapping_sub(to_int(&args[1]))))
+        Ok(Value::Int64(
+            to_int(&args[0]).wrapping_sub(to_int(&args[1])),
+        ))
     }),
-    ("div", &[A, A], None, |_, args| divide(args, i64::wrapping_div)),
-    ("mod", &[A, A], None, |_, args| divide(args, i64::wrapping_rem)),
+    ("div", &[A, A], None, |_, args| {
+        divide(args, i64::wrapping_div)
+    }),
+    ("mod", &[A, A], None, |_, args| {
+        divide(args, i64::wrapping_rem)
+    }),
     ("mul", &[A], Some(A), |_, args| {
-        Ok(Value::Int64(args.iter().fold(1, |product, arg| product.wrapping_mul(to_int(arg)))))
+        Ok(Value::Int64(
+            args.iter()
+                .fold(1, |product, arg| product.wrapping_mul(to_int(arg))),
+        ))
     }),
     ("add1f", &[A], None, |_, args| {
         decimals(&[args[0].clone(), Value::Int(1)], |a, b| Some(a.add(b)))
     }),
     ("addf", &[], Some(A), |_, args| {
-        let all: Vec<Value> = std::iter::once(Value::Int(0)).chain(args.iter().cloned()).collect();
+        let all: Vec<Value> = std::iter::once(Value::Int(0))
+            .chain(args.iter().cloned())
+            .collect();
         decimals(&all, |a, b| Some(a.add(b)))
     }),
-    ("subf", &[A], Some(A), |_, args| decimals(args, |a, b| Some(a.sub(b)))),
-    ("mulf", &[A], Some(A), |_, args| decimals(args, |a, b| Some(a.mul(b)))),
-    ("divf", &[A], Some(A), |_, args| decimals(args, Decimal::div)),
-    ("max", &[A], Some(A), |_, args| Ok(extreme(args, |a, b| a > b))),
-    ("biggest", &[A], Some(A), |_, args| Ok(extreme(args, |a, b| a > b))),
-    ("min", &[A], Some(A), |_, args| Ok(extreme(args, |a, b| a < b))),
-    ("maxf", &[A], Some(A), |_, args| Ok(Value::Float(fold(args, f64::max)))),
-    ("minf", &[A], Some(A), |_, args| Ok(Value::Float(fold(args, f64::min)))),
-    ("ceil", &[A], None, |_, args| Ok(Value::Float(to_float(&args[0]).ceil()))),
-    ("floor", &[A], None, |_, args| Ok(Value::Float(to_float(&args[0]).floor()))),
+    ("subf", &[A], Some(A), |_, args| {
+        decimals(args, |a, b| Some(a.sub(b)))
+    }),
+    ("mulf", &[A], Some(A), |_, args| {
+        decimals(args, |a, b| Some(a.mul(b)))
+    }),
+    ("divf", &[A], Some(A), |_, args| {
+        decimals(args, Decimal::div)
+    }),
+    ("max", &[A], Some(A), |_, args| {
+        Ok(extreme(args, |a, b| a > b))
+    }),
+    ("biggest", &[A], Some(A), |_, args| {
+        Ok(extreme(args, |a, b| a > b))
+    }),
+    ("min", &[A], Some(A), |_, args| {
+        Ok(extreme(args, |a, b| a < b))
+    }),
+    ("maxf", &[A], Some(A), |_, args| {
+        Ok(Value::Float(fold(args, f64::max)))
+    }),
+    ("minf", &[A], Some(A), |_, args| {
+        Ok(Value::Float(fold(args, f64::min)))
+    }),
+    ("ceil", &[A], None, |_, args| {
+        Ok(Value::Float(to_float(&args[0]).ceil()))
+    }),
+    ("floor", &[A], None, |_, args| {
+        Ok(Value::Float(to_float(&args[0]).floor()))
+    }),
     ("round", &[A, I], Some(Type::Float), |_, args| {
         let on = match args.get(2) {
             Some(Value::Float(on)) => *on,
@@ -87,7 +133,8 @@ pub(super) fn to_int(value: &Value) -> i64 {
         Value::Float(_) => i64::MIN,
         Value::Bool(flag) => i64::from(*flag),
         Value::Str(bytes) => {
-            number::parse_int(without_zero_fraction(&String::from_utf8_lossy(bytes)), 0).unwrap_or(0)
+            number::parse_int(without_zero_fraction(&String::from_utf8_lossy(bytes)), 0)
+                .unwrap_or(0)
         }
         _ => 0,
     }
@@ -161,7 +208,12 @@ fn round(value: f64, places: i64, on: f64) -> f64 {
     rounded / pow
 }
 
-fn range(context: &Context<'_>, start: i64, stop: i64, step: i64) -> std::result::Result<Vec<i64>, Error> {
+fn range(
+    context: &Context<'_>,
+    start: i64,
+    stop: i64,
+    step: i64,
+) -> std::result::Result<Vec<i64>, Error> {
     let ascends = stop >= start;
     if (ascends && step <= 0) || (!ascends && step >= 0) {
         return Ok(Vec::new());

@@ -61,7 +61,6 @@ pub(crate) enum Type {
     Value,
     Str,
     Int,
-    Int64,
     Uint32,
     Bool,
     Float,
@@ -79,7 +78,6 @@ impl Type {
             Self::Value => "reflect.Value",
             Self::Str => "string",
             Self::Int => "int",
-            Self::Int64 => "int64",
             Self::Uint32 => "uint32",
             Self::Bool => "bool",
             Self::Float => "float64",
@@ -100,7 +98,6 @@ impl Type {
             (Self::Any | Self::Value, _)
             | (Self::Str, Value::Str(_))
             | (Self::Int, Value::Int(_))
-            | (Self::Int64, Value::Int64(_))
             | (Self::Bool, Value::Bool(_))
             | (Self::Float, Value::Float(_))
             | (Self::Time, Value::Time(_))

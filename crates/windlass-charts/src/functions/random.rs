@@ -13,9 +13,15 @@ const NUMERIC: &[u8] = b"0123456789";
 const ALPHANUMERIC: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
 pub(super) const TABLE: &[Row] = &[
-    ("randAlphaNum", &[I], None, |context, args| text(context, args, ALPHANUMERIC)),
-    ("randAlpha", &[I], None, |context, args| text(context, args, ALPHA)),
-    ("randNumeric", &[I], None, |context, args| text(context, args, NUMERIC)),
+    ("randAlphaNum", &[I], None, |context, args| {
+        text(context, args, ALPHANUMERIC)
+    }),
+    ("randAlpha", &[I], None, |context, args| {
+        text(context, args, ALPHA)
+    }),
+    ("randNumeric", &[I], None, |context, args| {
+        text(context, args, NUMERIC)
+    }),
     ("randAscii", &[I], None, |context, args| {
         let printable: Vec<u8> = (b' '..=b'~').collect();
         text(context, args, &printable)
@@ -23,16 +29,22 @@ pub(super) const TABLE: &[Row] = &[
     ("randBytes", &[I], None, |context, args| {
         let mut buffer = vec![0; count(context, &args[0])?];
         context.env.random.borrow_mut().fill_bytes(&mut buffer);
-        Ok(Value::str(base64::engine::general_purpose::STANDARD.encode(buffer)))
+        Ok(Value::str(
+            base64::engine::general_purpose::STANDARD.encode(buffer),
+        ))
     }),
     ("randInt", &[I, I], None, |context, args| {
         let (from, to) = (int(&args[0]), int(&args[1]));
         if to <= from {
             return fail("invalid argument to Intn");
         }
-        Ok(Value::Int(context.env.random.borrow_mut().random_range(from..to)))
+        Ok(Value::Int(
+            context.env.random.borrow_mut().random_range(from..to),
+        ))
     }),
-    ("uuidv4", &[], None, |context, _| Ok(Value::str(uuid(context)))),
+    ("uuidv4", &[], None, |context, _| {
+        Ok(Value::str(uuid(context)))
+    }),
     ("shuffle", &[Type::Str], None, |context, args| {
         let mut chars: Vec<char> = args[0].text().chars().collect();
         for at in (1..chars.len()).rev() {
@@ -65,5 +77,12 @@ fn uuid(context: &Context<'_>) -> String {
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
 }

@@ -11,25 +11,45 @@ const I: Type = Type::Int;
 
 pub(super) const TABLE: &[Row] = &[
     ("regexMatch", &[S, S], None, |_, args| {
-        Ok(Value::Bool(compile(args, "").is_ok_and(|regex| regex.is_match(args[1].bytes()))))
+        Ok(Value::Bool(
+            compile(args, "").is_ok_and(|regex| regex.is_match(args[1].bytes())),
+        ))
     }),
     ("mustRegexMatch", &[S, S], None, |_, args| {
         Ok(Value::Bool(compile(args, "")?.is_match(args[1].bytes())))
     }),
     ("regexFind", &[S, S], None, |_, args| find(args, PANICS)),
     ("mustRegexFind", &[S, S], None, |_, args| find(args, "")),
-    ("regexFindAll", &[S, S, I], None, |_, args| find_all(args, PANICS)),
-    ("mustRegexFindAll", &[S, S, I], None, |_, args| find_all(args, "")),
-    ("regexReplaceAll", &[S, S, S], None, |context, args| replace(context, args, PANICS, true)),
-    ("mustRegexReplaceAll", &[S, S, S], None, |context, args| replace(context, args, "", true)),
-    ("regexReplaceAllLiteral", &[S, S, S], None, |context, args| {
-        replace(context, args, PANICS, false)
+    ("regexFindAll", &[S, S, I], None, |_, args| {
+        find_all(args, PANICS)
     }),
-    ("mustRegexReplaceAllLiteral", &[S, S, S], None, |context, args| {
-        replace(context, args, "", false)
+    ("mustRegexFindAll", &[S, S, I], None, |_, args| {
+        find_all(args, "")
     }),
-    ("regexSplit", &[S, S, I], None, |_, args| split(args, PANICS)),
-    ("mustRegexSplit", &[S, S, I], None, |_, args| split(args, "")),
+    ("regexReplaceAll", &[S, S, S], None, |context, args| {
+        replace(context, args, PANICS, true)
+    }),
+    ("mustRegexReplaceAll", &[S, S, S], None, |context, args| {
+        replace(context, args, "", true)
+    }),
+    (
+        "regexReplaceAllLiteral",
+        &[S, S, S],
+        None,
+        |context, args| replace(context, args, PANICS, false),
+    ),
+    (
+        "mustRegexReplaceAllLiteral",
+        &[S, S, S],
+        None,
+        |context, args| replace(context, args, "", false),
+    ),
+    ("regexSplit", &[S, S, I], None, |_, args| {
+        split(args, PANICS)
+    }),
+    ("mustRegexSplit", &[S, S, I], None, |_, args| {
+        split(args, "")
+    }),
     ("regexQuoteMeta", &[S], None, |_, args| {
         let mut out = Vec::new();
         for byte in args[0].bytes() {
@@ -82,22 +102,21 @@ fn matches(regex: &Regex, text: &[u8], most: i64) -> Vec<(usize, usize)> {
 fn find(args: &[Value], prefix: &str) -> Result {
     let regex = compile(args, prefix)?;
     let text = args[1].bytes();
-    Ok(Value::str(regex.find(text).map_or(&b""[..], |found| found.as_bytes())))
+    Ok(Value::str(
+        regex.find(text).map_or(&b""[..], |found| found.as_bytes()),
+    ))
 }
 
 fn find_all(args: &[Value], prefix: &str) -> Result {
     let regex = compile(args, prefix)?;
     let text = args[1].bytes();
     let found = matches(&regex, text, int(&args[2]));
-    Ok(Value::strings(found.into_iter().map(|(from, to)| &text[from..to])))
+    Ok(Value::strings(
+        found.into_iter().map(|(from, to)| &text[from..to]),
+    ))
 }
 
-fn replace(
-    context: &super::Context<'_>,
-    args: &[Value],
-    prefix: &str,
-    expands: bool,
-) -> Result {
+fn replace(context: &super::Context<'_>, args: &[Value], prefix: &str, expands: bool) -> Result {
     let regex = compile(args, prefix)?;
     let (text, with) = (args[1].bytes(), args[2].bytes());
     let mut out = Vec::with_capacity(text.len());

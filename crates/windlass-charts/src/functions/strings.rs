@@ -20,48 +20,82 @@ pub(super) const TABLE: &[Row] = &[
         }
         Ok(Value::str(abbreviate(args[2].bytes(), left, right)))
     }),
-    ("trunc", &[I, S], None, |_, args| Ok(Value::str(trunc(int(&args[0]), args[1].bytes())))),
-    ("trim", &[S], None, |_, args| text(args, |text| text.trim().to_owned())),
+    ("trunc", &[I, S], None, |_, args| {
+        Ok(Value::str(trunc(int(&args[0]), args[1].bytes())))
+    }),
+    ("trim", &[S], None, |_, args| {
+        text(args, |text| text.trim().to_owned())
+    }),
     ("upper", &[S], None, |_, args| text(args, str::to_uppercase)),
     ("lower", &[S], None, |_, args| text(args, lower)),
     ("title", &[S], None, |_, args| text(args, title)),
     ("untitle", &[S], None, |_, args| text(args, untitle)),
-    ("substr", &[I, I, S], None, |_, args| substring(int(&args[0]), int(&args[1]), args[2].bytes())),
+    ("substr", &[I, I, S], None, |_, args| {
+        substring(int(&args[0]), int(&args[1]), args[2].bytes())
+    }),
     ("repeat", &[I, S], None, |context, args| {
         let Ok(count) = usize::try_from(int(&args[0])) else {
             return fail("strings: negative Repeat count");
         };
-        context.env.fits(args[1].bytes().len().saturating_mul(count))?;
+        context
+            .env
+            .fits(args[1].bytes().len().saturating_mul(count))?;
         Ok(Value::str(args[1].bytes().repeat(count)))
     }),
     ("trimall", &[S, S], None, |_, args| Ok(trim_all(args))),
     ("trimAll", &[S, S], None, |_, args| Ok(trim_all(args))),
     ("trimSuffix", &[S, S], None, |_, args| {
         let text = args[1].bytes();
-        Ok(Value::str(text.strip_suffix(args[0].bytes()).unwrap_or(text)))
+        Ok(Value::str(
+            text.strip_suffix(args[0].bytes()).unwrap_or(text),
+        ))
     }),
     ("trimPrefix", &[S, S], None, |_, args| {
         let text = args[1].bytes();
-        Ok(Value::str(text.strip_prefix(args[0].bytes()).unwrap_or(text)))
+        Ok(Value::str(
+            text.strip_prefix(args[0].bytes()).unwrap_or(text),
+        ))
     }),
-    ("nospace", &[S], None, |_, args| Ok(Value::str(without_blanks(args[0].bytes())))),
-    ("initials", &[S], None, |_, args| Ok(Value::str(initials(args[0].bytes())))),
+    ("nospace", &[S], None, |_, args| {
+        Ok(Value::str(without_blanks(args[0].bytes())))
+    }),
+    ("initials", &[S], None, |_, args| {
+        Ok(Value::str(initials(args[0].bytes())))
+    }),
     ("swapcase", &[S], None, |_, args| text(args, swap_case)),
-    ("snakecase", &[S], None, |_, args| text(args, |text| super::cases::joined(text, '_'))),
-    ("kebabcase", &[S], None, |_, args| text(args, |text| super::cases::joined(text, '-'))),
-    ("camelcase", &[S], None, |_, args| text(args, super::cases::camel)),
+    ("snakecase", &[S], None, |_, args| {
+        text(args, |text| super::cases::joined(text, '_'))
+    }),
+    ("kebabcase", &[S], None, |_, args| {
+        text(args, |text| super::cases::joined(text, '-'))
+    }),
+    ("camelcase", &[S], None, |_, args| {
+        text(args, super::cases::camel)
+    }),
     ("wrap", &[I, S], None, |_, args| {
-        Ok(Value::str(wrap(args[1].bytes(), int(&args[0]), b"\n", false)))
+        Ok(Value::str(wrap(
+            args[1].bytes(),
+            int(&args[0]),
+            b"\n",
+            false,
+        )))
     }),
     ("wrapWith", &[I, S, S], None, |_, args| {
         let line_end = match args[1].bytes() {
             b"" => b"\n",
             other => other,
         };
-        Ok(Value::str(wrap(args[2].bytes(), int(&args[0]), line_end, true)))
+        Ok(Value::str(wrap(
+            args[2].bytes(),
+            int(&args[0]),
+            line_end,
+            true,
+        )))
     }),
     ("contains", &[S, S], None, |_, args| {
-        Ok(Value::Bool(find(args[1].bytes(), args[0].bytes()).is_some()))
+        Ok(Value::Bool(
+            find(args[1].bytes(), args[0].bytes()).is_some(),
+        ))
     }),
     ("hasPrefix", &[S, S], None, |_, args| {
         Ok(Value::Bool(args[1].bytes().starts_with(args[0].bytes())))
@@ -97,25 +131,45 @@ pub(super) const TABLE: &[Row] = &[
         }
         Ok(Value::str(out))
     }),
-    ("indent", &[I, S], None, |context, args| indent(context, args, b"")),
-    ("nindent", &[I, S], None, |context, args| indent(context, args, b"\n")),
+    ("indent", &[I, S], None, |context, args| {
+        indent(context, args, b"")
+    }),
+    ("nindent", &[I, S], None, |context, args| {
+        indent(context, args, b"\n")
+    }),
     ("replace", &[S, S, S], None, |context, args| {
         let (old, new, text) = (args[0].bytes(), args[1].bytes(), args[2].bytes());
-        let count = if old.is_empty() { text.len() + 1 } else { text.len() / old.len() };
-        context.env.fits(text.len().saturating_add(count.saturating_mul(new.len())))?;
+        let count = if old.is_empty() {
+            text.len() + 1
+        } else {
+            text.len() / old.len()
+        };
+        context
+            .env
+            .fits(text.len().saturating_add(count.saturating_mul(new.len())))?;
         Ok(Value::str(replace(text, old, new)))
     }),
     ("plural", &[S, S, I], None, |_, args| {
         Ok(args[usize::from(int(&args[2]) != 1)].clone())
     }),
-    ("toString", &[A], None, |_, args| Ok(Value::str(to_bytes(&args[0])))),
-    ("toStrings", &[A], None, |_, args| Ok(Value::strings(to_strings(&args[0])))),
+    ("toString", &[A], None, |_, args| {
+        Ok(Value::str(to_bytes(&args[0])))
+    }),
+    ("toStrings", &[A], None, |_, args| {
+        Ok(Value::strings(to_strings(&args[0])))
+    }),
     ("join", &[S, A], None, |_, args| {
         Ok(Value::str(to_strings(&args[1]).join(args[0].bytes())))
     }),
-    ("split", &[S, S], None, |_, args| Ok(numbered(split(args[1].bytes(), args[0].bytes(), -1)))),
+    ("split", &[S, S], None, |_, args| {
+        Ok(numbered(split(args[1].bytes(), args[0].bytes(), -1)))
+    }),
     ("splitn", &[S, I, S], None, |_, args| {
-        Ok(numbered(split(args[2].bytes(), args[0].bytes(), int(&args[1]))))
+        Ok(numbered(split(
+            args[2].bytes(),
+            args[0].bytes(),
+            int(&args[1]),
+        )))
     }),
     ("splitList", &[S, S], None, |_, args| {
         Ok(Value::strings(split(args[1].bytes(), args[0].bytes(), -1)))
@@ -254,9 +308,15 @@ fn substring(from: i64, to: i64, text: &[u8]) -> Result {
         Some(part) => Ok(Value::str(part)),
         None if to > length || to < 0 => fail(format!(
             "runtime error: slice bounds out of range [:{to}]{}",
-            if to < 0 { String::new() } else { format!(" with length {length}") }
+            if to < 0 {
+                String::new()
+            } else {
+                format!(" with length {length}")
+            }
         )),
-        None => fail(format!("runtime error: slice bounds out of range [{from}:{to}]")),
+        None => fail(format!(
+            "runtime error: slice bounds out of range [{from}:{to}]"
+        )),
     }
 }
 
@@ -404,7 +464,9 @@ fn indent(context: &super::Context<'_>, args: &[Value], before: &[u8]) -> Result
     };
     let text = args[1].bytes();
     let lines = 1 + text.iter().filter(|byte| **byte == b'\n').count();
-    context.env.fits(text.len().saturating_add(lines.saturating_mul(count)))?;
+    context
+        .env
+        .fits(text.len().saturating_add(lines.saturating_mul(count)))?;
     let mut out = Vec::with_capacity(before.len() + text.len() + lines * count);
     out.extend_from_slice(before);
     for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {

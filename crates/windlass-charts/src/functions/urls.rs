@@ -6,10 +6,14 @@ use super::{Result, Row, Type, entries, fail};
 use crate::template::value::Value;
 
 pub(super) const TABLE: &[Row] = &[
-    ("urlParse", &[Type::Str], None, |_, args| parse(&args[0].text())),
+    ("urlParse", &[Type::Str], None, |_, args| {
+        parse(&args[0].text())
+    }),
     ("urlJoin", &[Type::Map], None, |_, args| join(&args[0])),
     // Rendering never asks for names.
-    ("getHostByName", &[Type::Str], None, |_, _| Ok(Value::str(""))),
+    ("getHostByName", &[Type::Str], None, |_, _| {
+        Ok(Value::str(""))
+    }),
 ];
 
 /// Escapes a text for a query.
@@ -29,7 +33,10 @@ pub(super) fn escape_query(bytes: &[u8]) -> String {
 fn escape(text: &str, plain: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || plain.as_bytes().contains(&byte) {
+        if byte.is_ascii_alphanumeric()
+            || b"-_.~".contains(&byte)
+            || plain.as_bytes().contains(&byte)
+        {
             out.push(char::from(byte));
         } else {
             out.push_str(&format!("%{byte:02X}"));
@@ -48,7 +55,9 @@ fn unescape(text: &str) -> std::result::Result<String, String> {
             rest = after;
             continue;
         }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = after
+            .get(..2)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) => {
                 out.push(byte);
@@ -56,7 +65,10 @@ fn unescape(text: &str) -> std::result::Result<String, String> {
             }
             None => {
                 let bad = String::from_utf8_lossy(&rest[..rest.len().min(3)]).into_owned();
-                return Err(format!("invalid URL escape {}", crate::quote::quote(bad.as_bytes())));
+                return Err(format!(
+                    "invalid URL escape {}",
+                    crate::quote::quote(bad.as_bytes())
+                ));
             }
         }
     }
@@ -93,7 +105,7 @@ fn read(text: &str) -> std::result::Result<Url, String> {
     let mut path = rest;
     if !rest.starts_with('/') {
         if !scheme.is_empty() {
-            url.opaque = rest.to_owned();
+            rest.clone_into(&mut url.opaque);
             return Ok(url);
         }
         let first = rest.split('/').next().unwrap_or_default();
@@ -195,7 +207,9 @@ fn parse(text: &str) -> Result {
 fn join(parts: &Value) -> Result {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     for (key, value) in entries(parts) {
-        let known = ["scheme", "host", "path", "query", "opaque", "fragment", "userinfo"];
+        let known = [
+            "scheme", "host", "path", "query", "opaque", "fragment", "userinfo",
+        ];
         if !known.contains(&&*key) {
             continue;
         }
@@ -234,7 +248,12 @@ fn join(parts: &Value) -> Result {
         if !escaped.is_empty() && !escaped.starts_with('/') && !host.is_empty() {
             out.push('/');
         }
-        if out.is_empty() && escaped.split('/').next().is_some_and(|first| first.contains(':')) {
+        if out.is_empty()
+            && escaped
+                .split('/')
+                .next()
+                .is_some_and(|first| first.contains(':'))
+        {
             out.push_str("./");
         }
         out.push_str(&escaped);

@@ -437,7 +437,10 @@ impl<'t> State<'t> {
     ) -> Executed<Operand> {
         self.at = At::Node(node);
         if matches!(inner.kind, Kind::Nil) {
-            return self.fail(&format!("indirection through explicit nil in {}", node.kind));
+            return self.fail(&format!(
+                "indirection through explicit nil in {}",
+                node.kind
+            ));
         }
         let receiver = self.argument(dot, None, inner)?;
         self.field_chain(dot, receiver, node, names, words, last)
@@ -508,7 +511,15 @@ impl<'t> State<'t> {
         let arguments = words.get(1..).unwrap_or_default();
         if let Some(method) = method::find(&receiver.value, name) {
             let call = At::Node(node);
-            return self.call(dot, method, Some(receiver.value), name, call, arguments, last);
+            return self.call(
+                dot,
+                method,
+                Some(receiver.value),
+                name,
+                call,
+                arguments,
+                last,
+            );
         }
         let has_arguments = !arguments.is_empty() || last.is_some();
         match &receiver.value {
@@ -571,7 +582,9 @@ impl<'t> State<'t> {
         last: Option<Operand>,
     ) -> Executed<Operand> {
         if words.is_empty() && last.is_none() {
-            return self.fail(&format!("wrong number of args for {name}: want at least 1 got 0"));
+            return self.fail(&format!(
+                "wrong number of args for {name}: want at least 1 got 0"
+            ));
         }
         let mut value = Operand::concrete(Value::Invalid);
         for word in words {
@@ -697,24 +710,29 @@ impl<'t> State<'t> {
     fn literal(&self, literal: &'t Kind, of: Option<Type>) -> Executed<Value> {
         let found = |what: &str| self.fail(&format!("expected {what}; found {literal}"));
         match (of, literal) {
-            (None | Some(Type::Any | Type::Value), Kind::Bool(value)) => Ok(Value::Bool(*value)),
             (None | Some(Type::Any | Type::Value), Kind::Number(number)) => self.constant(number),
-            (None | Some(Type::Any | Type::Value), Kind::Str { value, .. }) => Ok(value.clone()),
-            (Some(Type::Bool), Kind::Bool(value)) => Ok(Value::Bool(*value)),
-            (Some(Type::Str), Kind::Str { value, .. }) => Ok(value.clone()),
+            (None | Some(Type::Any | Type::Value | Type::Bool), Kind::Bool(value)) => {
+                Ok(Value::Bool(*value))
+            }
+            (None | Some(Type::Any | Type::Value | Type::Str), Kind::Str { value, .. }) => {
+                Ok(value.clone())
+            }
             (Some(Type::Int), Kind::Number(Number { int: Some(int), .. })) => Ok(Value::Int(*int)),
-            (Some(Type::Int64), Kind::Number(Number { int: Some(int), .. })) => {
-                Ok(Value::Int64(*int))
-            }
-            (Some(Type::Uint32), Kind::Number(Number { uint: Some(uint), .. })) => {
-                Ok(Value::Int(i64::try_from(*uint).unwrap_or(i64::MAX)))
-            }
-            (Some(Type::Float), Kind::Number(Number { float: Some(float), .. })) => {
-                Ok(Value::Float(*float))
-            }
+            (
+                Some(Type::Uint32),
+                Kind::Number(Number {
+                    uint: Some(uint), ..
+                }),
+            ) => Ok(Value::Int(i64::try_from(*uint).unwrap_or(i64::MAX))),
+            (
+                Some(Type::Float),
+                Kind::Number(Number {
+                    float: Some(float), ..
+                }),
+            ) => Ok(Value::Float(*float)),
             (Some(Type::Bool), _) => found("bool"),
             (Some(Type::Str), _) => found("string"),
-            (Some(Type::Int | Type::Int64), _) => found("integer"),
+            (Some(Type::Int), _) => found("integer"),
             (Some(Type::Uint32), _) => found("unsigned integer"),
             (Some(Type::Float), _) => found("float"),
             (of, literal) => self.fail(&format!(

@@ -170,7 +170,11 @@ impl<'a> Lexer<'a> {
         let token = Token {
             of,
             at: self.start,
-            text: self.input.get(self.start..self.at).unwrap_or_default().to_owned(),
+            text: self
+                .input
+                .get(self.start..self.at)
+                .unwrap_or_default()
+                .to_owned(),
             line: self.start_line,
         };
         self.start = self.at;
@@ -250,7 +254,11 @@ impl<'a> Lexer<'a> {
     fn left_delim(&mut self) -> Option<Token> {
         self.at += LEFT.len();
         let trim = if has_left_trim(self.rest()) { TRIM } else { 0 };
-        if self.rest().get(trim..).is_some_and(|rest| rest.starts_with("/*")) {
+        if self
+            .rest()
+            .get(trim..)
+            .is_some_and(|rest| rest.starts_with("/*"))
+        {
             self.skip_to(self.at + trim);
             self.ignore();
             return self.comment();
@@ -366,7 +374,10 @@ impl<'a> Lexer<'a> {
                 self.token(Type::RightParen)
             }
             c if c.is_ascii_graphic() => self.token(Type::Char),
-            c => self.error(format!("unrecognized character in action: {}", shown(Some(c)))),
+            c => self.error(format!(
+                "unrecognized character in action: {}",
+                shown(Some(c))
+            )),
         }
     }
 
@@ -405,9 +416,9 @@ impl<'a> Lexer<'a> {
 
     /// Whether a word may end here.
     fn at_terminator(&self) -> bool {
-        self.peek().is_none_or(|c| {
-            is_space(c) || matches!(c, '.' | ',' | '|' | ':' | ')' | '(')
-        }) || self.rest().starts_with(RIGHT)
+        self.peek()
+            .is_none_or(|c| is_space(c) || matches!(c, '.' | ',' | '|' | ':' | ')' | '('))
+            || self.rest().starts_with(RIGHT)
     }
 
     fn bad_character(&mut self) -> Token {

@@ -149,20 +149,30 @@ fn time(name: &str) -> Option<&'static Function> {
         "UnixNano" => method!(&[], |_, args| with(args, |time| {
             Value::Int64(i64::try_from(time.timestamp().as_nanosecond()).unwrap_or(0))
         })),
-        "Year" => method!(&[], |_, args| with(args, |time| Value::Int(time.year().into()))),
+        "Year" => method!(&[], |_, args| with(args, |time| Value::Int(
+            time.year().into()
+        ))),
         "Month" => method!(&[], |_, args| with(args, |time| {
             Value::str(layout::format("January", time))
         })),
         "Weekday" => method!(&[], |_, args| with(args, |time| {
             Value::str(layout::format("Monday", time))
         })),
-        "Day" => method!(&[], |_, args| with(args, |time| Value::Int(time.day().into()))),
+        "Day" => method!(&[], |_, args| with(args, |time| Value::Int(
+            time.day().into()
+        ))),
         "YearDay" => method!(&[], |_, args| with(args, |time| {
             Value::Int(time.day_of_year().into())
         })),
-        "Hour" => method!(&[], |_, args| with(args, |time| Value::Int(time.hour().into()))),
-        "Minute" => method!(&[], |_, args| with(args, |time| Value::Int(time.minute().into()))),
-        "Second" => method!(&[], |_, args| with(args, |time| Value::Int(time.second().into()))),
+        "Hour" => method!(&[], |_, args| with(args, |time| Value::Int(
+            time.hour().into()
+        ))),
+        "Minute" => method!(&[], |_, args| with(args, |time| Value::Int(
+            time.minute().into()
+        ))),
+        "Second" => method!(&[], |_, args| with(args, |time| Value::Int(
+            time.second().into()
+        ))),
         "Nanosecond" => method!(&[], |_, args| with(args, |time| {
             Value::Int(time.subsec_nanosecond().into())
         })),
@@ -210,9 +220,7 @@ fn time(name: &str) -> Option<&'static Function> {
 
 fn compare(args: &[Value], holds: fn(&jiff::Timestamp, &jiff::Timestamp) -> bool) -> Result {
     match (&args[0], &args[1]) {
-        (Value::Time(a), Value::Time(b)) => {
-            Ok(Value::Bool(holds(&a.timestamp(), &b.timestamp())))
-        }
+        (Value::Time(a), Value::Time(b)) => Ok(Value::Bool(holds(&a.timestamp(), &b.timestamp()))),
         _ => Ok(Value::Bool(false)),
     }
 }

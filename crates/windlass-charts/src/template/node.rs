@@ -18,10 +18,7 @@ pub(crate) enum Kind {
     If(Branch),
     With(Branch),
     Range(Branch),
-    Template {
-        name: String,
-        pipe: Option<Pipe>,
-    },
+    Template { name: String, pipe: Option<Pipe> },
     Break,
     Continue,
     // What follows are words of a command.
@@ -34,10 +31,7 @@ pub(crate) enum Kind {
     Chain(Box<Node>, Vec<Rc<str>>),
     Bool(bool),
     Number(Number),
-    Str {
-        quoted: String,
-        value: Value,
-    },
+    Str { quoted: String, value: Value },
 }
 
 impl fmt::Debug for Kind {

@@ -79,9 +79,15 @@ impl Object {
                 _ => None,
             },
             Self::Version(version) => match name {
-                "Major" => Some(Value::Int64(i64::try_from(version.major).unwrap_or(i64::MAX))),
-                "Minor" => Some(Value::Int64(i64::try_from(version.minor).unwrap_or(i64::MAX))),
-                "Patch" => Some(Value::Int64(i64::try_from(version.patch).unwrap_or(i64::MAX))),
+                "Major" => Some(Value::Int64(
+                    i64::try_from(version.major).unwrap_or(i64::MAX),
+                )),
+                "Minor" => Some(Value::Int64(
+                    i64::try_from(version.minor).unwrap_or(i64::MAX),
+                )),
+                "Patch" => Some(Value::Int64(
+                    i64::try_from(version.patch).unwrap_or(i64::MAX),
+                )),
                 "Prerelease" => Some(Value::str(&version.prerelease)),
                 "Metadata" => Some(Value::str(&version.metadata)),
                 "Original" => Some(Value::str(&version.original)),

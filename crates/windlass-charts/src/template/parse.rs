@@ -593,10 +593,7 @@ impl Parser<'_> {
                 return Ok(None);
             }
         };
-        Ok(Some(Node {
-            at: token.at,
-            kind,
-        }))
+        Ok(Some(Node { at: token.at, kind }))
     }
 }
 
@@ -627,7 +624,10 @@ fn number(token: &Token) -> Result<Number, String> {
     if found.int == Some(0) {
         found.uint = Some(0);
     }
-    #[expect(clippy::cast_precision_loss, reason = "a constant is a float where one is wanted")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a constant is a float where one is wanted"
+    )]
     match (found.int, found.uint) {
         (Some(int), _) => found.float = Some(int as f64),
         (None, Some(uint)) => found.float = Some(uint as f64),

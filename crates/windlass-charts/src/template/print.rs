@@ -59,6 +59,8 @@ pub(crate) fn sprintln(args: &[Value]) -> Vec<u8> {
 #[derive(Clone, Default)]
 struct Formatter {
     plus: bool,
+    /// Whether the fields of structs are named.
+    names: bool,
     minus: bool,
     sharp: bool,
     space: bool,
@@ -76,7 +78,11 @@ pub(crate) fn duration(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let total = nanos.unsigned_abs();
     let fraction = |value: u64, unit: u64| {
-        let digits = format!("{:0width$}", value % unit, width = unit.to_string().len() - 1);
+        let digits = format!(
+            "{:0width$}",
+            value % unit,
+            width = unit.to_string().len() - 1
+        );
         let digits = digits.trim_end_matches('0').to_owned();
         if digits.is_empty() || unit == 1 {
             (value / unit).to_string()
@@ -88,7 +94,11 @@ pub(crate) fn duration(nanos: i64) -> String {
         return format!("{sign}{total}ns");
     }
     if total < 1_000_000_000 {
-        let (unit, name) = if total < 1_000_000 { UNITS[0] } else { UNITS[1] };
+        let (unit, name) = if total < 1_000_000 {
+            UNITS[0]
+        } else {
+            UNITS[1]
+        };
         return format!("{sign}{}{name}", fraction(total, unit));
     }
     let minutes = total / 60_000_000_000;
@@ -114,7 +124,7 @@ impl Formatter {
         }
     }
 
-    fn bad_verb(&self, value: &Value, verb: char, out: &mut Vec<u8>) {
+    fn bad_verb(value: &Value, verb: char, out: &mut Vec<u8>) {
         out.extend_from_slice(format!("%!{verb}(").as_bytes());
         if value.is_nil() {
             out.extend_from_slice(b"<nil>");
@@ -132,10 +142,10 @@ impl Formatter {
         }
         match value {
             Value::Invalid | Value::Nil if depth > 0 || verb == 'v' => self.pad(b"<nil>", out),
-            Value::Invalid | Value::Nil => self.bad_verb(value, verb, out),
+            Value::Invalid | Value::Nil => Self::bad_verb(value, verb, out),
             Value::Bool(flag) => match verb {
                 't' | 'v' => self.pad(if *flag { b"true" } else { b"false" }, out),
-                _ => self.bad_verb(value, verb, out),
+                _ => Self::bad_verb(value, verb, out),
             },
             Value::Int(int) | Value::Int64(int) => self.int(value, *int, verb, out),
             Value::Byte(byte) => self.int(value, i64::from(*byte), verb, out),
@@ -150,12 +160,22 @@ impl Formatter {
             },
             Value::Duration(nanos) if matches!(verb, 'v' | 's' | 'q' | 'x' | 'X') => {
                 let text = duration(*nanos);
-                self.string(value, text.as_bytes(), if verb == 'v' { 's' } else { verb }, out);
+                self.string(
+                    value,
+                    text.as_bytes(),
+                    if verb == 'v' { 's' } else { verb },
+                    out,
+                );
             }
             Value::Duration(nanos) => self.int(value, *nanos, verb, out),
             Value::Time(time) => {
                 let text = crate::layout::format(crate::layout::GO, time);
-                self.string(value, text.as_bytes(), if verb == 'v' { 's' } else { verb }, out);
+                self.string(
+                    value,
+                    text.as_bytes(),
+                    if verb == 'v' { 's' } else { verb },
+                    out,
+                );
             }
             Value::List(list) => {
                 out.push(b'[');
@@ -190,7 +210,7 @@ impl Formatter {
                         out.push(b' ');
                     }
                     let item = object.field(field).unwrap_or(Value::Nil);
-                    if self.plus && verb == 'v' {
+                    if self.names {
                         out.extend_from_slice(format!("{field}:").as_bytes());
                     }
                     self.value(&item, verb, depth + 1, out);
@@ -230,7 +250,7 @@ impl Formatter {
                 }
                 return self.pad(text.as_bytes(), out);
             }
-            _ => return self.bad_verb(value, verb, out),
+            _ => return Self::bad_verb(value, verb, out),
         };
         let sign = self.sign(int < 0);
         let prefix = match verb {
@@ -280,7 +300,7 @@ impl Formatter {
             },
             'f' | 'F' => number::format_f(float, Some(precision.unwrap_or(6))),
             'e' | 'E' => number::format_e(float, Some(precision.unwrap_or(6))),
-            _ => return self.bad_verb(value, verb, out),
+            _ => return Self::bad_verb(value, verb, out),
         };
         let text = if verb.is_ascii_uppercase() && float.is_finite() {
             text.to_uppercase()
@@ -311,15 +331,17 @@ impl Formatter {
 
     fn string(&self, value: &Value, bytes: &[u8], verb: char, out: &mut Vec<u8>) {
         let cut = |bytes: &[u8]| match self.precision {
-            Some(precision) => quote::chars(bytes)
-                .take(precision)
-                .fold(Vec::new(), |mut kept, c| {
-                    match c {
-                        Ok(c) => kept.extend_from_slice(c.to_string().as_bytes()),
-                        Err(byte) => kept.push(byte),
-                    }
-                    kept
-                }),
+            Some(precision) => {
+                quote::chars(bytes)
+                    .take(precision)
+                    .fold(Vec::new(), |mut kept, c| {
+                        match c {
+                            Ok(c) => kept.extend_from_slice(c.to_string().as_bytes()),
+                            Err(byte) => kept.push(byte),
+                        }
+                        kept
+                    })
+            }
             None => bytes.to_vec(),
         };
         match verb {
@@ -360,7 +382,7 @@ impl Formatter {
                 };
                 self.pad(format!("{prefix}{}", parts.join(&between)).as_bytes(), out);
             }
-            _ => self.bad_verb(value, verb, out),
+            _ => Self::bad_verb(value, verb, out),
         }
     }
 }
@@ -528,6 +550,9 @@ fn verb(format: &[char], at: &mut usize, args: &mut Args<'_>, out: &mut Vec<u8>)
         out.extend_from_slice(format!("%!{verb}(BADINDEX)").as_bytes());
     } else if let Some(arg) = args.all.get(args.next) {
         args.next += 1;
+        if verb == 'v' {
+            flags.names = std::mem::take(&mut flags.plus);
+        }
         if verb == 'T' {
             flags.pad(arg.clone().concrete().type_name().as_bytes(), out);
         } else if verb == 'v' && flags.sharp {
@@ -566,7 +591,11 @@ fn go_syntax(value: &Value, depth: usize) -> String {
                 .snapshot()
                 .iter()
                 .map(|(key, value)| {
-                    format!("{}:{}", quote::quote(key.as_bytes()), go_syntax(value, depth + 1))
+                    format!(
+                        "{}:{}",
+                        quote::quote(key.as_bytes()),
+                        go_syntax(value, depth + 1)
+                    )
                 })
                 .collect();
             format!("{name}{{{}}}", entries.join(", "))
@@ -583,17 +612,59 @@ mod tests {
     #[test]
     fn verbs_print_as_go_prints() {
         for (format, args, text) in [
-            ("%d-%05d|%-4d|%x", vec![Value::Int(7), Value::Int(42), Value::Int(3), Value::Int(255)], "7-00042|3   |ff"),
-            ("%s %q %v", vec![Value::str("a"), Value::str("b\n"), Value::Nil], "a \"b\\n\" <nil>"),
-            ("%.2f %6.1f|%e %g", vec![Value::Float(1.005), Value::Float(2.25), Value::Float(1e6), Value::Float(1e6)], "1.00    2.2|1.000000e+06 1e+06"),
-            ("%d %s", vec![Value::Float(1.5), Value::Int(1)], "%!d(float64=1.5) %!s(int=1)"),
+            (
+                "%d-%05d|%-4d|%x",
+                vec![
+                    Value::Int(7),
+                    Value::Int(42),
+                    Value::Int(3),
+                    Value::Int(255),
+                ],
+                "7-00042|3   |ff",
+            ),
+            (
+                "%s %q %v",
+                vec![Value::str("a"), Value::str("b\n"), Value::Nil],
+                "a \"b\\n\" <nil>",
+            ),
+            (
+                "%.2f %6.1f|%e %g",
+                vec![
+                    Value::Float(1.005),
+                    Value::Float(2.25),
+                    Value::Float(1e6),
+                    Value::Float(1e6),
+                ],
+                "1.00    2.2|1.000000e+06 1e+06",
+            ),
+            (
+                "%d %s",
+                vec![Value::Float(1.5), Value::Int(1)],
+                "%!d(float64=1.5) %!s(int=1)",
+            ),
             ("%d", vec![], "%!d(MISSING)"),
             ("x", vec![Value::Int(1)], "x%!(EXTRA int=1)"),
             ("%[2]s %[1]s", vec![Value::str("a"), Value::str("b")], "b a"),
-            ("%v %T", vec![Value::strings(["a", "b"]), Value::list(vec![])], "[a b] []interface {}"),
-            ("%5t|%-6s|%%|%c|%U", vec![Value::Bool(true), Value::str("é"), Value::Int(65), Value::Int(0x1f600)], " true|é     |%|A|U+1F600"),
+            (
+                "%v %T",
+                vec![Value::strings(["a", "b"]), Value::list(vec![])],
+                "[a b] []interface {}",
+            ),
+            (
+                "%5t|%-6s|%%|%c|%U",
+                vec![
+                    Value::Bool(true),
+                    Value::str("é"),
+                    Value::Int(65),
+                    Value::Int(0x1f600),
+                ],
+                " true|é     |%|A|U+1F600",
+            ),
         ] {
-            assert_eq!(String::from_utf8_lossy(&sprintf(format.as_bytes(), &args)), text);
+            assert_eq!(
+                String::from_utf8_lossy(&sprintf(format.as_bytes(), &args)),
+                text
+            );
         }
         assert_eq!(duration(3_661_500_000_000), "1h1m1.5s");
         assert_eq!(duration(1_500), "1.5µs");

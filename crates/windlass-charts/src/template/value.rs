@@ -45,8 +45,6 @@ pub(crate) enum ListType {
     Lists,
     /// The API versions of a cluster.
     VersionSet,
-    /// Values of a type of their own.
-    Other(&'static str),
 }
 
 pub(crate) struct List {
@@ -84,7 +82,10 @@ impl Value {
     }
 
     pub(crate) fn strings<T: AsRef<[u8]>>(items: impl IntoIterator<Item = T>) -> Self {
-        Self::typed_list(items.into_iter().map(Self::str).collect(), ListType::Strings)
+        Self::typed_list(
+            items.into_iter().map(Self::str).collect(),
+            ListType::Strings,
+        )
     }
 
     pub(crate) fn map(entries: BTreeMap<Rc<str>, Value>) -> Self {
@@ -133,7 +134,6 @@ impl Value {
                 ListType::Ints => "[]int",
                 ListType::Lists => "[][]interface {}",
                 ListType::VersionSet => "common.VersionSet",
-                ListType::Other(name) => return Cow::Owned(format!("[]{name}")),
             },
             Self::Map(map) => match map.of {
                 MapType::Any => "map[string]interface {}",

@@ -10,8 +10,9 @@ use crate::semver;
 
 /// Leaves out the dependencies that are switched off, and takes over values of the others.
 pub(crate) fn process(chart: &mut Chart, values: &Values) -> Result<(), Error> {
-    enabled(chart, values, "")?;
-    import(chart)
+    enabled(chart, values, "")
+        .and_then(|()| import(chart))
+        .map_err(|error| Error::Values(format!("chart dependencies processing failed: {error}")))
 }
 
 /// The chart that a dependency asks for, under its alias.
@@ -50,8 +51,11 @@ fn enabled(chart: &mut Chart, values: &Values, prefix: &str) -> Result<(), Error
     let values = coalesce(chart, values.clone(), Nulls::Remove)?;
     by_tags(&mut wanted, &values);
     by_conditions(&mut wanted, &values, prefix);
-    let is_off =
-        |name: &str| wanted.iter().any(|dependency| !dependency.enabled && dependency.name == name);
+    let is_off = |name: &str| {
+        wanted
+            .iter()
+            .any(|dependency| !dependency.enabled && dependency.name == name)
+    };
     chart.dependencies.retain(|chart| !is_off(chart.name()));
     let kept: Vec<Dependency> = wanted
         .iter()
@@ -89,10 +93,12 @@ fn by_conditions(wanted: &mut [Dependency], values: &Values, prefix: &str) {
             .trim()
             .split(',')
             .filter(|condition| !condition.is_empty())
-            .find_map(|condition| match path(values, &format!("{prefix}{condition}")) {
-                Some(Value::Bool(flag)) => Some(*flag),
-                _ => None,
-            });
+            .find_map(
+                |condition| match path(values, &format!("{prefix}{condition}")) {
+                    Some(Value::Bool(flag)) => Some(*flag),
+                    _ => None,
+                },
+            );
         if let Some(flag) = found {
             dependency.enabled = flag;
         }
@@ -125,9 +131,9 @@ fn import(chart: &mut Chart) -> Result<(), Error> {
                 Value::Object(pair) => {
                     let text = |name: &str| match pair.get(name) {
                         Some(Value::String(text)) => text.clone(),
-                        Some(other) => {
-                            crate::template::print::shown(&crate::template::value::Value::from(other))
-                        }
+                        Some(other) => crate::template::print::shown(
+                            &crate::template::value::Value::from(other),
+                        ),
                         None => "<nil>".to_owned(),
                     };
                     (text("child"), text("parent"))

@@ -41,7 +41,9 @@ fn documents(text: &[u8]) -> Vec<&[u8]> {
     let mut from = 0;
     let mut at = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let is_separator = line.strip_prefix(b"---").is_some_and(|rest| rest.trim_ascii().is_empty());
+        let is_separator = line
+            .strip_prefix(b"---")
+            .is_some_and(|rest| rest.trim_ascii().is_empty());
         if is_separator {
             if at > from {
                 documents.push(&text[from..at]);
@@ -68,10 +70,11 @@ pub fn merge(into: &mut Values, from: Values) {
 
 /// The table at a path with dots.
 pub(crate) fn table<'a>(values: &'a Values, path: &str) -> Option<&'a Values> {
-    path.split('.').try_fold(values, |table, name| match table.get(name) {
-        Some(Value::Object(inner)) => Some(inner),
-        _ => None,
-    })
+    path.split('.')
+        .try_fold(values, |table, name| match table.get(name) {
+            Some(Value::Object(inner)) => Some(inner),
+            _ => None,
+        })
 }
 
 /// The value at a path with dots, if it is no table.

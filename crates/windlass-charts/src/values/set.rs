@@ -112,7 +112,10 @@ impl Parser {
                 insert(values, key, Value::Array(list));
                 Ok(())
             }
-            Some(',') => Err(format!("key {} has no value (cannot end with ,)", quote(&key))),
+            Some(',') => Err(format!(
+                "key {} has no value (cannot end with ,)",
+                quote(&key)
+            )),
             Some(_) => {
                 if depth + 1 > MAX_NESTED {
                     return Err(format!(
@@ -123,10 +126,7 @@ impl Parser {
                     None => Values::new(),
                     Some(Value::Object(inner)) => inner.clone(),
                     Some(_) => {
-                        return Err(format!(
-                            "unable to parse key: {} is not a map",
-                            quote(&key)
-                        ));
+                        return Err(format!("unable to parse key: {} is not a map", quote(&key)));
                     }
                 };
                 self.key(&mut inner, depth + 1)?;

@@ -219,12 +219,8 @@ impl Composer {
         let mut items = Vec::new();
         while self.is_next(&[Token::BlockEntry])? {
             self.scanner.next()?;
-            let is_empty = self.is_next(&[
-                Token::BlockEntry,
-                Token::Key,
-                Token::Value,
-                Token::BlockEnd,
-            ])?;
+            let is_empty =
+                self.is_next(&[Token::BlockEntry, Token::Key, Token::Value, Token::BlockEnd])?;
             items.push(if is_empty {
                 empty()
             } else {

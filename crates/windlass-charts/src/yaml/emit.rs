@@ -122,7 +122,7 @@ impl Emitter {
         match self.dialect {
             Dialect::Plain => self.indent + 2,
             Dialect::Pretty if in_item => self.indent + 2,
-            Dialect::Pretty => 2 * ((self.indent + 2) / 2),
+            Dialect::Pretty => self.indent - self.indent % 2 + 2,
         }
     }
 
@@ -157,8 +157,7 @@ impl Emitter {
 
     fn sequence(&mut self, items: &[Yaml], context: Context) {
         let outer = self.indent;
-        let indentless =
-            self.dialect == Dialect::Plain && context.mapping && !self.indention;
+        let indentless = self.dialect == Dialect::Plain && context.mapping && !self.indention;
         self.indent = self.deeper(false, indentless, context.item);
         for item in items {
             self.write_indent();
@@ -185,7 +184,13 @@ impl Emitter {
             };
             let is_simple = key.len() <= MAX_SIMPLE_KEY && !key.contains(is_break);
             if is_simple {
-                self.string(key, Context { key: true, ..within });
+                self.string(
+                    key,
+                    Context {
+                        key: true,
+                        ..within
+                    },
+                );
                 self.indicator(":", false, false, false);
             } else {
                 self.indicator("?", true, false, true);

@@ -43,9 +43,15 @@ pub(crate) fn to_json(yaml: Yaml) -> Result<Value, String> {
     Ok(match yaml {
         Yaml::Null => Value::Null,
         Yaml::Bool(value) => Value::Bool(value),
-        #[expect(clippy::cast_precision_loss, reason = "Helm reads every number as a float")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "Helm reads every number as a float"
+        )]
         Yaml::Int(value) => float(value as f64)?,
-        #[expect(clippy::cast_precision_loss, reason = "Helm reads every number as a float")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "Helm reads every number as a float"
+        )]
         Yaml::Uint(value) => float(value as f64)?,
         Yaml::Float(value) => float(value)?,
         Yaml::Str(text) => Value::String(text),
@@ -140,8 +146,9 @@ impl Decoder {
                 self.merge(value, map)?;
                 continue;
             }
-            let key = key_text(self.node(key)?)?;
+            let key = self.node(key)?;
             let value = self.node(value)?;
+            let key = key_text(key, &value)?;
             map.insert(key, value);
         }
         Ok(())
@@ -181,14 +188,41 @@ fn is_merge(key: &Node) -> bool {
     matches!(&key.kind, Kind::Scalar { value, implicit } if value == "<<" && (*implicit || key.tag == "tag:yaml.org,2002:merge"))
 }
 
-fn key_text(key: Yaml) -> Result<String, String> {
+/// A value as Go source, as the message of a key shows it.
+fn go_syntax(value: &Yaml) -> String {
+    match value {
+        Yaml::Null => "interface {}(nil)".to_owned(),
+        Yaml::Bool(flag) => flag.to_string(),
+        Yaml::Int(int) => format!("{int:+}"),
+        Yaml::Uint(int) => format!("{int:#x}"),
+        Yaml::Float(float) => number::format_g(*float),
+        Yaml::Str(text) => crate::quote::quote(text.as_bytes()),
+        Yaml::List(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Yaml::Map(_) => "map[interface {}]interface {}".to_owned(),
+    }
+}
+
+fn key_text(key: Yaml, value: &Yaml) -> Result<String, String> {
     Ok(match key {
         Yaml::Str(text) => text,
         Yaml::Int(value) => value.to_string(),
         Yaml::Bool(value) => value.to_string(),
         Yaml::Float(value) => float_text(value),
-        Yaml::Null => return Err("unsupported map key of type: %!s(<nil>)".to_owned()),
-        Yaml::Uint(value) => return Err(format!("unsupported map key of type: uint64, key: {value}")),
+        Yaml::Null => {
+            let shown = go_syntax(value);
+            return Err(format!(
+                "unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}"
+            ));
+        }
+        Yaml::Uint(key) => {
+            let shown = go_syntax(value);
+            return Err(format!(
+                "unsupported map key of type: uint64, key: {key:#x}, value: {shown}"
+            ));
+        }
         Yaml::List(_) | Yaml::Map(_) => return Err("yaml: invalid map key".to_owned()),
     })
 }
@@ -236,7 +270,9 @@ fn scalar(tag: &str, value: &str, implicit: bool) -> Result<Yaml, String> {
         (Some(want), found) if want == is_a => Ok(found),
         #[expect(clippy::cast_precision_loss, reason = "the tag asks for a float")]
         (Some("float"), Yaml::Int(value)) => Ok(Yaml::Float(value as f64)),
-        (Some(want), _) => Err(format!("yaml: cannot decode !!{is_a} `{value}` as a !!{want}")),
+        (Some(want), _) => Err(format!(
+            "yaml: cannot decode !!{is_a} `{value}` as a !!{want}"
+        )),
     }
 }
 
@@ -253,7 +289,9 @@ mod tests {
     #[test]
     fn plain_scalars_mean_what_yaml_1_1_says() {
         assert_eq!(
-            json("a: yes\nb: 0x10\nc: 017\nd: 1_000\ne: ~\nf: 1e3\ng: .5\nh: 'yes'\ni: 2020-01-01\nj: 1.2.3\n"),
+            json(
+                "a: yes\nb: 0x10\nc: 017\nd: 1_000\ne: ~\nf: 1e3\ng: .5\nh: 'yes'\ni: 2020-01-01\nj: 1.2.3\n"
+            ),
             json!({"a": true, "b": 16.0, "c": 15.0, "d": 1000.0, "e": null, "f": 1000.0, "g": 0.5,
                 "h": "yes", "i": "2020-01-01", "j": "1.2.3"})
         );
@@ -262,7 +300,9 @@ mod tests {
     #[test]
     fn scalars_fold_and_keep_lines() {
         assert_eq!(
-            json("a: |\n  x\n   y\n\n  z\nb: >-\n  x\n  y\n\n  z\nc: one\n  two\n\n  three\nd: \"a\\\n  b\"\n"),
+            json(
+                "a: |\n  x\n   y\n\n  z\nb: >-\n  x\n  y\n\n  z\nc: one\n  two\n\n  three\nd: \"a\\\n  b\"\n"
+            ),
             json!({"a": "x\n y\n\nz\n", "b": "x y\nz", "c": "one two\nthree", "d": "ab"})
         );
     }
@@ -270,9 +310,11 @@ mod tests {
     #[test]
     fn collections_nest_and_merge() {
         assert_eq!(
-            json("x: &a {p: 1, q: [1, {r: s}, t: u]}\ny:\n  <<: *a\n  p: 2\nz:\n- a\n- - b\n  - c: d\n"),
+            json(
+                "x: &a {p: 1, q: [1, {r: s}, t: u]}\nw:\n  <<: *a\n  p: 2\nz:\n- a\n- - b\n  - c: d\n"
+            ),
             json!({"x": {"p": 1.0, "q": [1.0, {"r": "s"}, {"t": "u"}]},
-                "y": {"p": 2.0, "q": [1.0, {"r": "s"}, {"t": "u"}]},
+                "w": {"p": 2.0, "q": [1.0, {"r": "s"}, {"t": "u"}]},
                 "z": ["a", ["b", {"c": "d"}]]})
         );
     }
@@ -280,13 +322,26 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (text, why) in [
-            ("a: b\nc: d: e\n", "yaml: line 2: mapping values are not allowed in this context"),
-            ("a: b\n c: d\n", "yaml: line 2: mapping values are not allowed in this context"),
+            (
+                "a: b\nc: d: e\n",
+                "yaml: line 2: mapping values are not allowed in this context",
+            ),
+            (
+                "a: b\n c: d\n",
+                "yaml: line 2: mapping values are not allowed in this context",
+            ),
             ("a: [b\n", "yaml: line 1: did not find expected ',' or ']'"),
             ("a: *x\n", "yaml: unknown anchor 'x' referenced"),
-            ("a: b\n\tc: d\n", "yaml: line 2: found character that cannot start any token"),
+            (
+                "a: b\n\tc: d\n",
+                "yaml: line 2: found a tab character that violates indentation",
+            ),
         ] {
-            assert_eq!(read(text.as_bytes()).unwrap_err(), converting(why), "{text}");
+            assert_eq!(
+                read(text.as_bytes()).unwrap_err(),
+                converting(why),
+                "{text}"
+            );
         }
     }
 }

@@ -33,9 +33,8 @@ pub(crate) fn resolve(text: &str, version: Version) -> Scalar {
     };
     match first {
         '+' | '-' | '0'..='9' => number_or_time(text, version),
-        '.' => special(text, version).unwrap_or_else(|| {
-            number::parse_float(text).map_or(Scalar::Str, Scalar::Float)
-        }),
+        '.' => special(text, version)
+            .unwrap_or_else(|| number::parse_float(text).map_or(Scalar::Str, Scalar::Float)),
         'y' | 'Y' | 'n' | 'N' | 't' | 'T' | 'f' | 'F' | 'o' | 'O' | '~' | '<' => {
             special(text, version).unwrap_or(Scalar::Str)
         }
@@ -107,8 +106,8 @@ fn is_yaml_float(text: &str) -> bool {
         Some((before, after)) => digits(before) && (after.is_empty() || digits(after)),
         None => digits(mantissa),
     };
-    let is_exponent =
-        exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)));
+    let is_exponent = exponent
+        .is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)));
     is_mantissa && is_exponent
 }
 

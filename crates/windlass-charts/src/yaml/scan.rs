@@ -197,7 +197,16 @@ impl Scanner {
         match self.tokens.front() {
             Some(token) => Ok(token),
             // After the end comes the end again.
-            None => Ok(const { &(Token::StreamEnd, Mark { index: 0, line: 0, column: 0 }) }),
+            None => Ok(const {
+                &(
+                    Token::StreamEnd,
+                    Mark {
+                        index: 0,
+                        line: 0,
+                        column: 0,
+                    },
+                )
+            }),
         }
     }
 
@@ -280,7 +289,13 @@ impl Scanner {
     }
 
     /// Begins a block collection if the column is deeper than the open one.
-    fn roll_indent(&mut self, column: isize, at: Option<usize>, start: Token, mark: Mark) -> Scanned<()> {
+    fn roll_indent(
+        &mut self,
+        column: isize,
+        at: Option<usize>,
+        start: Token,
+        mark: Mark,
+    ) -> Scanned<()> {
         if self.flow > 0 || self.indent >= column {
             return Ok(());
         }
@@ -290,8 +305,7 @@ impl Scanner {
             return self.fail(&format!("exceeded max depth of {MAX_DEPTH}"), mark);
         }
         let at = at.map_or(self.tokens.len(), |token| token.saturating_sub(self.taken));
-        self.tokens
-            .insert(at.min(self.tokens.len()), (start, mark));
+        self.tokens.insert(at.min(self.tokens.len()), (start, mark));
         Ok(())
     }
 
@@ -325,7 +339,7 @@ impl Scanner {
     }
 
     fn fetch(&mut self) -> Scanned<()> {
-        self.to_next_token();
+        self.skip_to_token();
         self.unroll_indent(self.column());
         let (c, after) = (self.at(0), self.at(1));
         if c == '\0' {
@@ -476,7 +490,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn to_next_token(&mut self) {
+    fn skip_to_token(&mut self) {
         loop {
             if self.mark.column == 0 && self.at(0) == '\u{feff}' {
                 self.skip();
@@ -559,7 +573,10 @@ impl Scanner {
         }
         let next = self.at(0);
         if name.is_empty() || !(is_blank_or_end(next) || "?:,]}%@`".contains(next)) {
-            return self.fail("did not find expected alphabetic or numeric character", mark);
+            return self.fail(
+                "did not find expected alphabetic or numeric character",
+                mark,
+            );
         }
         let token = if is_alias {
             Token::Alias(name)
@@ -618,7 +635,8 @@ impl Scanner {
                 }
             }
         };
-        if !is_blank_or_end(self.at(0)) && !(self.flow > 0 && self.at(0) == ',') {
+        let ends = is_blank_or_end(self.at(0)) || (self.flow > 0 && self.at(0) == ',');
+        if !ends {
             return self.fail("did not find expected whitespace or line break", mark);
         }
         self.push(Token::Tag(handle, suffix), mark);
@@ -699,7 +717,12 @@ impl Scanner {
     }
 
     /// Reads indentation and empty lines of a block scalar, and finds its indentation if it is open.
-    fn block_breaks(&mut self, indent: &mut isize, breaks: &mut String, start: Mark) -> Scanned<()> {
+    fn block_breaks(
+        &mut self,
+        indent: &mut isize,
+        breaks: &mut String,
+        start: Mark,
+    ) -> Scanned<()> {
         let mut deepest = 0;
         loop {
             while (*indent == 0 || self.column() < *indent) && self.at(0) == ' ' {
@@ -767,7 +790,12 @@ impl Scanner {
     /// Reads blanks and line ends within a scalar: one line end is a space, more are one less.
     ///
     /// For a plain scalar, `plain` says where it began and how deep it must stand.
-    fn fold(&mut self, text: &mut String, is_escaped: bool, plain: Option<(Mark, isize)>) -> Scanned<bool> {
+    fn fold(
+        &mut self,
+        text: &mut String,
+        is_escaped: bool,
+        plain: Option<(Mark, isize)>,
+    ) -> Scanned<bool> {
         let mut blanks = String::new();
         let mut leading_break = String::new();
         let mut trailing_breaks = String::new();
