@@ -83,7 +83,7 @@ fn write(value: &Value, style: &Style, depth: usize, out: &mut String) -> Result
         Value::Nil | Value::Invalid => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Int(int) | Value::Int64(int) | Value::Duration(int) => {
-            out.push_str(&int.to_string())
+            out.push_str(&int.to_string());
         }
         Value::Byte(byte) => out.push_str(&byte.to_string()),
         Value::Float(float) if float.is_finite() => out.push_str(&number::format_json(*float)),

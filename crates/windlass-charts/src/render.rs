@@ -202,7 +202,7 @@ fn check_dependencies(chart: &Chart) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Chart(format!(
-        "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
+        "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
         missing.join(", ")
     )))
 }

@@ -67,7 +67,13 @@ impl Chart {
 
     /// Reads a chart from an archive.
     pub fn from_archive(bytes: &[u8]) -> Result<Self, Error> {
-        load::load(archive::files(bytes)?, 0)
+        let files = archive::files(bytes)?;
+        if !files.iter().any(|file| file.name == "Chart.yaml") {
+            return Err(Error::Chart(
+                "unable to detect chart version, no Chart.yaml found".to_owned(),
+            ));
+        }
+        load::load(files, 0)
     }
 
     /// Reads a chart from its files.

@@ -570,6 +570,16 @@ impl<'t> State<'t> {
         if matches!(&**name, "and" | "or") {
             return self.shortcut(dot, name, words, last);
         }
+        if let ("call", Some(callee)) = (&**name, words.first()) {
+            let value = self.argument(dot, Some(Type::Value), callee)?.value;
+            self.at = call;
+            let problem = if value.is_nil() {
+                "call of nil".to_owned()
+            } else {
+                format!("non-function {} of type {}", callee.kind, value.type_name())
+            };
+            return self.fail(&format!("error calling call: {problem}"));
+        }
         self.call(dot, function, None, name, call, words, last)
     }
 

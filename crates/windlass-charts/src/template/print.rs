@@ -1,5 +1,6 @@
 //! Values as text: what an action prints, and the verbs of `printf`.
 
+use super::object::Object;
 use super::value::{MAX_DEPTH, Value};
 use crate::number;
 use crate::quote;
@@ -11,6 +12,10 @@ const MAX_WIDTH: usize = 1_000_000;
 pub(crate) fn action(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Invalid | Value::Nil => out.extend_from_slice(b"<no value>"),
+        // A version of Kubernetes prints itself where its address can be taken.
+        Value::Object(object) if let Object::KubeVersion(kube) = &**object => {
+            out.extend_from_slice(kube.normalized.as_bytes());
+        }
         other => plain(other, out),
     }
 }
