@@ -231,7 +231,8 @@ fn kube_version(text: &str) -> Result<KubeVersion, Error> {
 struct Renderable {
     text: String,
     base: String,
-    root: Rc<BTreeMap<Rc<str>, Value>>,
+    /// One map for all templates of a chart: what one sets in it, those after it see.
+    root: Value,
 }
 
 type Root = BTreeMap<Rc<str>, Value>;
@@ -343,7 +344,7 @@ fn collect(
         let inner = match &values {
             Value::Map(map) => match map.get(dependency.name()) {
                 // They are the same map, under another type.
-                Some(Value::Map(inner)) => Value::Map(inner),
+                Some(Value::Map(inner)) => inner.as_type(MapType::Values),
                 _ => Value::typed_map(BTreeMap::new(), MapType::Values),
             },
             _ => Value::typed_map(BTreeMap::new(), MapType::Values),
@@ -357,7 +358,7 @@ fn collect(
         }
     }
     let base = format!("{path}/templates");
-    let root = Rc::new(root);
+    let root = Value::typed_map(root, MapType::Values);
     for template in &chart.templates {
         let name = template.name.rsplit('/').next().unwrap_or_default();
         if chart.is_library() && !name.starts_with('_') {
@@ -368,11 +369,11 @@ fn collect(
             Renderable {
                 text: String::from_utf8_lossy(&template.data).into_owned(),
                 base: base.clone(),
-                root: Rc::clone(&root),
+                root: root.clone(),
             },
         );
     }
-    Value::map((*root).clone())
+    root
 }
 
 fn templates(
@@ -444,10 +445,11 @@ fn templates(
         .into_iter()
         .map(|(key, value)| (Rc::from(key), value))
         .collect();
-        let mut root = (*one.root).clone();
-        root.insert(Rc::from("Template"), Value::typed_map(own, MapType::Values));
-        let data = Value::typed_map(root, MapType::Values);
-        match exec::execute(&env, &templates, name, data) {
+        if let Value::Map(root) = &one.root {
+            let own = Value::typed_map(own, MapType::Values);
+            root.entries.borrow_mut().insert(Rc::from("Template"), own);
+        }
+        match exec::execute(&env, &templates, name, one.root.clone()) {
             Ok(bytes) => {
                 let bytes = without_no_value(bytes);
                 rendered.push((name.clone(), String::from_utf8_lossy(&bytes).into_owned()));

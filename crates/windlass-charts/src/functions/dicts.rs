@@ -105,7 +105,10 @@ fn lookup(map: &Value, key: &str) -> Option<Value> {
 
 /// A function that gives a map gives one without a name.
 fn plain(map: &Value) -> Value {
-    map.clone()
+    match map {
+        Value::Map(map) => map.as_type(MapType::Any),
+        other => other.clone(),
+    }
 }
 
 fn filtered(map: &Value, is_kept: impl Fn(&str) -> bool) -> Value {
@@ -128,7 +131,7 @@ fn merge_all(context: &super::Context<'_>, args: &[Value], overwrite: bool) -> R
     let target = match &args[0] {
         Value::Map(map) => Rc::clone(map),
         _ => Rc::new(Map {
-            entries: std::cell::RefCell::default(),
+            entries: Rc::default(),
             of: MapType::Any,
         }),
     };
@@ -137,7 +140,7 @@ fn merge_all(context: &super::Context<'_>, args: &[Value], overwrite: bool) -> R
             merge(context, &target, source, overwrite, 0)?;
         }
     }
-    Ok(Value::Map(target))
+    Ok(target.as_type(MapType::Any))
 }
 
 /// Merges what a map does not have yet into it, or everything if it is overwritten.
@@ -151,7 +154,7 @@ fn merge(
     if depth > MAX_DEPTH {
         return fail("values are nested too deeply");
     }
-    if Rc::ptr_eq(target, source) {
+    if Rc::ptr_eq(&target.entries, &source.entries) {
         return Ok(());
     }
     for (key, value) in source.snapshot() {

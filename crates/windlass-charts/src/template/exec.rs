@@ -578,7 +578,8 @@ impl<'t> State<'t> {
             } else {
                 format!("non-function {} of type {}", callee.kind, value.type_name())
             };
-            return self.fail(&format!("error calling call: {problem}"));
+            let prefix = format!("{}error calling call: ", self.place());
+            return Err(Error::plain(problem).within(prefix, true));
         }
         self.call(dot, function, None, name, call, words, last)
     }

@@ -38,7 +38,10 @@ pub(crate) fn find(value: &Value, name: &str) -> Option<&'static Function> {
             _ => None,
         },
         Value::Map(map) if map.of == MapType::Values => match name {
-            "AsMap" => method!(&[], |_, args| Ok(args[0].clone())),
+            "AsMap" => method!(&[], |_, args| match &args[0] {
+                Value::Map(map) => Ok(map.as_type(MapType::Any)),
+                other => Ok(other.clone()),
+            }),
             "YAML" => method!(&[], |_, args| {
                 let value = crate::json::to_yaml(&args[0]).map_err(Error::plain)?;
                 Ok(Value::str(yaml::emit(&value, yaml::Dialect::Plain)))

@@ -64,7 +64,8 @@ pub(crate) enum MapType {
 }
 
 pub(crate) struct Map {
-    pub(crate) entries: RefCell<BTreeMap<Rc<str>, Value>>,
+    /// Shared with the same map under another type.
+    pub(crate) entries: Rc<RefCell<BTreeMap<Rc<str>, Value>>>,
     pub(crate) of: MapType,
 }
 
@@ -94,7 +95,7 @@ impl Value {
 
     pub(crate) fn typed_map(entries: BTreeMap<Rc<str>, Value>, of: MapType) -> Self {
         Self::Map(Rc::new(Map {
-            entries: RefCell::new(entries),
+            entries: Rc::new(RefCell::new(entries)),
             of,
         }))
     }
@@ -257,7 +258,7 @@ fn deep_equal(a: &Value, b: &Value, depth: usize) -> bool {
                 && (a.items.iter().zip(&b.items)).all(|(a, b)| deep_equal(a, b, depth + 1))
         }
         (Value::Map(a), Value::Map(b)) => {
-            if Rc::ptr_eq(a, b) {
+            if Rc::ptr_eq(&a.entries, &b.entries) {
                 return true;
             }
             let (left, right) = (a.entries.borrow(), b.entries.borrow());
@@ -287,6 +288,14 @@ impl Map {
             MapType::Strings => Value::str(""),
             MapType::Files => Value::Bytes(Rc::from([])),
         }
+    }
+
+    /// The same map under another type.
+    pub(crate) fn as_type(&self, of: MapType) -> Value {
+        Value::Map(Rc::new(Self {
+            entries: Rc::clone(&self.entries),
+            of,
+        }))
     }
 
     /// The entries as they are now.

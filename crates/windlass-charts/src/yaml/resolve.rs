@@ -35,7 +35,7 @@ pub(crate) fn resolve(text: &str, version: Version) -> Scalar {
         '+' | '-' | '0'..='9' => number_or_time(text, version),
         '.' => special(text, version)
             .unwrap_or_else(|| number::parse_float(text).map_or(Scalar::Str, Scalar::Float)),
-        'y' | 'Y' | 'n' | 'N' | 't' | 'T' | 'f' | 'F' | 'o' | 'O' | '~' | '<' => {
+        'y' | 'Y' | 'n' | 'N' | 't' | 'T' | 'f' | 'F' | 'o' | 'O' | '~' => {
             special(text, version).unwrap_or(Scalar::Str)
         }
         _ => Scalar::Str,
