@@ -178,3 +178,11 @@ protobuf: ## write the protobuf bodies of the tests with Kubernetes' own codecs
 .PHONY: features
 features: ## check crate windlass with every combination of its features that matters
 	@scripts/features
+
+.PHONY: charts
+charts: ## render our charts, and those of CHARTS=DIR, with Helm beside our crate; print how many are equal
+	HELM=$$(scripts/helm) CHARTS="$(CHARTS)" cargo test --locked -p windlass-charts --test differential -- --ignored --nocapture --exact charts_rendered_beside_helm_are_equal
+
+.PHONY: charts-record
+charts-record: ## write what Helm prints for our charts
+	HELM=$$(scripts/helm) cargo test --locked -p windlass-charts --test differential -- --ignored --exact record

@@ -94,7 +94,13 @@ const TABLE: &[Row] = &[
         .may(&["windlass-apimachinery", "windlass-manifests"])
         .client(),
     Row::of("windlass-cel").may(SHARED),
-    Row::of("windlass-schema").may(&["windlass-apimachinery", "windlass-cel"]),
+    Row::of("windlass-regexp"),
+    Row::of("windlass-charts").may(&["windlass-regexp"]),
+    Row::of("windlass-schema").may(&[
+        "windlass-apimachinery",
+        "windlass-cel",
+        "windlass-regexp",
+    ]),
     Row::of("windlass-store").may(SHARED),
     Row::of("windlass-apiserver").may(&[
         "windlass-apimachinery",

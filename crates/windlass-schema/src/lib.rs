@@ -28,7 +28,6 @@ mod object;
 mod path;
 mod prune;
 mod ratchet;
-mod regexp;
 mod rules;
 mod scale;
 pub mod schema;

@@ -173,7 +173,7 @@ impl Schema {
         }
         let compiled = self
             .compiled
-            .get_or_init(|| crate::regexp::compile(&self.pattern).ok());
+            .get_or_init(|| windlass_regexp::compile(&self.pattern).ok());
         compiled
             .as_ref()
             .is_some_and(|compiled| compiled.is_match(text))

@@ -234,7 +234,7 @@ fn value_validation(
         nested(inner, false, &child(at, "not"), causes);
     }
     if !schema.pattern.is_empty()
-        && let Err(why) = crate::regexp::compile(&schema.pattern)
+        && let Err(why) = windlass_regexp::compile(&schema.pattern)
     {
         causes.push(field::invalid(
             child(at, "pattern"),

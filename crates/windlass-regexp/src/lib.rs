@@ -1,11 +1,11 @@
-//! Regular expressions as Go reads them: patterns of schemas are written for its reader.
+//! Regular expressions as Go reads them: patterns of schemas and charts are written for its reader.
 //!
 //! They mean nearly the same here. What differs is written down in the other dialect before it is
 //! compiled: within brackets `[`, `&&` and `~~` are plain characters, a brace that counts nothing is
 //! one, digits, spaces and letters of `\d`, `\s`, `\w` and `\b` are those of ASCII, there are octal
 //! escapes, and `\Q…\E` is text as it stands.
 
-use regex::Regex;
+pub use regex::{Regex, bytes};
 use regex_syntax::hir::ErrorKind as HirErrorKind;
 
 /// The most often that Go lets something be repeated.
@@ -16,12 +16,24 @@ const SHORT: usize = 24;
 /// Why Go would not compile a pattern, in its words.
 #[derive(Debug, thiserror::Error)]
 #[error("error parsing regexp: {0}")]
-pub(crate) struct PatternError(String);
+pub struct PatternError(String);
 
 /// Compiles a pattern that Go would compile.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, PatternError> {
+pub fn compile(pattern: &str) -> Result<Regex, PatternError> {
+    compile_with(pattern, Regex::new)
+}
+
+/// Compiles a pattern that Go would compile, for text that need not be UTF-8.
+pub fn compile_bytes(pattern: &str) -> Result<bytes::Regex, PatternError> {
+    compile_with(pattern, bytes::Regex::new)
+}
+
+fn compile_with<T>(
+    pattern: &str,
+    compile: impl Fn(&str) -> Result<T, regex::Error>,
+) -> Result<T, PatternError> {
     let translated = translate(pattern)?;
-    Regex::new(&translated).map_err(|error| PatternError(reason(pattern, &translated, &error)))
+    compile(&translated).map_err(|error| PatternError(reason(pattern, &translated, &error)))
 }
 
 /// Whether a pattern names a class of characters that does not exist.

@@ -1,0 +1,1 @@
+{{- define "shared.line" }}line: shared by {{ .Chart.Name }}{{ end }}
