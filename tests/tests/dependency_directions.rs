@@ -96,11 +96,7 @@ const TABLE: &[Row] = &[
     Row::of("windlass-cel").may(SHARED),
     Row::of("windlass-regexp"),
     Row::of("windlass-charts").may(&["windlass-regexp"]),
-    Row::of("windlass-schema").may(&[
-        "windlass-apimachinery",
-        "windlass-cel",
-        "windlass-regexp",
-    ]),
+    Row::of("windlass-schema").may(&["windlass-apimachinery", "windlass-cel", "windlass-regexp"]),
     Row::of("windlass-store").may(SHARED),
     Row::of("windlass-apiserver").may(&[
         "windlass-apimachinery",

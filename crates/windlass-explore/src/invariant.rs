@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windlass_cel::{CelValue, Environment, Expression, Failure, Type, of_json};
+use windlass_cel::{CelValue, CompileError, Environment, Expression, Failure, Type, of_json};
 
 /// What evaluating one may cost.
 const LIMIT: u64 = 10_000_000;
@@ -90,7 +90,7 @@ impl Invariant {
 }
 
 /// Whether an expression about one object, `self`, is true.
-pub(crate) fn holds_for(source: &str, object: &Value) -> Result<bool, String> {
+pub(crate) fn holds_for(source: &str, object: &Value) -> Result<bool, CompileError> {
     let environment = Environment::default().variable("self", Type::Dyn, None);
     let expression = Expression::compile(source, &environment)?;
     let value = of_json(object, None);

@@ -633,7 +633,9 @@ impl World<'_> {
                     let found = api.get_opt(&named.name).await;
                     let found = found.map_err(|error| refused(error.to_string()))?;
                     let value = found.map_or(Value::Null, |found| json!(found));
-                    if invariant::holds_for(expression, &value).map_err(refused)? {
+                    if invariant::holds_for(expression, &value)
+                        .map_err(|why| refused(why.to_string()))?
+                    {
                         return Ok(());
                     }
                     if Instant::now() > limit {

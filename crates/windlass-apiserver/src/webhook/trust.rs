@@ -25,7 +25,11 @@ pub(super) struct Bundle {
 impl Bundle {
     /// What a bundle trusts; what the system does when it is empty.
     pub(super) fn from_pem(ca_bundle: &[u8]) -> Result<Self, TransportError> {
-        let unreadable = || TransportError("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
+        let unreadable = || {
+            TransportError(
+                "unable to load root certificates: unable to parse bytes as PEM block".to_owned(),
+            )
+        };
         let mut roots = RootCertStore::empty();
         let mut trusted = Vec::new();
         if ca_bundle.is_empty() {
