@@ -84,7 +84,7 @@ pub(crate) struct Explore {
 impl Explore {
     pub(crate) async fn run(self) -> Result<ExitCode> {
         let mut signals = Signals::listen()?;
-        let explored = signals.unless(self.explore()).await;
+        let explored = signals.unless(Box::pin(self.explore())).await;
         explored.unwrap_or_else(|| {
             Err(Error::Interrupted(
                 "the runs under way were ended".to_owned(),

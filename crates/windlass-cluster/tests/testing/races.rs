@@ -20,8 +20,8 @@ async fn late(cluster: &TestCluster) -> (Api<ConfigMap>, Api<ConfigMap>) {
 
 async fn change(maps: &Api<ConfigMap>) {
     let patch = Patch::Merge(json!({ "data": { "precious": "yes" } }));
-    let patched = maps.patch("one-first", &PatchParams::default(), &patch);
-    patched.await.unwrap();
+    let params = PatchParams::default();
+    maps.patch("one-first", &params, &patch).await.unwrap();
 }
 
 #[windlass_cluster::test]
@@ -29,8 +29,8 @@ async fn blind_deletion_of_what_has_changed_unseen_is_a_race(cluster: TestCluste
     let (theirs, ours) = late(&cluster).await;
     assert!(cluster.races().is_empty());
     change(&ours).await;
-    let deleted = theirs.delete("one-first", &DeleteParams::default());
-    deleted.await.unwrap();
+    let params = DeleteParams::default();
+    theirs.delete("one-first", &params).await.unwrap();
     let races = cluster.races();
     assert_eq!(races.len(), 1, "{races:?}");
     assert_eq!(races[0].object, "configmaps one-first in default");
@@ -43,12 +43,12 @@ async fn deletion_of_what_was_read_just_now_or_named_by_its_uid_is_no_race(clust
     change(&ours).await;
     let found = theirs.get("one-first").await.unwrap();
     change(&ours).await;
-    let deleted = theirs.delete("one-first", &DeleteParams::default());
-    deleted.await.unwrap();
+    let params = DeleteParams::default();
+    theirs.delete("one-first", &params).await.unwrap();
     let second = theirs.get("one-second").await.unwrap();
     let patch = Patch::Merge(json!({ "data": { "precious": "yes" } }));
-    let patched = ours.patch("one-second", &PatchParams::default(), &patch);
-    patched.await.unwrap();
+    let params = PatchParams::default();
+    ours.patch("one-second", &params, &patch).await.unwrap();
     let named = DeleteParams::default().preconditions(Preconditions {
         uid: second.metadata.uid,
         ..Preconditions::default()
