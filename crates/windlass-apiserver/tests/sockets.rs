@@ -83,10 +83,8 @@ impl Scene {
         let made = scene
             .post(&format!("{accounts}/robot/token"), json!({}))
             .await;
-        scene.token = made["status"]["token"]
-            .as_str()
-            .expect("a token")
-            .to_owned();
+        let token = made["status"]["token"].as_str().expect("a token");
+        token.clone_into(&mut scene.token);
         scene
     }
 

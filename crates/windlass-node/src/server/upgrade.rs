@@ -241,7 +241,9 @@ mod tests {
         assert_eq!(refusal.headers()[ACCEPTED], "v4.channel.k8s.io");
         let mut asked = asked;
         asked.append(VERSION, HeaderValue::from_static("v4.channel.k8s.io"));
-        let (_, response) = agree(&asked, &OFFERS).ok().expect("an agreement");
+        let Ok((_, response)) = agree(&asked, &OFFERS) else {
+            panic!("no agreement");
+        };
         assert_eq!(response.headers()[VERSION], "v4.channel.k8s.io");
         assert_eq!(response.headers()[UPGRADE], SPDY);
     }
