@@ -180,8 +180,8 @@ features: ## check crate windlass with every combination of its features that ma
 	@scripts/features
 
 .PHONY: charts
-charts: ## render our charts, and those of CHARTS=DIR, with Helm beside our crate; print how many are equal
-	HELM=$$(scripts/helm) CHARTS="$(CHARTS)" cargo test --locked -p windlass-charts --test differential -- --ignored --nocapture --exact charts_rendered_beside_helm_are_equal
+charts: ## render our charts, public ones and those of CHARTS=DIR with Helm beside our crate; print how many are equal
+	HELM=$$(scripts/helm) CHARTS="$$(scripts/charts):$(CHARTS)" cargo test --locked -p windlass-charts --test differential -- --ignored --nocapture --exact charts_rendered_beside_helm_are_equal
 
 .PHONY: charts-record
 charts-record: ## write what Helm prints for our charts

@@ -92,7 +92,7 @@ fn theirs(helm: &Path, case: &Case) -> String {
     let mut args = case.args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--name" => name = args.next().unwrap().clone(),
+            "--name" => name.clone_from(args.next().unwrap()),
             "-f" => {
                 rest.push("-f".to_owned());
                 let path = case.chart.join(args.next().unwrap());
@@ -205,7 +205,7 @@ fn without_random(text: &str, one: &str, other: &str) -> String {
     text.lines()
         .enumerate()
         .filter(|(line, _)| !random.get(*line).copied().unwrap_or(false))
-        .map(|(_, text)| format!("{text}\n"))
+        .flat_map(|(_, text)| [text, "\n"])
         .collect()
 }
 
