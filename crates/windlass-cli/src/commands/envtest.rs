@@ -9,11 +9,11 @@ use clap::Args;
 use crate::envtest::NAMES;
 use crate::error::{Error, Result, at};
 
-/// Print a folder for KUBEBUILDER_ASSETS: envtest then starts this API server
+/// Print a folder for `KUBEBUILDER_ASSETS`: envtest then starts this API server
 ///
 /// The folder has an `etcd`, a `kube-apiserver` and a `kubectl` that understand what envtest asks of
 /// them. The API server starts in milliseconds, keeps its objects in memory, and runs no controllers,
-/// as with envtest; with WINDLASS_CONTROLLERS=1 in the environment of the tests it collects objects
+/// as with envtest; with `WINDLASS_CONTROLLERS=1` in the environment of the tests it collects objects
 /// whose owners are gone, and namespaces that are deleted end. `kubectl` is the one on the path.
 #[derive(Args)]
 #[command(

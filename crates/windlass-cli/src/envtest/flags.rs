@@ -18,14 +18,13 @@ impl Flags {
             let Some(flag) = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-')) else {
                 continue;
             };
-            let (name, value) = match flag.split_once('=') {
-                Some((name, value)) => (name, value.to_owned()),
+            let (name, value) = if let Some((name, value)) = flag.split_once('=') {
+                (name, value.to_owned())
+            } else {
                 // Of a flag nobody knows it cannot be said whether it takes a value; one that stands
                 // alone says yes.
-                None => {
-                    let value = args.next_if(|next| !next.starts_with('-'));
-                    (flag, value.map_or_else(|| "true".to_owned(), Clone::clone))
-                }
+                let value = args.next_if(|next| !next.starts_with('-'));
+                (flag, value.map_or_else(|| "true".to_owned(), Clone::clone))
             };
             flags.push((name.to_owned(), value));
         }
