@@ -499,12 +499,13 @@ impl Inner {
         });
         let objects = tracked.filter_map(|((resource, ..), tracked)| {
             let mut value: Value = serde_json::from_slice(tracked.now.as_ref()?).ok()?;
-            // When a controller of the cluster adopts what is there is its own business.
-            if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
-                owners.retain(|owner| owner["apiVersion"] != "apps/v1");
-            }
             let kind = value["kind"].as_str().unwrap_or_default().to_owned();
             let is_old = state::is_history(&kind, &value);
+            // When a controller of the cluster adopts what is there is its own business.
+            let owners = value.pointer_mut("/metadata/ownerReferences");
+            if let Some(owners) = owners.and_then(Value::as_array_mut) {
+                owners.retain(|owner| owner["apiVersion"] != "apps/v1");
+            }
             (!is_old).then(|| Object {
                 of: resource.clone(),
                 kind,
