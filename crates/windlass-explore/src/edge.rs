@@ -491,12 +491,21 @@ impl Inner {
     fn state(&self, ignore: &[String]) -> State {
         let tracked = self.objects.iter();
         let tracked = tracked.filter(|((resource, namespace, name), tracked)| {
-            !self.is_ceaseless(resource, namespace, name) && tracked.now != tracked.first
+            // Revisions of templates are the notes of the cluster's own controllers.
+            let is_note = resource == "controllerrevisions.apps";
+            !is_note
+                && !self.is_ceaseless(resource, namespace, name)
+                && tracked.now != tracked.first
         });
         let objects = tracked.filter_map(|((resource, ..), tracked)| {
-            let value: Value = serde_json::from_slice(tracked.now.as_ref()?).ok()?;
+            let mut value: Value = serde_json::from_slice(tracked.now.as_ref()?).ok()?;
             let kind = value["kind"].as_str().unwrap_or_default().to_owned();
             let is_old = state::is_history(&kind, &value);
+            // When a controller of the cluster adopts what is there is its own business.
+            let owners = value.pointer_mut("/metadata/ownerReferences");
+            if let Some(owners) = owners.and_then(Value::as_array_mut) {
+                owners.retain(|owner| owner["apiVersion"] != "apps/v1");
+            }
             (!is_old).then(|| Object {
                 of: resource.clone(),
                 kind,

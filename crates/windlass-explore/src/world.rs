@@ -118,7 +118,7 @@ impl Pace {
         Self {
             is_virtual: true,
             quiet: Duration::from_secs(40),
-            patience: Duration::from_mins(20),
+            patience: Duration::from_mins(5),
             limit: Duration::from_hours(2),
             tick: Duration::from_secs(1),
             pause: Duration::from_secs(1),

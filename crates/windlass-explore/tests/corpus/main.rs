@@ -189,18 +189,18 @@ fn case(number: usize) -> &'static Case {
 
 #[test]
 fn mistake_of_each_class_is_found_and_not_in_its_twin() {
-    // One of a crash, of a stale and of an unobserved event; `make explore-corpus` plays all.
-    for number in [2, 11, 21] {
+    // One of a crash and one of a late watch; `make explore-corpus` plays all.
+    for number in [2, 11] {
         let case = case(number);
         let found = explore(case, case.wrong, &first_finding());
         assert!(!found.is_sound(), "{}\n{}", case.name, text(&found));
-        let again = replay(case, &found, 3);
-        assert_eq!((again.runs, again.failed), (3, 3), "{}", text(&again));
+        let again = replay(case, &found, 2);
+        assert_eq!((again.runs, again.failed), (2, 2), "{}", text(&again));
         let twin = explore(
             case,
             (case.right, Replaces),
             &Options {
-                plans: 60,
+                plans: 10,
                 ..Options::default()
             },
         );
