@@ -13,7 +13,7 @@
 //!     file("templates/service.yaml", "kind: Service\nport: {{ .Values.port }}\n"),
 //! ])?;
 //! let rendered = render(&chart, &serde_json::Map::new(), &Options::default())?;
-//! assert_eq!(rendered.manifest(), "---\n# Source: web/templates/service.yaml\nkind: Service\nport: 80\n");
+//! assert_eq!(rendered.manifest(), "---\n# Source: web/templates/service.yaml\nkind: Service\nport: 80\n\n");
 //! # Ok::<(), windlass_charts::Error>(())
 //! ```
 //!

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 /// How deeply collections may be nested.
-pub(crate) const MAX_DEPTH: usize = 500;
+pub(crate) const MAX_DEPTH: usize = 100;
 /// How long a key that is not marked as one may be, in characters.
 const MAX_SIMPLE_KEY: usize = 1024;
 
