@@ -429,7 +429,10 @@ mod tests {
     #[test]
     fn objects_whose_names_are_generated_are_counted() {
         let (one, two) = (map("web-x7k2p", "1"), map("web-b4d2c", "1"));
-        let (few, many) = (state(&[one.clone()]), state(&[one.clone(), two.clone()]));
+        let (few, many) = (
+            state(std::slice::from_ref(&one)),
+            state(&[one.clone(), two.clone()]),
+        );
         assert!(texts(&few, &state(&[two]), &Mask::default()).is_empty());
         assert_eq!(
             texts(&few, &many, &Mask::default()),

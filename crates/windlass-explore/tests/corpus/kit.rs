@@ -262,6 +262,11 @@ pub(crate) fn map(web: &Value, name: &str, size: &Value) -> Value {
     })
 }
 
+/// Whether it says this size.
+pub(crate) fn says(child: &Value, size: &Value) -> bool {
+    child["data"]["size"].as_str() == Some(&size.to_string())
+}
+
 pub(crate) fn owner(web: &Value) -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Web",

@@ -5,7 +5,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::kit::{Ctx, Seen, claim, is_going, map, name_of};
+use crate::kit::{Ctx, Seen, claim, is_going, map, name_of, says};
 
 type Done = BoxFuture<'static, kube::Result<()>>;
 
@@ -20,7 +20,7 @@ pub(crate) fn size_noted_first<const FIXED: bool>(ctx: Ctx) -> Done {
                 ctx.status(name, json!({ "size": size })).await?;
                 continue;
             };
-            let scaled = child["data"]["size"] == size.to_string();
+            let scaled = says(&child, size);
             if FIXED && !scaled || !FIXED && web["status"]["size"] != *size {
                 if !FIXED {
                     ctx.status(name, json!({ "size": size })).await?;
@@ -107,11 +107,11 @@ pub(crate) fn phase_after_the_deletion<const FIXED: bool>(ctx: Ctx) -> Done {
             let phase = web["status"]["phase"].as_str().unwrap_or_default();
             let child = ctx.get("configmap", name).await?;
             match (phase, child) {
-                ("", _) => {
+                ("", _) | ("Rolling", None) => {
                     ctx.ensure("configmap", map(&web, name, size)).await?;
                     ctx.status(name, json!({ "phase": "Running" })).await?;
                 }
-                ("Running", Some(child)) if child["data"]["size"] != size.to_string() => {
+                ("Running", Some(child)) if !says(&child, size) => {
                     if FIXED {
                         ctx.status(name, json!({ "phase": "Rolling" })).await?;
                         ctx.delete("configmap", name).await?;
@@ -120,12 +120,8 @@ pub(crate) fn phase_after_the_deletion<const FIXED: bool>(ctx: Ctx) -> Done {
                         ctx.status(name, json!({ "phase": "Rolling" })).await?;
                     }
                 }
-                ("Rolling", Some(child)) if FIXED && child["data"]["size"] != size.to_string() => {
+                ("Rolling", Some(child)) if FIXED && !says(&child, size) => {
                     ctx.delete("configmap", name).await?;
-                }
-                ("Rolling", None) => {
-                    ctx.ensure("configmap", map(&web, name, size)).await?;
-                    ctx.status(name, json!({ "phase": "Running" })).await?;
                 }
                 ("Rolling", Some(_)) if FIXED => {
                     ctx.status(name, json!({ "phase": "Running" })).await?;
@@ -193,7 +189,7 @@ pub(crate) fn counter_in_memory<const FIXED: bool>(ctx: Ctx) -> Done {
                     .await?;
                 continue;
             };
-            if child["data"]["size"] != revision.to_string() {
+            if !says(&child, &json!(revision)) {
                 let patch = json!({ "data": { "size": revision.to_string() } });
                 ctx.patch("configmap", name, patch).await?;
             }
@@ -528,12 +524,11 @@ pub(crate) fn conflict_is_swallowed<const FIXED: bool>(ctx: Ctx) -> Done {
             if web["status"]["size"] == *size {
                 continue;
             }
-            let written = match ctx.get("configmap", name).await? {
-                None => ctx.create("configmap", map(&web, name, size)).await,
-                Some(_) => {
-                    let data: Value = json!({ "data": { "size": size.to_string() } });
-                    ctx.patch("configmap", name, data).await
-                }
+            let written = if ctx.get("configmap", name).await?.is_none() {
+                ctx.create("configmap", map(&web, name, size)).await
+            } else {
+                let data: Value = json!({ "data": { "size": size.to_string() } });
+                ctx.patch("configmap", name, data).await
             };
             match written {
                 Err(kube::Error::Api(status)) if !FIXED && status.code == 409 => {}
