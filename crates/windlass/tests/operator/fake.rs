@@ -275,8 +275,8 @@ impl State {
             let mut merged = current.clone();
             for operation in operations {
                 assert_eq!(operation["op"], "replace");
-                let path = operation["path"].as_str().unwrap();
-                let replaced = merged.pointer_mut(path);
+                let pointer = operation["path"].as_str().unwrap();
+                let replaced = merged.pointer_mut(pointer);
                 *replaced.expect("a value to be replaced") = operation["value"].clone();
             }
             let (current, merged_version) = (
