@@ -19,6 +19,7 @@ mod node;
 mod orphaning;
 mod protection;
 mod quota;
+mod readoption;
 mod real;
 mod replicaset;
 mod rollout;
