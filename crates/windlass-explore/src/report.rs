@@ -28,7 +28,7 @@ pub fn head(report: &Report) -> String {
     let took = report.took.as_secs_f64();
     let _ = writeln!(
         text,
-        "reference   {} writes ({} without effect), {} events, {took:.1} s; {} runs, {} fields differ by chance",
+        "reference   {} writes ({} without effect), {} events, {took:.1} s; {} runs, fields not compared: {}",
         report.writes, report.without_effect, report.events, report.references, report.masked
     );
     let minutes = report.ran_for.as_secs_f64() / 60.0;
