@@ -1,7 +1,7 @@
 //! `values.schema.json`: JSON Schema, drafts 4 to 2020-12, with the messages that Helm prints.
 //!
 //! References lead to places within the schema; one that leads elsewhere is refused, because
-//! rendering asks nobody for anything.
+//! rendering reads no file and sends no request.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Charts rendered by this crate and by Helm, compared byte for byte.
 //!
 //! `tests/cases.txt` names cases: a chart of `tests/charts` and arguments of `helm template`. What
-//! Helm printed is in `tests/expected`; `make charts-record` writes it anew, `make charts` runs Helm
+//! Helm printed is in `tests/expected`; `make charts-record` writes it again, `make charts` runs Helm
 //! itself beside this crate, over these cases and over the charts of `CHARTS`.
 
 use std::fmt::Write as _;

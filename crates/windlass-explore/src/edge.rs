@@ -566,7 +566,7 @@ impl Hooks for Edge {
                 }
             };
             let Some(verdict) = verdict else {
-                // Sent before it died; nobody waits for the answer.
+                // Sent before it died; no client waits for the answer.
                 return std::future::pending().await;
             };
             self.released.notify_waiters();

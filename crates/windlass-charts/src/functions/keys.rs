@@ -1,6 +1,6 @@
 //! Private keys from a seed, and signatures with them.
 //!
-//! The arithmetic takes a time that depends on the keys: whoever can measure a rendering to the
+//! The arithmetic takes a time that depends on the keys: a program that can measure a rendering to the
 //! nanosecond can read its values anyway.
 
 use base64::Engine as _;

@@ -163,7 +163,7 @@ fn check_port(host: &str) -> std::result::Result<(), String> {
     }
 }
 
-/// Who is named in front of a host, escaped anew as a URL shows it.
+/// Who is named in front of a host, escaped again as a URL shows it.
 fn userinfo_text(text: &str) -> std::result::Result<String, String> {
     const PLAIN: &str = "&=+$,;";
     match text.split_once(':') {
