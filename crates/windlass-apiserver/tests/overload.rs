@@ -238,7 +238,7 @@ async fn watch_of_what_is_there_makes_it_ready_in_parts() {
     let path = format!(
         "{PATH}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     );
-    let mut watch = send(&client, "GET", &path, &Value::Null).await.into_body();
+    let mut watch = events(send(&client, "GET", &path, &Value::Null).await.into_body());
     // A change while the watch is being read comes after all that was there.
     let first = next_event(&mut watch).await.expect("an event");
     assert_eq!(first["object"]["metadata"]["name"], "n000");
@@ -258,14 +258,31 @@ async fn watch_of_what_is_there_makes_it_ready_in_parts() {
     assert_eq!(event["object"]["metadata"]["name"], "late");
 }
 
-/// The next event of a watch. A small one comes in one piece, a large one in several.
-async fn next_event(watch: &mut Body) -> Option<Value> {
-    let mut event = Vec::new();
-    while !event.ends_with(b"\n") {
-        let piece = watch.frame().await?.expect("a watch does not break off");
-        event.extend_from_slice(&piece.into_data().ok()?);
+/// A watch that is read: small events come several in one piece, a large one in several pieces.
+struct Events {
+    body: Body,
+    read: Vec<u8>,
+}
+
+fn events(body: Body) -> Events {
+    let read = Vec::new();
+    Events { body, read }
+}
+
+/// The next event of a watch.
+async fn next_event(watch: &mut Events) -> Option<Value> {
+    loop {
+        if let Some(end) = watch.read.iter().position(|byte| *byte == b'\n') {
+            let event: Vec<u8> = watch.read.drain(..=end).collect();
+            return serde_json::from_slice(&event).ok();
+        }
+        let piece = watch.body.frame().await?;
+        let piece = piece
+            .expect("a watch does not break off")
+            .into_data()
+            .ok()?;
+        watch.read.extend_from_slice(&piece);
     }
-    serde_json::from_slice(&event).ok()
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,8 +291,8 @@ async fn a_watch_that_is_not_read_blocks_nobody_and_is_told_to_start_over() {
     let client = server.in_process(Identity::admin());
     send(&client, "POST", PATH, &config_map("a", "0")).await;
     let path = format!("{PATH}?watch=1&resourceVersion={}", server.revision());
-    let mut slow = send(&client, "GET", &path, &Value::Null).await.into_body();
-    let mut quick = send(&client, "GET", &path, &Value::Null).await.into_body();
+    let mut slow = events(send(&client, "GET", &path, &Value::Null).await.into_body());
+    let mut quick = events(send(&client, "GET", &path, &Value::Null).await.into_body());
     let object = format!("{PATH}/a");
     for count in 0..10_000 {
         let data = config_map("a", &format!("value {count}"));
@@ -302,11 +319,11 @@ async fn large_changes_are_not_kept_for_ever() {
         assert_eq!(answer.status(), 200);
     }
     let path = format!("{PATH}?watch=1&resourceVersion={from}");
-    let mut watch = send(&client, "GET", &path, &Value::Null).await.into_body();
+    let mut watch = events(send(&client, "GET", &path, &Value::Null).await.into_body());
     let told = next_event(&mut watch).await.expect("an event");
     assert_eq!(told["object"]["code"], 410, "the first are forgotten");
     let path = format!("{PATH}?watch=1&resourceVersion={}", server.revision() - 10);
-    let mut watch = send(&client, "GET", &path, &Value::Null).await.into_body();
+    let mut watch = events(send(&client, "GET", &path, &Value::Null).await.into_body());
     for _ in 0..10 {
         let told = next_event(&mut watch).await.expect("an event");
         assert_eq!(told["type"], "MODIFIED");
@@ -321,7 +338,7 @@ async fn five_thousand_idle_watches_cost_little_and_all_hear_of_a_write() {
     let before = resident();
     let mut watches = Vec::new();
     for _ in 0..5_000 {
-        let mut watch = send(&client, "GET", &path, &Value::Null).await.into_body();
+        let mut watch = events(send(&client, "GET", &path, &Value::Null).await.into_body());
         // Polled once, it waits.
         assert!(futures::poll!(std::pin::pin!(next_event(&mut watch))).is_pending());
         watches.push(watch);
