@@ -94,10 +94,7 @@ impl Resource {
     }
 
     /// The way to all objects.
-    pub(crate) fn everywhere<K>(&self, client: Client) -> Api<K>
-    where
-        K: kube::Resource<DynamicType = ApiResource>,
-    {
+    pub(crate) fn everywhere(&self, client: Client) -> Api<Metadata> {
         Api::all_with(client, &self.api)
     }
 

@@ -5,8 +5,7 @@
 //! an owner that has not been seen yet looks like one that is gone; it would only cost requests,
 //! though, since each absence is verified with the API server before it counts.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -14,10 +13,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use windlass::{run::TaskContext, testing::BusyGuard};
 
-use super::graph::{FOREGROUND, Graph, Known, Node, ORPHAN, Uid, Work, meant};
+use super::graph::{FOREGROUND, Graph, Known, Node, ORPHAN, Uid, Work};
 use super::kinds::Kinds;
 use super::monitor::Sight;
-use super::plain::Mark;
 use super::queue::Queue;
 use super::request::{self, RequestError, Target};
 use super::verdict::{self, Owner, Verdict};
@@ -28,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How many owners that were found to be gone are remembered, whether they matter or not.
 const REMEMBERED: usize = 1000;
 
-/// An object that is gone.
-type Absent = (Uid, Mark);
+/// An object that is gone: its kind, namespace, name and uid.
+type Absent = (GroupKind, Option<String>, String, Uid);
 
 /// The collector.
 pub(crate) struct Collector {
@@ -37,13 +35,11 @@ pub(crate) struct Collector {
     graph: Graph,
     queue: Queue,
     kinds: Kinds,
-    sights: UnboundedReceiver<(Arc<GroupKind>, Sight)>,
+    sights: UnboundedReceiver<(GroupKind, Sight)>,
     /// Owners that were found to be gone: a uid never comes back.
     gone: BTreeSet<Absent>,
     /// How many of them there may be before those that do not matter any more are left out.
     most_gone: usize,
-    /// The names of the definitions that are there and stay.
-    definitions: BTreeMap<Uid, String>,
     /// Definitions that went and whose kinds may still be watched.
     withdrawn: BTreeSet<String>,
     started: Instant,
@@ -64,7 +60,6 @@ impl Collector {
             sights,
             gone: BTreeSet::new(),
             most_gone: REMEMBERED,
-            definitions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             started: Instant::now(),
         }
@@ -167,9 +162,11 @@ impl Collector {
     }
 
     fn has_unserved_definitions(&self) -> bool {
-        self.definitions
-            .values()
-            .any(|definition| !self.kinds.serve(definition))
+        self.graph
+            .of_kind(&definitions())
+            .iter()
+            .filter_map(|uid| self.graph.get(uid))
+            .any(|definition| !definition.deleted && !self.kinds.serve(&definition.name))
     }
 
     /// Takes in what a watch has shown.
@@ -179,11 +176,11 @@ impl Collector {
         };
         match sight {
             Sight::Listing => watched.unlisted = Some(self.graph.of_kind(kind)),
-            Sight::Listed(node) => {
-                if let Some(unlisted) = &mut watched.unlisted {
-                    unlisted.remove(&node.uid);
+            Sight::Listed(object) => {
+                if let (Some(unlisted), Some(uid)) = (&mut watched.unlisted, &object.metadata.uid) {
+                    unlisted.remove(uid);
                 }
-                self.observe(node);
+                self.observe(Node::new(kind.clone(), object.metadata));
             }
             Sight::Complete => {
                 watched.listed = true;
@@ -191,11 +188,13 @@ impl Collector {
                     self.forget(&uid);
                 }
             }
-            Sight::Changed(node) => self.observe(node),
-            Sight::Gone { uid, name } => {
-                self.lose(&uid);
-                if is_definition(kind) {
-                    self.withdrawn.insert(name);
+            Sight::Changed(object) => self.observe(Node::new(kind.clone(), object.metadata)),
+            Sight::Gone(object) => {
+                if let Some(uid) = &object.metadata.uid {
+                    self.lose(uid);
+                }
+                if *kind == definitions() {
+                    self.withdrawn.extend(object.metadata.name);
                     self.kinds.discover_soon();
                 }
             }
@@ -203,17 +202,14 @@ impl Collector {
         }
     }
 
-    fn observe(&mut self, node: Node) {
-        let is_definition = is_definition(&node.kind);
+    fn observe(&mut self, node: Option<Node>) {
+        let Some(node) = node else {
+            return;
+        };
+        let is_definition = node.kind == definitions();
         if is_definition {
             // Another one of that name, whose objects are others.
             self.withdrawn.remove(&node.name);
-            if node.deleted {
-                self.definitions.remove(&node.uid);
-            } else {
-                let (uid, name) = (node.uid.clone(), node.name.clone());
-                self.definitions.insert(uid, name);
-            }
         }
         let work = self.graph.observe(node);
         self.queue.add(work);
@@ -226,8 +222,9 @@ impl Collector {
     /// longer served and nobody can be asked.
     fn lose(&mut self, uid: &str) {
         let has_dependents = self.graph.dependents(uid).next().is_some();
-        if let Some(mark) = self.graph.mark(uid).filter(|_| has_dependents) {
-            self.remember((uid.to_owned(), mark));
+        if let Some(node) = self.graph.get(uid).filter(|_| has_dependents) {
+            let (kind, namespace) = (node.kind.clone(), node.namespace.clone());
+            self.remember((kind, namespace, node.name.clone(), uid.to_owned()));
         }
         self.forget(uid);
     }
@@ -237,14 +234,13 @@ impl Collector {
             let graph = &self.graph;
             // Nobody asks again for one that owns nothing any more.
             self.gone
-                .retain(|(uid, _)| graph.dependents(uid).next().is_some());
+                .retain(|(_, _, _, uid)| graph.dependents(uid).next().is_some());
             self.most_gone = REMEMBERED.max(2 * self.gone.len());
         }
         self.gone.insert(absent);
     }
 
     fn forget(&mut self, uid: &str) {
-        self.definitions.remove(uid);
         let work = self.graph.forget(uid);
         self.queue.add(work);
     }
@@ -393,9 +389,13 @@ impl Collector {
         let kind = GroupKind::named_by(reference);
         let Some(watched) = self.kinds.get(&kind) else {
             // It may have been seen to go before its kind did, in this namespace or in none.
-            let seen_to_go = meant(reference, dependent.namespace.as_deref())
+            let seen_to_go = [dependent.namespace.clone(), None]
                 .into_iter()
-                .any(|mark| self.gone.contains(&(reference.uid.clone(), mark)));
+                .map(|namespace| {
+                    let (name, uid) = (reference.name.clone(), reference.uid.clone());
+                    (kind.clone(), namespace, name, uid)
+                })
+                .any(|absent| self.gone.contains(&absent));
             return Ok(if seen_to_go {
                 Owner::Gone
             } else {
@@ -408,8 +408,12 @@ impl Collector {
             return Ok(Owner::Unknown);
         }
         let namespace = dependent.namespace.clone().filter(|_| resource.namespaced);
-        let mark = Mark::of(&kind, namespace.as_deref(), &reference.name);
-        let absent = (reference.uid.clone(), mark);
+        let absent = (
+            kind.clone(),
+            namespace.clone(),
+            reference.name.clone(),
+            reference.uid.clone(),
+        );
         if self.gone.contains(&absent) {
             return Ok(Owner::Gone);
         }
@@ -451,7 +455,10 @@ async fn cut_loose(dependent: &Target, meta: &ObjectMeta, owner: &str) -> Result
     dependent.set_owners(meta, &rest).await
 }
 
-/// Whether objects of a kind are custom resource definitions, by which other kinds come and go.
-fn is_definition(kind: &GroupKind) -> bool {
-    kind.group == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition"
+/// The kind of custom resource definitions, by which other kinds come and go.
+fn definitions() -> GroupKind {
+    GroupKind {
+        group: "apiextensions.k8s.io".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+    }
 }

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::plain::{Mark, Plain};
 use crate::resource::GroupKind;
 
 /// The finalizer by which an owner waits for its dependents to go first.
@@ -60,22 +59,13 @@ impl Node {
             .any(|reference| reference.uid == owner && reference.block_owner_deletion == Some(true))
     }
 
-    /// What it is recognised by, beside its uid.
-    fn mark(&self) -> Mark {
-        Mark::of(&self.kind, self.namespace.as_deref(), &self.name)
+    /// Whether this is the object that a dependent in `namespace` means by its reference: the uid
+    /// alone is not enough, for a reference cannot reach into another namespace.
+    fn is_meant_by(&self, reference: &OwnerReference, namespace: Option<&str>) -> bool {
+        self.kind == GroupKind::named_by(reference)
+            && self.name == reference.name
+            && (self.namespace.is_none() || self.namespace.as_deref() == namespace)
     }
-
-    /// Whether nothing has to be known of it but that it is there.
-    fn is_plain(&self) -> bool {
-        self.owners.is_empty() && !self.deleted
-    }
-}
-
-/// The objects that a dependent in `namespace` can mean by a reference, of which only one can have
-/// its uid: the uid alone is not enough, for a reference cannot reach into another namespace.
-pub(crate) fn meant(reference: &OwnerReference, namespace: Option<&str>) -> [Mark; 2] {
-    let kind = GroupKind::named_by(reference);
-    [namespace, None].map(|namespace| Mark::of(&kind, namespace, &reference.name))
 }
 
 /// Something to look at.
@@ -101,14 +91,12 @@ pub(crate) enum Known {
 /// All objects and their references.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
-    /// Those that name owners or have been asked to go.
     nodes: BTreeMap<Uid, Node>,
-    plain: Plain,
     dependents: BTreeMap<Uid, BTreeSet<Uid>>,
 }
 
 impl Graph {
-    /// The object with this uid, if it has been seen and is not plain.
+    /// The object with this uid, if it has been seen.
     pub(crate) fn get(&self, uid: &str) -> Option<&Node> {
         self.nodes.get(uid)
     }
@@ -124,27 +112,24 @@ impl Graph {
 
     /// The uids of all objects of a kind.
     pub(crate) fn of_kind(&self, kind: &GroupKind) -> BTreeSet<Uid> {
-        let nodes = self.nodes.values().filter(|node| node.kind == *kind);
-        let nodes = nodes.map(|node| node.uid.clone());
-        nodes.chain(self.plain.of_kind(kind)).collect()
-    }
-
-    /// What the object with this uid is recognised by, if it has been seen.
-    pub(crate) fn mark(&self, uid: &str) -> Option<Mark> {
-        let node = self.nodes.get(uid);
-        node.map(Node::mark).or_else(|| self.plain.mark(uid))
+        self.nodes
+            .values()
+            .filter(|node| node.kind == *kind)
+            .map(|node| node.uid.clone())
+            .collect()
     }
 
     /// What is known of an owner that `dependent` names.
     pub(crate) fn knows(&self, dependent: &Node, reference: &OwnerReference) -> Known {
-        let meant = meant(reference, dependent.namespace.as_deref());
-        let is_meant = |mark: Mark| meant.contains(&mark);
-        if !self.mark(&reference.uid).is_some_and(is_meant) {
-            return Known::Doubtful;
-        }
         match self.nodes.get(&reference.uid) {
-            Some(owner) if owner.awaits_dependents => Known::Awaiting,
-            _ => Known::Present,
+            Some(owner) if owner.is_meant_by(reference, dependent.namespace.as_deref()) => {
+                if owner.awaits_dependents {
+                    Known::Awaiting
+                } else {
+                    Known::Present
+                }
+            }
+            _ => Known::Doubtful,
         }
     }
 
@@ -183,24 +168,18 @@ impl Graph {
         if node.orphans_dependents && !was(|node| node.orphans_dependents) {
             work.insert(Work::Orphan(node.uid.clone()));
         }
-        if node.is_plain() {
-            self.plain.insert(&node.uid, &node.kind, node.mark());
-        } else {
-            self.plain.remove(&node.uid);
-            self.nodes.insert(node.uid.clone(), node);
-        }
+        self.nodes.insert(node.uid.clone(), node);
         work
     }
 
     /// Forgets an object that is gone, and says what to look at because of it.
     pub(crate) fn forget(&mut self, uid: &str) -> BTreeSet<Work> {
         let mut work = BTreeSet::new();
-        let node = self.nodes.remove(uid);
-        if node.is_none() && !self.plain.remove(uid) {
+        let Some(node) = self.nodes.remove(uid) else {
             return work;
-        }
+        };
         self.recheck_dependents(uid, &mut work);
-        for reference in node.iter().flat_map(|node| &node.owners) {
+        for reference in &node.owners {
             self.unlink(&reference.uid, uid);
             self.recheck_if_awaiting(&reference.uid, &mut work);
         }
@@ -306,7 +285,6 @@ mod tests {
             check(&["child"])
         );
         assert!(graph.observe(node("owner")).is_empty());
-        assert_eq!(graph.get("owner"), None, "is plain");
         let child = graph.get("child").unwrap();
         assert_eq!(graph.knows(child, &child.owners[0]), Known::Present);
         assert!(graph.observe(owned(node("second"), &["owner"])).is_empty());

@@ -5,7 +5,6 @@
 //! takes a moment to be served and one that is refused never is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -45,7 +44,7 @@ pub(crate) struct Kinds {
     activity: Activity,
     watched: BTreeMap<GroupKind, Watched>,
     tasks: JoinSet<()>,
-    sender: UnboundedSender<(Arc<GroupKind>, Sight)>,
+    sender: UnboundedSender<(GroupKind, Sight)>,
     discovery: Option<Discovery>,
 }
 
@@ -54,7 +53,7 @@ impl Kinds {
     pub(crate) fn new(
         client: Client,
         activity: Activity,
-    ) -> (Self, UnboundedReceiver<(Arc<GroupKind>, Sight)>) {
+    ) -> (Self, UnboundedReceiver<(GroupKind, Sight)>) {
         let (sender, sights) = unbounded_channel();
         let kinds = Self {
             client,

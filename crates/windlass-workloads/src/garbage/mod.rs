@@ -14,8 +14,6 @@ mod collector;
 mod graph;
 mod kinds;
 mod monitor;
-mod ownership;
-mod plain;
 mod queue;
 mod request;
 mod verdict;
