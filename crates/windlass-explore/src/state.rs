@@ -52,7 +52,7 @@ pub fn lines(objects: Vec<Object>, fleeting: &[String]) -> Vec<String> {
 }
 
 /// The objects without what differs from run to run, each with what it is of.
-/// With `by_form`, names that look generated count as such, by which writer they were made.
+/// With `by_form`, names that look generated count as such, whichever writer made them.
 fn steady(objects: Vec<Object>, fleeting: &[String], by_form: bool) -> Vec<(String, String)> {
     // Generated names are replaced wherever they are, longest first: one may contain another.
     let mut generated: BTreeMap<String, String> = BTreeMap::new();
