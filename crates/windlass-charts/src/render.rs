@@ -165,6 +165,11 @@ fn render_here(chart: &Chart, given: &Values, options: &Options) -> Result<Rende
         return Err(Error::Chart(format!("{kind} charts are not installable")));
     }
     check_dependencies(chart)?;
+    // Helm reads charts of the coming version, but does not install them. It minds only the chart
+    // itself, not those it depends on.
+    if chart.metadata.api_version == "v3" {
+        return Err(Error::Chart("invalid chart apiVersion".to_owned()));
+    }
     let mut chart = chart.clone();
     dependencies::process(&mut chart, given)?;
     let values = coalesce(&chart, given.clone(), Nulls::Remove)?;

@@ -1,10 +1,13 @@
 //! `.helmignore`.
 
+use super::pattern::Pattern;
+
 /// What a chart leaves out of itself.
 pub(super) struct Rules(Vec<Rule>);
 
 struct Rule {
-    pattern: Vec<char>,
+    /// Nothing if it is no pattern without the slash at its end, and then it matches nothing.
+    pattern: Option<Pattern>,
     negated: bool,
     folders_only: bool,
     /// Whether the whole path is meant, and not its last part only.
@@ -24,8 +27,7 @@ impl Rules {
             if line.contains("**") {
                 return Err("double-star (**) syntax is not supported".to_owned());
             }
-            let all: Vec<char> = line.chars().collect();
-            if matches(&all, &['a', 'b', 'c']).is_none() {
+            if Pattern::parse(line).is_none() {
                 return Err("syntax error in pattern".to_owned());
             }
             let (negated, rest) = match line.strip_prefix('!') {
@@ -38,7 +40,7 @@ impl Rules {
             };
             let rooted = rest.strip_prefix('/');
             rules.push(Rule {
-                pattern: rooted.unwrap_or(rest).chars().collect(),
+                pattern: Pattern::parse(rooted.unwrap_or(rest)),
                 negated,
                 folders_only,
                 whole: rooted.is_some() || rest.contains('/'),
@@ -54,8 +56,7 @@ impl Rules {
             } else {
                 path.rsplit('/').next().unwrap_or(path)
             };
-            let name: Vec<char> = name.chars().collect();
-            let is_match = matches(&rule.pattern, &name) == Some(true);
+            let is_match = (rule.pattern.as_ref()).is_some_and(|pattern| pattern.matches(name));
             if rule.negated {
                 if (rule.folders_only && !is_folder) || !is_match {
                     return true;
@@ -66,83 +67,6 @@ impl Rules {
         }
         false
     }
-}
-
-/// `filepath.Match`: whether a name matches a pattern, or nothing if it is no pattern.
-fn matches(pattern: &[char], name: &[char]) -> Option<bool> {
-    let Some((first, rest)) = pattern.split_first() else {
-        return Some(name.is_empty());
-    };
-    match first {
-        '*' => {
-            let rest = &rest[rest.iter().take_while(|c| **c == '*').count()..];
-            let mut found = false;
-            for skipped in 0..=name.len() {
-                if skipped > 0 && name[skipped - 1] == '/' {
-                    break;
-                }
-                if matches(rest, &name[skipped..])? {
-                    found = true;
-                    break;
-                }
-            }
-            Some(found)
-        }
-        '[' => {
-            let (is_in, rest) = class(rest, name.first().copied())?;
-            match name.split_first() {
-                Some((c, others)) if is_in && *c != '/' => matches(rest, others),
-                _ => matches(rest, &[]).map(|_| false),
-            }
-        }
-        _ => {
-            let (wanted, rest) = if *first == '\\' {
-                let (escaped, rest) = rest.split_first()?;
-                (Some(escaped), rest)
-            } else {
-                (Some(first).filter(|c| **c != '?'), rest)
-            };
-            match name.split_first() {
-                Some((c, others)) if wanted.map_or(*c != '/', |wanted| wanted == c) => {
-                    matches(rest, others)
-                }
-                _ => matches(rest, &[]).map(|_| false),
-            }
-        }
-    }
-}
-
-/// Whether a character is in a class, and what follows it.
-fn class(pattern: &[char], c: Option<char>) -> Option<(bool, &[char])> {
-    let (negated, mut rest) = match pattern.split_first() {
-        Some(('^', rest)) => (true, rest),
-        _ => (false, pattern),
-    };
-    let mut found = false;
-    let mut count = 0;
-    loop {
-        if rest.first() == Some(&']') && count > 0 {
-            return Some((found != negated, &rest[1..]));
-        }
-        let (low, after) = member(rest)?;
-        let (high, after) = match after.split_first() {
-            Some(('-', after)) => member(after)?,
-            _ => (low, after),
-        };
-        found |= c.is_some_and(|c| low <= c && c <= high);
-        rest = after;
-        count += 1;
-    }
-}
-
-fn member(pattern: &[char]) -> Option<(char, &[char])> {
-    let (first, rest) = pattern.split_first()?;
-    let (c, rest) = match first {
-        '-' | ']' => return None,
-        '\\' => rest.split_first()?,
-        _ => (first, rest),
-    };
-    (!rest.is_empty()).then_some((*c, rest))
 }
 
 #[cfg(test)]

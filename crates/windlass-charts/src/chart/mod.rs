@@ -11,6 +11,7 @@ mod directory;
 mod ignore;
 mod load;
 mod metadata;
+mod pattern;
 
 pub(crate) use metadata::scalar_text;
 
