@@ -256,7 +256,7 @@ impl Cluster {
         if config.controllers {
             let workloads = windlass_workloads::operator(WorkloadsConfig {
                 root_ca: Some(ca.clone()),
-                // Without a node there is nobody to put anything there.
+                // Without a node no volume is used.
                 local_volumes: config.node.as_ref().map(|_| LocalVolumes {
                     folder: volume_folder(&config.data_dir),
                     remove: |folder| std::fs::remove_dir_all(folder),

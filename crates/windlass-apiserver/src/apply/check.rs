@@ -149,7 +149,7 @@ fn check_at(value: &Value, ty: &Type, way: &Way<'_>, wrong: &mut Wrong) {
     }
 }
 
-/// Why an element cannot be told from the others of its list.
+/// Why an element cannot be distinguished from the others of its list.
 #[derive(Debug, thiserror::Error)]
 enum ElementError {
     #[error("associative list without keys has an element that's a map type")]
@@ -168,7 +168,7 @@ enum ElementError {
     NoMap,
 }
 
-/// Refuses an element that cannot be told from the others of its list.
+/// Refuses an element that cannot be distinguished from the others of its list.
 fn check_element(element: &Value, kind: &ListKind, item: &Type) -> Result<(), ElementError> {
     match (kind, element) {
         (ListKind::Set, Value::Object(_)) => Err(ElementError::MapInSet),

@@ -49,7 +49,7 @@ pub struct Config {
     pub nodes: Option<NodeClient>,
     /// What signs tokens of `ServiceAccount`s; `None` makes a key that only this server has.
     pub service_account_key: Option<SigningKey>,
-    /// Who signs them: a URL, which is also whom they are for when nobody else is named.
+    /// The issuer of those tokens: a URL, which is their audience by default.
     pub issuer: String,
     /// Whether a new pod needs the `ServiceAccount` it runs as, and is given its token: what
     /// kube-apiserver's admission plug-in of that name does.

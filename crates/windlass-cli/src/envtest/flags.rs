@@ -21,8 +21,7 @@ impl Flags {
             let (name, value) = if let Some((name, value)) = flag.split_once('=') {
                 (name, value.to_owned())
             } else {
-                // Of a flag nobody knows it cannot be said whether it takes a value; one that stands
-                // alone says yes.
+                // Whether an unknown flag takes a value is not known: one that stands alone is true.
                 let value = args.next_if(|next| !next.starts_with('-'));
                 (flag, value.map_or_else(|| "true".to_owned(), Clone::clone))
             };

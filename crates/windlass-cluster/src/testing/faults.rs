@@ -217,7 +217,7 @@ struct Inner {
     script: Option<Arc<Script>>,
     /// What operators deleted, and what is there, of the kinds that hold data.
     precious: Precious,
-    /// What operators have been shown, and what they wrote all the same.
+    /// What operators have been shown, and their writes to what had changed since.
     detector: Detector,
 }
 

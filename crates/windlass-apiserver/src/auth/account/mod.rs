@@ -93,7 +93,7 @@ impl Accounts {
         }
     }
 
-    /// Who signs tokens, and who they are for when nobody else is named.
+    /// The issuer of tokens, and their audience by default.
     pub(crate) fn issuer(&self) -> &str {
         &self.issuer
     }

@@ -12,7 +12,7 @@ use crate::table::text::text;
 use crate::validation::at::{At, Causes};
 use crate::validation::metadata::Checks;
 
-/// The highest priority somebody other than Kubernetes may ask for.
+/// The highest priority that users may ask for.
 const MAX_PRIORITY: i64 = 1_000_000_000;
 /// The classes every cluster has, and what they are worth.
 pub(crate) const SYSTEM_PRIORITIES: &[(&str, i64)] = &[

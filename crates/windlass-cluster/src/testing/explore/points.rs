@@ -18,7 +18,7 @@ pub(super) enum Entry {
 }
 
 /// Every plan of one fault that can make a difference to a run that went like this: those of the
-/// most telling kinds first.
+/// kinds that find most first.
 pub(super) fn single(trace: &[Entry]) -> Vec<Plan> {
     let mut faults = Vec::new();
     for (index, entry) in trace.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::names;
 use crate::validation::at::{At, Causes};
 use crate::validation::{internal, label, resources};
 
-/// What is wrong with a node. Its taints are told as if they were metadata.
+/// What is wrong with a node. Its taints are reported as if they were metadata.
 pub(super) fn check(node: &Value, is_new: bool, causes: &mut Causes) {
     let at = At::root(node, "");
     taints(node, causes);
