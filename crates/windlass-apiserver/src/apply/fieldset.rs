@@ -209,6 +209,19 @@ impl FieldSet {
         ControlFlow::Continue(())
     }
 
+    /// How many bytes its `fieldsV1` has at least.
+    pub(crate) fn least_bytes(&self) -> usize {
+        // A member of the JSON object, and an empty object as its value.
+        let step = |element: &PathElement| element.least_bytes() + 4;
+        let members = self.members.iter();
+        let alone = members.filter(|member| !self.children.contains_key(member));
+        let children = self.children.iter();
+        alone.map(step).sum::<usize>()
+            + children
+                .map(|(element, below)| step(element) + below.least_bytes())
+                .sum::<usize>()
+    }
+
     /// The `fieldsV1` form: `.` marks a path that ends where others go on.
     pub(crate) fn to_fields_v1(&self) -> Value {
         let mut out = Map::new();
@@ -268,6 +281,9 @@ mod tests {
         });
         let set = FieldSet::from_fields_v1(&written).unwrap();
         assert_eq!(set.to_fields_v1(), written);
+        // Three dots and the commas are not counted.
+        let length = written.to_string().len();
+        assert!((length - 25..=length).contains(&set.least_bytes()));
         let shown: Vec<_> = set.paths().iter().map(|path| show(path)).collect();
         assert!(
             shown.contains(&".spec.containers[name=\"x\"].image".to_owned()),

@@ -164,6 +164,11 @@ impl Managers {
         self.0.is_empty()
     }
 
+    /// How many bytes `managedFields` has at least.
+    pub(crate) fn least_bytes(&self) -> usize {
+        self.sets().map(FieldSet::least_bytes).sum()
+    }
+
     pub(crate) fn sets(&self) -> impl Iterator<Item = &FieldSet> {
         self.0.values().map(|owned| &owned.fields)
     }

@@ -244,7 +244,7 @@ impl ApiServer {
 
     /// Does what is asked; a write is answered once it is durable.
     async fn carry_out(&self, call: &verbs::Call<'_>, aside: Aside) -> Result<Answer> {
-        let run = pin!(call.run());
+        let run = pin!(verbs::run(call));
         if call.request.verb.writes() {
             let written = self.store().durably(aside.run(run)).await;
             written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))

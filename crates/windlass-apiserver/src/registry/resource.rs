@@ -122,6 +122,11 @@ impl Resource {
         !self.strategy.is_review()
     }
 
+    /// Whether it is one of the versions of this resource.
+    pub(crate) fn is_version_of(&self, group: &str, plural: &str) -> bool {
+        [&*self.group, &*self.plural] == [group, plural]
+    }
+
     pub(crate) fn is_custom(&self) -> bool {
         self.custom.is_some()
     }

@@ -16,6 +16,7 @@ mod kinds;
 mod monitor;
 mod queue;
 mod request;
+mod seen;
 mod verdict;
 
 use windlass::{
@@ -24,6 +25,7 @@ use windlass::{
 };
 
 use self::collector::Collector;
+pub(crate) use self::seen::Seen;
 
 /// Adds the garbage collector.
 pub(crate) fn add_to(operator: Operator) -> Operator {

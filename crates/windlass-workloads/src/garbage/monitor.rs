@@ -9,7 +9,8 @@ use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::resource::{GroupKind, Metadata, Resource};
+use super::seen::Seen;
+use crate::resource::{GroupKind, Resource};
 
 /// What was seen of a kind.
 #[derive(Debug)]
@@ -17,13 +18,13 @@ pub(crate) enum Sight {
     /// A full list begins.
     Listing,
     /// An object that is in the list.
-    Listed(Box<Metadata>),
+    Listed(Box<Seen>),
     /// The list is complete.
     Complete,
     /// An object is new or has changed.
-    Changed(Box<Metadata>),
+    Changed(Box<Seen>),
     /// An object is gone.
-    Gone(Box<Metadata>),
+    Gone(Box<Seen>),
     /// The kind is not served, or not any more.
     Unserved,
 }
@@ -40,7 +41,7 @@ pub(crate) async fn monitor(
     let kind = resource.group_kind();
     // One request for the list and what follows it: there are many kinds.
     let config = watcher::Config::default().streaming_lists();
-    let events = watcher::watcher(resource.everywhere(client), config);
+    let events = watcher::watcher(resource.ownership(client), config);
     let mut events = std::pin::pin!(events);
     let mut delay = FIRST_DELAY;
     while let Some(event) = events.next().await {
