@@ -9,8 +9,6 @@ mod service;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
 use crate::member::Names;
 
 pub(crate) use self::{
@@ -30,9 +28,7 @@ pub const MEMBER: &str = "etcd_node";
 
 /// The labels of everything that belongs to clusters of this name.
 pub(crate) fn labels(cluster: &str) -> BTreeMap<String, String> {
-    [("app", "etcd"), (CLUSTER, cluster)]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
+    windlass::labels([("app", "etcd"), (CLUSTER, cluster)])
 }
 
 /// What selects the members of a cluster, and those of none that had the same name before.
@@ -47,12 +43,4 @@ fn labels_of_member(names: Names<'_>, member: &str) -> BTreeMap<String, String> 
     let mut labels = selector(names);
     labels.insert(MEMBER.to_owned(), member.to_owned());
     labels
-}
-
-fn metadata(cluster: &str, name: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(name.to_owned()),
-        labels: Some(labels(cluster)),
-        ..ObjectMeta::default()
-    }
 }
