@@ -79,6 +79,7 @@ const EVERYTHING: &[&str] = &[
     "windlass",
     "windlass-apiserver",
     "windlass-cluster",
+    "windlass-declarative",
     "windlass-explore",
     "windlass-manifests",
     "windlass-node",
@@ -119,6 +120,10 @@ const TABLE: &[Row] = &[
     Row::of("windlass-cluster")
         .may(CLUSTER_PARTS)
         .tests_may(SKIP)
+        .client(),
+    Row::of("windlass-declarative")
+        .may(&["windlass", "windlass-apimachinery", "windlass-charts"])
+        .tests_may(CLUSTER)
         .client(),
     Row::of("operators/")
         .may(FRAMEWORK)
