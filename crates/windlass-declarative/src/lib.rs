@@ -19,6 +19,7 @@
 //!   them. A reconcile sees what the one before it wrote.
 
 mod desired;
+pub mod helm;
 mod input;
 mod inventory;
 mod renderer;
