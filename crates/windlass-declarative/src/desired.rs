@@ -21,6 +21,9 @@ pub struct Desired {
     pub again: Option<Duration>,
     /// While the parent is being deleted: whether it may go. Without a meaning otherwise.
     pub done: bool,
+    /// Nothing is known: everything stays as it is, and the other fields but `again` and `events`
+    /// mean nothing.
+    pub unchanged: bool,
     /// Events about the parent.
     pub events: Vec<Event>,
 }

@@ -1,10 +1,11 @@
 //! [`Renderer`]: computes what should be there.
 
 use futures::future::BoxFuture;
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, Selector};
+use serde_json::Value;
 use windlass::{Context, Result};
 
-use crate::{Desired, Input};
+use crate::{Desired, Input, Objects};
 
 /// The reconcile that a renderer is called in.
 pub type RendererContext = Context<DynamicObject>;
@@ -26,5 +27,29 @@ pub trait Renderer: Send + Sync + 'static {
     /// deleted, and whether the parent may go ([`Desired::done`]).
     fn finalizes(&self) -> bool {
         false
+    }
+
+    /// What it wants to see beside the children: given to it as [`Input::related`].
+    fn related<'a>(
+        &'a self,
+        ctx: &'a RendererContext,
+        parent: &'a Value,
+    ) -> BoxFuture<'a, Result<Objects>> {
+        let _ = (ctx, parent);
+        Box::pin(async { Ok(Objects::new()) })
+    }
+
+    /// Whether an object that the parent controls is one of its children: not, if another renderer
+    /// made it for the same parent.
+    fn is_child(&self, object: &Value) -> bool {
+        let _ = object;
+        true
+    }
+
+    /// The labels by which a parent selects its children, if it does: of the declared kinds, objects
+    /// that match and belong to nobody are adopted, and children that do not match are released.
+    fn selector(&self, parent: &Value) -> Result<Option<Selector>> {
+        let _ = parent;
+        Ok(None)
     }
 }

@@ -142,6 +142,46 @@ impl Store {
         Arc::make_mut(&mut subscribers).retain(|(id, _)| *id != subscription);
     }
 
+    /// Shows a subscriber what is there already, as a first list would have.
+    ///
+    /// Changes are delivered meanwhile: an object that is not any more as it was shown is shown
+    /// again, so that the last a subscriber saw of each is how it is, or older than a delivery to come.
+    pub(crate) fn replay(&self, subscription: u64) {
+        let subscriber = {
+            let subscribers = self
+                .subscribers
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            let of = |(id, _): &&(u64, Subscriber)| *id == subscription;
+            subscribers.iter().find(of).map(|(_, one)| Arc::clone(one))
+        };
+        let Some(subscriber) = subscriber else { return };
+        let show = |old: Option<&Delivered>, new: Option<&Delivered>| {
+            subscriber(&Change {
+                kind: &self.kind,
+                old,
+                new,
+                initial: true,
+            });
+        };
+        for key in self.keys() {
+            let mut shown: Option<Delivered> = None;
+            loop {
+                let now = self.get(&key).map(Delivered::new);
+                let same = match (&shown, &now) {
+                    (None, None) => true,
+                    (Some(shown), Some(now)) => Arc::ptr_eq(shown.object(), now.object()),
+                    _ => false,
+                };
+                if same {
+                    break;
+                }
+                show(shown.as_ref(), now.as_ref());
+                shown = now;
+            }
+        }
+    }
+
     /// Adds an index; what is there already is put into it.
     pub(crate) fn index(&self, of: ValuesOf) -> usize {
         let mut state = self.lock();

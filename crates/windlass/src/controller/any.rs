@@ -14,15 +14,15 @@ use super::{
     session::{ControllerInfo, Shared},
 };
 use crate::{
-    Declare, Kind,
-    cache::Caches,
+    Declare,
+    cache::{Caches, Store},
     declare::{
         Grant,
-        wiring::{self, Wires},
+        wiring::{self, Undo, Wires},
     },
-    event,
+    event, finalizer,
     handle::Verb,
-    kind::KindInfo,
+    kind::Object,
     operator::Signals,
     queue::Queue,
 };
@@ -44,7 +44,16 @@ struct Described {
     flaws: Vec<String>,
 }
 
-type Bind = Box<dyn Fn(&Arc<Shared>) -> Run + Send + Sync>;
+type Bind = Box<dyn Fn(&Arc<Shared>) -> Bound + Send + Sync>;
+
+/// A controller that is wired up.
+pub(crate) struct Bound {
+    pub(crate) run: Run,
+    /// What it reads.
+    pub(crate) stores: Vec<Arc<Store>>,
+    /// What ends with it.
+    pub(crate) undo: Undo,
+}
 
 /// Runs a bound controller from when it leads until it is to stop.
 pub(crate) type Run = Box<dyn FnOnce(Signals) -> BoxFuture<'static, ()> + Send>;
@@ -69,12 +78,12 @@ impl AnyController {
     }
 
     /// Declares, wires up the watches, and returns what runs the controller.
-    pub(crate) fn bind(&self, shared: &Arc<Shared>) -> Run {
+    pub(crate) fn bind(&self, shared: &Arc<Shared>) -> Bound {
         (self.bind)(shared)
     }
 }
 
-impl<K: Kind> From<Controller<K>> for AnyController {
+impl<K: Object> From<Controller<K>> for AnyController {
     fn from(controller: Controller<K>) -> Self {
         let (crd, flaw) = (
             controller.settings.crd.clone(),
@@ -92,7 +101,7 @@ impl<K: Kind> From<Controller<K>> for AnyController {
                     flaws: declare.flaws(),
                     part: Part {
                         name: described.settings.name.clone(),
-                        purpose: format!("reconciles {}", KindInfo::of::<K>()),
+                        purpose: format!("reconciles {}", described.settings.kind),
                         watches: declare.watches,
                         rules: declare.rules,
                     },
@@ -105,13 +114,17 @@ impl<K: Kind> From<Controller<K>> for AnyController {
 }
 
 /// Runs the declaration: first what every controller of the kind needs, then the author's.
-fn declare<K: Kind>(controller: &Controller<K>, caches: Arc<Caches>) -> (Declare<K>, Parts<K>) {
+fn declare<K: Object>(controller: &Controller<K>, caches: Arc<Caches>) -> (Declare<K>, Parts<K>) {
     let settings = &controller.settings;
-    let kind = KindInfo::of::<K>();
-    let mut declare = Declare::new(caches, settings.name.as_str().into());
-    declare.grant(Grant::of::<K>(Verb::READ), "reconciles them");
-    if settings.crd.is_some() || has_cleanup(controller) {
-        declare.grant(Grant::of::<K>([Verb::Patch]), "keeps its finalizer on them");
+    let kind = &settings.kind;
+    let mut declare = Declare::new(caches, settings.name.as_str().into(), kind.clone());
+    let own = |verbs: &[Verb]| {
+        let (group, plural) = (kind.group.as_str(), kind.plural.as_str());
+        Grant::new(group, plural, verbs.iter().copied())
+    };
+    declare.grant(own(&Verb::READ), "reconciles them");
+    if settings.crd.is_some() || settings.finalizer.is_some() || has_cleanup(controller) {
+        declare.grant(own(&[Verb::Patch]), "keeps its finalizer on them");
     }
     let has_status = settings
         .crd
@@ -121,7 +134,7 @@ fn declare<K: Kind>(controller: &Controller<K>, caches: Arc<Caches>) -> (Declare
         declare.writes_status();
     }
     declare.grant(event::grant(), "reports events");
-    declare.watch(&kind, &settings.scope, "changes wake the object itself");
+    declare.watch(kind, &settings.scope, "changes wake the object itself");
     let parts = Parts::bind(&controller.parts, controller.status.clone(), &mut declare);
     (declare, parts)
 }
@@ -130,10 +143,10 @@ fn has_cleanup<K>(controller: &Controller<K>) -> bool {
     controller.parts.iter().any(|part| part.has_cleanup())
 }
 
-fn bind<K: Kind>(controller: &Controller<K>, shared: &Arc<Shared>) -> Run {
+fn bind<K: Object>(controller: &Controller<K>, shared: &Arc<Shared>) -> Bound {
     let settings = &controller.settings;
     let (declare, parts) = declare(controller, Arc::clone(&shared.caches));
-    let kind = KindInfo::of::<K>();
+    let kind = settings.kind.clone();
     let schema = settings.crd.as_ref().map(schema_of).unwrap_or_default();
     let info = Arc::new(ControllerInfo {
         name: settings.name.as_str().into(),
@@ -142,8 +155,13 @@ fn bind<K: Kind>(controller: &Controller<K>, shared: &Arc<Shared>) -> Run {
             .clone()
             .unwrap_or_else(|| Arc::clone(&shared.operator)),
         writes_status: declare.writes_status,
+        stages: controller.parts.iter().any(|part| part.is_stage()),
         conditions: schema.conditions,
         observed_generation: schema.observed_generation,
+        finalizer: settings
+            .finalizer
+            .clone()
+            .unwrap_or_else(|| finalizer::name(&kind, &shared.operator)),
         records_events: settings.records_events,
         observes: controller.status.is_some() || controller.parts.len() > 1,
         kind: kind.clone(),
@@ -156,6 +174,7 @@ fn bind<K: Kind>(controller: &Controller<K>, shared: &Arc<Shared>) -> Run {
             shared.metrics.queue(&settings.name),
         )),
         primary: shared.caches.store(&kind, &settings.scope),
+        undo: Undo::default(),
     };
     shared.metrics.live().add_queue(&info.name, &wires.queue);
     let metrics = shared.metrics.controller(&settings.name);
@@ -172,17 +191,22 @@ fn bind<K: Kind>(controller: &Controller<K>, shared: &Arc<Shared>) -> Run {
         shared: Arc::clone(shared),
         queue: wires.queue,
         store: wires.primary,
-        stores: declare.stores,
+        stores: declare.stores.clone(),
         parts,
         has_cleanup: has_cleanup(controller),
+        matching: controller.matching.clone(),
         metrics,
         concurrency: settings.concurrency,
         timeout: settings.timeout,
         resync: settings.resync,
         sources: settings.sources.clone(),
-        keeps_finalizers: settings.crd.is_some(),
+        keeps_finalizers: settings.crd.is_some() || settings.finalizer.is_some(),
     });
-    Box::new(move |signals| engine.run(signals).boxed())
+    Bound {
+        run: Box::new(move |signals| engine.run(signals).boxed()),
+        stores: declare.stores,
+        undo: wires.undo,
+    }
 }
 
 /// What the framework needs to know of a kind's schema.

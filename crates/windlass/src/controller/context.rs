@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::session::{Session, encode};
 use crate::{
-    Event, Key, Kind, Result,
+    Event, Key, Result,
+    kind::Object,
     testing::{Clock, Environment},
 };
 
@@ -29,7 +30,7 @@ pub struct Context<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K: Kind> Context<K> {
+impl<K: Object> Context<K> {
     pub(crate) fn new(session: Session) -> Self {
         Self {
             session,

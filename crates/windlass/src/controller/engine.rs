@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span, debug, error, info, info_span, warn};
 
 use super::{
-    Source,
+    Matching, Source,
     action::{Action, Step},
     context::Context,
     history::Reconcile,
@@ -21,10 +21,11 @@ use super::{
     session::{ControllerInfo, Session, Shared},
 };
 use crate::{
-    Error, Key, Kind, Result,
+    Error, Key, Result,
     cache::{CachedObject, Store, Writer},
     error::Class,
     finalizer,
+    kind::Object,
     metrics::ControllerMetrics,
     operator::Signals,
     queue::{Cause, Causes, Outcome, Priority, Queue},
@@ -46,6 +47,8 @@ pub(crate) struct Engine<K> {
     pub(crate) parts: Parts<K>,
     /// Whether objects have a finalizer.
     pub(crate) has_cleanup: bool,
+    /// Which objects are reconciled; all, without it.
+    pub(crate) matching: Option<Matching<K>>,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
@@ -56,7 +59,7 @@ pub(crate) struct Engine<K> {
     pub(crate) keeps_finalizers: bool,
 }
 
-impl<K: Kind> Engine<K> {
+impl<K: Object> Engine<K> {
     /// Runs until told to stop, then lets the reconciles under way finish.
     pub(crate) async fn run(self: Arc<Self>, signals: Signals) {
         let Signals { leading, stopping } = signals;
@@ -262,11 +265,15 @@ impl<K: Kind> Engine<K> {
 
     /// Runs the step that is due for the object's stage of life.
     async fn visit(&self, cached: &Arc<CachedObject>, ctx: &Context<K>) -> Result<Action> {
-        let finalizer = finalizer::name(&self.info.kind, &self.shared.operator);
+        let finalizer = self.info.finalizer.as_str();
         let object: Arc<K> = self.store.typed(cached)?;
         let mut finalizers = object.meta().finalizers.iter().flatten();
-        let present = finalizers.any(|have| *have == finalizer);
-        if cached.terminating {
+        let present = finalizers.any(|have| have == finalizer);
+        let matches = self.matching.as_ref().is_none_or(|of| of(&object));
+        if !matches && !present {
+            return Ok(Action::done());
+        }
+        if cached.terminating || !matches {
             if !present {
                 return self.parts.terminating(&object, ctx).await;
             }
@@ -276,21 +283,21 @@ impl<K: Kind> Engine<K> {
             }
             let patch = ctx
                 .session
-                .current(|value| finalizer::remove(value, &finalizer));
+                .current(|value| finalizer::remove(value, finalizer));
             self.patch(ctx, patch).await?;
             return Ok(Action::done());
         }
         let patch = match (self.has_cleanup, present) {
             (true, false) => ctx
                 .session
-                .current(|value| finalizer::add(value, &finalizer)),
+                .current(|value| finalizer::add(value, finalizer)),
             (false, true) if self.keeps_finalizers => {
                 info!(
                     finalizer,
                     "removing the finalizer of an earlier version: there is no cleanup any more"
                 );
                 ctx.session
-                    .current(|value| finalizer::remove(value, &finalizer))
+                    .current(|value| finalizer::remove(value, finalizer))
             }
             _ => return self.parts.reconcile(&object, ctx).await,
         };

@@ -36,7 +36,7 @@ use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream::BoxStream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
+use kube::{CustomResourceExt, core::DynamicObject};
 use serde::Serialize;
 
 pub use self::{
@@ -50,20 +50,21 @@ pub use self::{
 };
 pub(crate) use self::{
     action::Step,
+    any::Bound,
     history::History,
     observed::Source as ObservedFrom,
     repetitions::Repetitions,
     session::{Change, Session, Shared, decode, encode, key_of},
 };
 use self::{
-    parts::{DependentPart, Part, ReadPart, ReconcilerPart, StatusOf},
+    parts::{DependentPart, Part, ReadPart, ReconcilerPart, StagePart, StatusOf},
     template::TemplatePart,
 };
 use crate::{
     Declare, Key, Kind,
     declare::{Scope, Watch},
     definition::definition_of,
-    kind::KindInfo,
+    kind::{KindInfo, Object},
     queue::Rate,
     watch::Predicate,
 };
@@ -93,13 +94,18 @@ use crate::{
 pub struct Controller<K> {
     settings: Settings,
     only: Option<Predicate<K>>,
+    matching: Option<Matching<K>>,
     parts: Vec<Box<dyn Part<K>>>,
     status: Option<StatusOf<K>>,
 }
 
+/// Which objects a controller is for.
+pub(crate) type Matching<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
+
 /// What every controller has, whatever its parts.
 #[derive(Clone)]
 struct Settings {
+    kind: KindInfo,
     name: String,
     /// The name its events carry, when it is not the operator's.
     reporter: Option<Arc<str>>,
@@ -110,6 +116,8 @@ struct Settings {
     /// Why the definition could not be made.
     flaw: Option<String>,
     resync: Option<Duration>,
+    /// The finalizer's name, when it is not the operator's on the kind.
+    finalizer: Option<String>,
     rate: Rate,
     sources: Vec<Source>,
     /// Whether an event is recorded for every owned object that is created, changed or deleted.
@@ -140,8 +148,54 @@ impl Controller<()> {
 
     /// A controller of a kind that is defined elsewhere, such as Pod.
     pub fn of_existing<K: Kind>() -> Controller<K> {
+        Self::with_settings(KindInfo::of::<K>())
+    }
+
+    /// A controller of a kind that is known only at run time, with reconcilers of
+    /// [`DynamicObject`]s. Its CRD is part of the operator if it is [`defined_by`] the controller;
+    /// if it is not, and the API server does not serve the kind yet, the controller waits for it.
+    ///
+    /// [`defined_by`]: Controller::defined_by
+    ///
+    /// ```
+    /// use kube::core::DynamicObject;
+    /// use windlass::{handle::Controlled, kind::KindInfo, prelude::*};
+    ///
+    /// struct Copies { children: Controlled<DynamicObject> }
+    ///
+    /// impl Reconciler for Copies {
+    ///     type Object = DynamicObject;
+    ///
+    ///     async fn reconcile(&self, parent: &DynamicObject, ctx: &Context<DynamicObject>) -> Result<Action> {
+    ///         # let _ = parent;
+    ///         let children = self.children.list(ctx).await?;
+    ///         # let _ = children;
+    ///         Ok(Action::done())
+    ///     }
+    /// }
+    ///
+    /// // As a file might say it.
+    /// let kind = |group: &str, kind: &str, plural: &str| KindInfo {
+    ///     group: group.into(),
+    ///     version: "v1".into(),
+    ///     kind: kind.into(),
+    ///     plural: plural.into(),
+    ///     namespaced: true,
+    /// };
+    /// let controller = Controller::of_kind(kind("example.com", "Thing", "things"))
+    ///     .reconciler(move |declare| Copies { children: declare.controls_kind(&kind("", "ConfigMap", "configmaps")) });
+    /// let operator = Operator::new("copies").controller(controller);
+    /// // The role follows from the data.
+    /// assert!(operator.description().rules().any(|rule| rule.resource == "things"));
+    /// ```
+    pub fn of_kind(kind: KindInfo) -> Controller<DynamicObject> {
+        Self::with_settings(kind)
+    }
+
+    fn with_settings<K: Object>(kind: KindInfo) -> Controller<K> {
         let settings = Settings {
-            name: KindInfo::of::<K>().kind.to_lowercase(),
+            name: kind.kind.to_lowercase(),
+            kind,
             reporter: None,
             scope: Scope::all(),
             concurrency: 10,
@@ -149,6 +203,7 @@ impl Controller<()> {
             crd: None,
             flaw: None,
             resync: None,
+            finalizer: None,
             rate: Rate::default(),
             sources: Vec::new(),
             records_events: false,
@@ -156,24 +211,26 @@ impl Controller<()> {
         Controller {
             settings,
             only: None,
+            matching: None,
             parts: Vec::new(),
             status: None,
         }
     }
 }
 
-impl<K: Kind> Controller<K> {
-    /// Objects that belong to each `K`, as a function of it and perhaps of what was observed:
-    /// applied, owned, repaired when they drift, created again when they are deleted, pruned when
-    /// they are no longer wanted. See [`Dependent`] for what the function may look like.
+impl Controller<DynamicObject> {
+    /// The definition of the kind, for one that the operator itself defines.
+    ///
+    /// If the status has `conditions` in its schema, the framework keeps Available, Progressing and
+    /// Degraded in it, as with [`Controller::of`].
     #[must_use]
-    pub fn dependent<M: 'static>(self, dependent: impl Dependent<K, M>) -> Self {
-        self.part(DependentPart {
-            dependent: Arc::new(dependent),
-            marker: PhantomData,
-        })
+    pub fn defined_by(mut self, crd: CustomResourceDefinition) -> Self {
+        self.settings.crd = Some(windlass_manifests::definition::finish(crd));
+        self
     }
+}
 
+impl<K: Kind> Controller<K> {
     /// Objects that belong to each `K`, as YAML documents with values of it: see [`Template`].
     #[must_use]
     pub fn template(mut self, mut template: Template<K>) -> Self {
@@ -186,6 +243,19 @@ impl<K: Kind> Controller<K> {
             });
         }
         self.part(TemplatePart(Arc::new(template)))
+    }
+}
+
+impl<K: Object> Controller<K> {
+    /// Objects that belong to each `K`, as a function of it and perhaps of what was observed:
+    /// applied, owned, repaired when they drift, created again when they are deleted, pruned when
+    /// they are no longer wanted. See [`Dependent`] for what the function may look like.
+    #[must_use]
+    pub fn dependent<M: 'static>(self, dependent: impl Dependent<K, M>) -> Self {
+        self.part(DependentPart {
+            dependent: Arc::new(dependent),
+            marker: PhantomData,
+        })
     }
 
     /// Objects of another kind that dependents and the status are computed from. The [`Watch`]
@@ -219,8 +289,9 @@ impl<K: Kind> Controller<K> {
         mut self,
         status: impl Fn(&K, &Observed) -> S + Send + Sync + 'static,
     ) -> Self {
+        let kind = self.settings.kind.clone();
         self.status = Some(Arc::new(move |object, observed| {
-            encode(&KindInfo::of::<K>(), &status(object, observed))
+            encode(&kind, &status(object, observed))
         }));
         self
     }
@@ -275,10 +346,52 @@ impl<K: Kind> Controller<K> {
         self
     }
 
+    /// The name of the finalizer that objects get if there is something to undo; by default the
+    /// operator's name in the kind's group. For an operator that takes the place of another, and has
+    /// to take over its finalizer.
+    #[must_use]
+    pub fn finalizer(mut self, name: impl Into<String>) -> Self {
+        self.settings.finalizer = Some(name.into());
+        self
+    }
+
+    /// Waits here until everything that was applied before this is ready: a Deployment when all its
+    /// replicas are available, a Job when it is complete, a Pod when it is Ready, any other kind when
+    /// it exists. What is declared after this is applied then, and nothing is pruned before.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::{ConfigMap, Pod}, batch::v1::Job};
+    /// # use windlass::Controller;
+    /// # fn database(map: &ConfigMap) -> StatefulSet { StatefulSet::default() }
+    /// # fn migration(map: &ConfigMap) -> Job { Job::default() }
+    /// # fn application(map: &ConfigMap) -> Pod { Pod::default() }
+    /// Controller::of_existing::<ConfigMap>()
+    ///     .dependent(database)
+    ///     .when_ready()
+    ///     .dependent(migration)
+    ///     .when_ready()
+    ///     .dependent(application);
+    /// ```
+    #[must_use]
+    pub fn when_ready(self) -> Self {
+        self.part(StagePart)
+    }
+
     /// Only changes of the object itself that pass wake it; what it owns and reads still does.
     #[must_use]
     pub fn only(mut self, predicate: Predicate<K>) -> Self {
         self.only = Some(predicate);
+        self
+    }
+
+    /// Only objects for which this holds are reconciled. One that has the controller's finalizer and
+    /// does not match any more is cleaned up, as if it were being deleted, and loses the finalizer.
+    ///
+    /// Unlike a [scope](Self::scoped), this watches all objects: it is for controllers that have to
+    /// see that an object matches no more, and for conditions that the API server cannot select by.
+    #[must_use]
+    pub fn matching(mut self, matching: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        self.matching = Some(Arc::new(matching));
         self
     }
 

@@ -23,6 +23,7 @@ use crate::{
     cache::Store,
     declare::{Observer, Wakes, Watch},
     handle::{self, Owned, Reads},
+    kind::Object,
     watch::Select,
 };
 
@@ -35,6 +36,11 @@ pub(crate) trait Part<K>: Send + Sync {
     fn has_cleanup(&self) -> bool {
         false
     }
+
+    /// Whether it waits for what is applied before it.
+    fn is_stage(&self) -> bool {
+        false
+    }
 }
 
 /// A part of a running controller.
@@ -42,6 +48,8 @@ pub(crate) enum Bound<K> {
     Read(Box<dyn Visit<K>>),
     Apply(Box<dyn Visit<K>>),
     Steps(Arc<dyn Steps<K>>),
+    /// What comes after waits for what came before.
+    Stage,
 }
 
 /// A part that only reads, or only applies.
@@ -60,7 +68,7 @@ pub(crate) struct Parts<K> {
     observers: Vec<Observer>,
 }
 
-impl<K: Kind> Parts<K> {
+impl<K: Object> Parts<K> {
     pub(crate) fn bind(
         parts: &[Box<dyn Part<K>>],
         status: Option<StatusOf<K>>,
@@ -113,7 +121,12 @@ impl<K: Kind> Parts<K> {
                         }
                     }
                 }
-                Bound::Steps(_) if failure.is_some() => break,
+                Bound::Steps(_) | Bound::Stage if failure.is_some() => break,
+                Bound::Stage => {
+                    if let Some(why) = ctx.session.not_ready() {
+                        return Ok(action.and(Action::waiting("NotReady", why), ctx.clock().now()));
+                    }
+                }
                 Bound::Steps(steps) => {
                     let now = ctx.clock().now();
                     action = action.and(steps.reconcile(object, ctx).await?, now);
@@ -175,7 +188,7 @@ impl<K: Kind> Parts<K> {
     fn steps(&self) -> impl DoubleEndedIterator<Item = &Arc<dyn Steps<K>>> {
         self.steps.iter().filter_map(|part| match part {
             Bound::Steps(steps) => Some(steps),
-            Bound::Read(_) | Bound::Apply(_) => None,
+            Bound::Read(_) | Bound::Apply(_) | Bound::Stage => None,
         })
     }
 }
@@ -200,6 +213,19 @@ where
     }
 }
 
+/// The end of a stage.
+pub(crate) struct StagePart;
+
+impl<K> Part<K> for StagePart {
+    fn bind(&self, _: &mut Declare<K>) -> Bound<K> {
+        Bound::Stage
+    }
+
+    fn is_stage(&self) -> bool {
+        true
+    }
+}
+
 /// A dependent as a part.
 pub(crate) struct DependentPart<D, M> {
     pub(crate) dependent: Arc<D>,
@@ -212,7 +238,7 @@ struct BoundDependent<D, T, M> {
     marker: PhantomData<fn() -> M>,
 }
 
-impl<K: Kind, M: 'static, D: Dependent<K, M>> Part<K> for DependentPart<D, M> {
+impl<K: Object, M: 'static, D: Dependent<K, M>> Part<K> for DependentPart<D, M> {
     fn bind(&self, declare: &mut Declare<K>) -> Bound<K> {
         Bound::Apply(Box::new(BoundDependent {
             dependent: Arc::clone(&self.dependent),
@@ -222,7 +248,7 @@ impl<K: Kind, M: 'static, D: Dependent<K, M>> Part<K> for DependentPart<D, M> {
     }
 }
 
-impl<K: Kind, M, D: Dependent<K, M>> Visit<K> for BoundDependent<D, D::Kind, M> {
+impl<K: Object, M, D: Dependent<K, M>> Visit<K> for BoundDependent<D, D::Kind, M> {
     fn visit<'a>(&'a self, object: &'a K, ctx: &'a Context<K>) -> BoxFuture<'a, Result<()>> {
         async move {
             let wanted = {
@@ -249,7 +275,7 @@ struct BoundRead<K, T> {
     reads: Reads<T>,
 }
 
-impl<K: Kind, T: Kind> Part<K> for ReadPart<K, T> {
+impl<K: Object, T: Kind> Part<K> for ReadPart<K, T> {
     fn bind(&self, declare: &mut Declare<K>) -> Bound<K> {
         Bound::Read(Box::new(BoundRead {
             reads: declare.reads(self.0.clone()),
@@ -258,7 +284,7 @@ impl<K: Kind, T: Kind> Part<K> for ReadPart<K, T> {
     }
 }
 
-impl<K: Kind, T: Kind> BoundRead<K, T> {
+impl<K: Object, T: Kind> BoundRead<K, T> {
     async fn read(&self, object: &K, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
         match &self.watch.wakes {
             Wakes::Selectors(selector) => self.reads.list(ctx, selector(object)).await,
@@ -281,7 +307,7 @@ impl<K: Kind, T: Kind> BoundRead<K, T> {
     }
 }
 
-impl<K: Kind, T: Kind> Visit<K> for BoundRead<K, T> {
+impl<K: Object, T: Kind> Visit<K> for BoundRead<K, T> {
     fn visit<'a>(&'a self, object: &'a K, ctx: &'a Context<K>) -> BoxFuture<'a, Result<()>> {
         async move {
             let found = self.read(object, ctx).await?;

@@ -11,7 +11,7 @@ use std::{future::Future, sync::Arc};
 use futures::{FutureExt, future::BoxFuture};
 
 use super::{action::Action, context::Context};
-use crate::{Key, Kind, Result};
+use crate::{Key, Result, kind::Object};
 
 /// Brings the cluster closer to what one object asks for.
 ///
@@ -56,7 +56,7 @@ use crate::{Key, Kind, Result};
 /// ```
 pub trait Reconciler: Send + Sync + 'static {
     /// The kind whose objects are reconciled.
-    type Object: Kind;
+    type Object: Object;
 
     /// Reconciles an object that exists and is not being deleted.
     fn reconcile(
@@ -121,7 +121,7 @@ pub trait Reconciler: Send + Sync + 'static {
 /// ```
 pub trait FinalizingReconciler: Send + Sync + 'static {
     /// The kind whose objects are reconciled.
-    type Object: Kind;
+    type Object: Object;
 
     /// Reconciles an object that exists, has the finalizer, and is not being deleted. Does nothing
     /// by default, for a controller that consists of dependents and a cleanup.

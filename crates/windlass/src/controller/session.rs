@@ -27,6 +27,7 @@ use crate::{
     event::{Event, Recorder},
     key::Named,
     kind::KindInfo,
+    operator::{Late, Signals},
     run::Metrics,
     telemetry,
     testing::Environment,
@@ -35,6 +36,9 @@ use crate::{
 /// What all controllers of a running operator share.
 pub(crate) struct Shared {
     pub(crate) operator: Arc<str>,
+    pub(crate) signals: Signals,
+    /// The controllers that are started and stopped while the operator runs.
+    pub(crate) late: Late,
     pub(crate) requests: Requests,
     pub(crate) caches: Arc<Caches>,
     pub(crate) feeds: Arc<Feeds>,
@@ -64,8 +68,12 @@ pub(crate) struct ControllerInfo {
     /// Under which name it reports events.
     pub(crate) reporter: Arc<str>,
     pub(crate) kind: KindInfo,
+    /// The finalizer of its objects, if they have one.
+    pub(crate) finalizer: String,
     /// Whether the status may be written.
     pub(crate) writes_status: bool,
+    /// Whether something waits for owned objects to be ready.
+    pub(crate) stages: bool,
     /// Whether the kind's status has conditions that the framework keeps.
     pub(crate) conditions: bool,
     /// Whether the kind's status has an observedGeneration that the framework keeps.
@@ -253,11 +261,18 @@ impl Session {
 
     /// Notes how an owned object looks, if conditions are derived from it.
     pub(crate) fn owns(&self, kind: &KindInfo, key: Key, object: &Value) {
-        if !self.controller.conditions {
+        if !self.controller.conditions && !self.controller.stages {
             return;
         }
         let readiness = conditions::readiness(kind, object);
         self.lock().owned.insert((kind.clone(), key), readiness);
+    }
+
+    /// Why an object that this reconcile applied is not ready; none if all are.
+    pub(crate) fn not_ready(&self) -> Option<String> {
+        let object = self.lock();
+        let why = object.owned.values().find_map(Readiness::why_not);
+        why.map(ToOwned::to_owned)
     }
 
     pub(crate) fn event(&self, event: Event) {

@@ -26,7 +26,7 @@ use crate::{
     Kind, Observed, Result,
     cache::{Caches, Delivered, Store},
     controller::Session,
-    handle::{Controlled, Index, Owned, Raw, Reads, Watches, Writes},
+    handle::{Controlled, Controllers, Index, Owned, OwnedKinds, Raw, Reads, Watches, Writes},
     kind::{KindInfo, Object},
 };
 
@@ -55,6 +55,8 @@ use crate::{
 pub struct Declare<K> {
     caches: Arc<Caches>,
     controller: Arc<str>,
+    /// The reconciled kind.
+    of: KindInfo,
     pub(crate) rules: Vec<Rule>,
     pub(crate) watches: Vec<WatchedFact>,
     pub(crate) wiring: Vec<Wiring>,
@@ -73,7 +75,7 @@ pub struct Declare<K> {
 /// Adds the owned objects of a kind, as the cache shows them, to what was observed.
 pub(crate) type Observer = Box<dyn Fn(&Session, &mut Observed) -> Result<()> + Send + Sync>;
 
-impl<K: Kind> Declare<K> {
+impl<K: Object> Declare<K> {
     /// The objects of kind `T` that belong to the reconciled object, as a set: what is applied
     /// exists, what is no longer applied is pruned. Their changes trigger a reconcile of the object
     /// they belong to.
@@ -92,9 +94,17 @@ impl<K: Kind> Declare<K> {
     /// changed and deleted one by one; nothing is pruned. Their changes trigger a reconcile of the
     /// object that controls them.
     pub fn controls<T: Kind>(&mut self) -> Controlled<T> {
-        let kind = KindInfo::of::<T>();
-        let owned = self.wired(&kind);
-        self.controlled.insert(kind);
+        self.controlled(&KindInfo::of::<T>())
+    }
+
+    /// As [`controls`](Self::controls), for a kind that is known only at run time.
+    pub fn controls_kind(&mut self, kind: &KindInfo) -> Controlled<DynamicObject> {
+        self.controlled(kind)
+    }
+
+    fn controlled<T: Object>(&mut self, kind: &KindInfo) -> Controlled<T> {
+        let owned = self.wired(kind);
+        self.controlled.insert(kind.clone());
         Controlled::new(owned)
     }
 
@@ -102,8 +112,18 @@ impl<K: Kind> Declare<K> {
     /// [adopted](Controlled::adopt): before that, the reconciled object is read from the API
     /// server, which takes the right to get it.
     pub fn adopts<T: Kind>(&mut self) -> Controlled<T> {
-        self.grant(Grant::of::<K>([Verb::Get]), "adopts objects for them");
-        self.controls().adopting()
+        self.adopts_as(&KindInfo::of::<T>())
+    }
+
+    /// As [`adopts`](Self::adopts), for a kind that is known only at run time.
+    pub fn adopts_kind(&mut self, kind: &KindInfo) -> Controlled<DynamicObject> {
+        self.adopts_as(kind)
+    }
+
+    fn adopts_as<T: Object>(&mut self, kind: &KindInfo) -> Controlled<T> {
+        let own = Grant::new(self.of.group.as_str(), self.of.plural.as_str(), [Verb::Get]);
+        self.grant(own, "adopts objects for them");
+        self.controlled(kind).adopting()
     }
 
     fn owned<T: Object>(&mut self, kind: &KindInfo) -> Owned<T> {
@@ -124,8 +144,37 @@ impl<K: Kind> Declare<K> {
         let why = "changes wake the object that controls it";
         let store = self.watch(kind, &Scope::all(), why);
         let refusals = Arc::new(Refusals::default());
-        self.wiring.push(wiring::owned::<K>(&store, &refusals));
+        self.wiring
+            .push(wiring::owned(&store, &refusals, self.of.clone()));
         Owned::new(store, refusals)
+    }
+
+    /// Objects that belong to the reconciled object, of kinds that are known only at run time: those
+    /// of `kinds` are watched from the start; others, as far as `access` lets them be, from their
+    /// first use.
+    pub fn owns_kinds(
+        &mut self,
+        kinds: impl IntoIterator<Item = KindInfo>,
+        access: impl IntoIterator<Item = Access>,
+    ) -> OwnedKinds {
+        let writes = [Verb::Get, Verb::Create, Verb::Patch, Verb::Delete];
+        let own = Grant::new(self.of.group.as_str(), self.of.plural.as_str(), [Verb::Get]);
+        self.grant(own, "adopts objects for them");
+        let mut stores = Vec::new();
+        for kind in kinds {
+            let verbs = Verb::READ.into_iter().chain(writes);
+            let grant = Grant::new(kind.group.as_str(), kind.plural.as_str(), verbs);
+            self.grant(grant, "owns them");
+            let why = "changes wake the object that they belong to";
+            stores.push(self.watch(&kind, &Scope::all(), why));
+        }
+        self.allow(access, "owns what is rendered");
+        self.blocks_deletion();
+        let owned = OwnedKinds::new(self.of.clone(), stores);
+        let wired = owned.clone();
+        self.wiring
+            .push(Box::new(move |wires| wired.connect(wires)));
+        owned
     }
 
     /// What contradicts itself in the declaration.
@@ -224,14 +273,32 @@ impl<K: Kind> Declare<K> {
         Writes::new(kind, access, Arc::clone(&self.controller))
     }
 
+    /// As [`writes`](Self::writes), for a kind that is known only at run time.
+    pub fn writes_kind(&mut self, kind: &KindInfo, access: Access) -> Writes<DynamicObject> {
+        for grant in access.grants(Some(kind)) {
+            self.grant(grant, "writes them");
+        }
+        Writes::new(kind.clone(), access, Arc::clone(&self.controller))
+    }
+
+    /// The controller starts and stops other controllers, as the objects it reconciles say. The
+    /// role is made before it is known what they do: `access` is all that they may need.
+    pub fn controllers(&mut self, access: impl IntoIterator<Item = Access>) -> Controllers {
+        self.allow(access, "controllers it starts need it");
+        let controllers = Controllers::default();
+        let wired = controllers.clone();
+        self.wiring
+            .push(Box::new(move |wires| wired.connect(wires)));
+        controllers
+    }
+
     /// The controller writes the status of its own kind, though the kind is defined by another.
     /// (For kinds that the operator defines itself this goes without saying.)
     pub fn writes_status(&mut self) {
         self.writes_status = true;
-        let kind = KindInfo::of::<K>();
-        let status = format!("{}/status", kind.plural);
+        let status = format!("{}/status", self.of.plural);
         self.grant(
-            Grant::new(kind.group, status, [Verb::Patch]),
+            Grant::new(self.of.group.clone(), status, [Verb::Patch]),
             "reports their status",
         );
     }
@@ -243,7 +310,7 @@ impl<K: Kind> Declare<K> {
     }
 
     fn allow(&mut self, access: impl IntoIterator<Item = Access>, why: &str) {
-        let kind = KindInfo::of::<K>();
+        let kind = self.of.clone();
         for grant in access.into_iter().flat_map(|one| one.grants(Some(&kind))) {
             self.grant(grant, why);
         }
@@ -251,18 +318,19 @@ impl<K: Kind> Declare<K> {
 
     /// An owner reference that blocks the owner's deletion needs this on the owner.
     fn blocks_deletion(&mut self) {
-        let owner = KindInfo::of::<K>();
-        let finalizers = format!("{}/finalizers", owner.plural);
+        let finalizers = format!("{}/finalizers", self.of.plural);
         let why = "owns objects on their behalf";
-        self.grant(Grant::new(owner.group, finalizers, [Verb::Update]), why);
+        let group = self.of.group.clone();
+        self.grant(Grant::new(group, finalizers, [Verb::Update]), why);
     }
 }
 
 impl<K> Declare<K> {
-    pub(crate) fn new(caches: Arc<Caches>, controller: Arc<str>) -> Self {
+    pub(crate) fn new(caches: Arc<Caches>, controller: Arc<str>, of: KindInfo) -> Self {
         Self {
             caches,
             controller,
+            of,
             rules: Vec::new(),
             watches: Vec::new(),
             wiring: Vec::new(),

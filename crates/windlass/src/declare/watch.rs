@@ -146,7 +146,7 @@ impl<K, T> Wakes<K, T> {
 /// `DynamicObject::selected_by(…)`, given to [`reads_kind`](crate::Declare::reads_kind).
 pub trait Watched: Object {
     /// Changes of an object wake the objects that name it, also before it exists.
-    fn referenced_by<K: Kind, N: Names>(
+    fn referenced_by<K: Object, N: Names>(
         names: impl Fn(&K) -> N + Send + Sync + 'static,
     ) -> Watch<K, Self> {
         Watch::new(Wakes::Referrers(Arc::new(move |object| {
@@ -156,7 +156,7 @@ pub trait Watched: Object {
 
     /// Changes of an object wake the objects of its namespace whose selector matches its labels,
     /// those before or those after the change.
-    fn selected_by<K: Kind, S: IntoSelector>(
+    fn selected_by<K: Object, S: IntoSelector>(
         selector: impl Fn(&K) -> S + Send + Sync + 'static,
     ) -> Watch<K, Self> {
         Watch::new(Wakes::Selectors(Arc::new(move |object| {
@@ -165,7 +165,7 @@ pub trait Watched: Object {
     }
 
     /// Changes of an object wake the keys computed from it, before and after the change.
-    fn mapped_to<K: Kind>(
+    fn mapped_to<K: Object>(
         keys: impl Fn(&Self) -> Vec<Key> + Send + Sync + 'static,
     ) -> Watch<K, Self> {
         Watch::new(Wakes::Mapped(Arc::new(keys)))
@@ -173,19 +173,19 @@ pub trait Watched: Object {
 
     /// Every change is shown to a function, which says what it wakes: for those who need to see
     /// the change itself, where the other ways do not fit.
-    fn handled_by<K: Kind>(
+    fn handled_by<K: Object>(
         handler: impl Fn(Changed<'_, Self>) -> Vec<Key> + Send + Sync + 'static,
     ) -> Watch<K, Self> {
         Watch::new(Wakes::Handled(Arc::new(handler)))
     }
 
     /// Every change wakes every object of the controller.
-    fn triggering_all<K: Kind>() -> Watch<K, Self> {
+    fn triggering_all<K: Object>() -> Watch<K, Self> {
         Watch::new(Wakes::Everyone)
     }
 
     /// Kept in the cache to be read; changes wake nobody.
-    fn triggering_none<K: Kind>() -> Watch<K, Self> {
+    fn triggering_none<K: Object>() -> Watch<K, Self> {
         Watch::new(Wakes::Nobody(PhantomData))
     }
 }

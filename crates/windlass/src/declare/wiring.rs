@@ -18,7 +18,7 @@ use super::{
     watch::{Changed, Handler, Wakes, Watch},
 };
 use crate::{
-    Key, Kind,
+    Key,
     cache::{CachedObject, Change, Delivered, Labels, MatchAll as _, Store},
     kind::{KindInfo, Object},
     queue::{Cause, Priority, Queue},
@@ -33,12 +33,58 @@ pub(crate) struct Wires {
     pub(crate) queue: Arc<Queue>,
     /// The store of the reconciled kind.
     pub(crate) primary: Arc<Store>,
+    /// What has to be undone for a controller that ends before the operator does.
+    pub(crate) undo: Undo,
+}
+
+/// The subscriptions of one controller, and what else it started.
+#[derive(Default)]
+pub(crate) struct Undo {
+    subscriptions: Mutex<Vec<(Arc<Store>, u64)>>,
+    others: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Undo {
+    /// Has a function called when the controller ends.
+    pub(crate) fn add(&self, end: impl FnOnce() + Send + 'static) {
+        lock(&self.others).push(Box::new(end));
+    }
+
+    /// Shows to every subscription what its store holds already: the controller begins late.
+    pub(crate) fn replay(&self) {
+        let subscriptions = lock(&self.subscriptions).clone();
+        for (store, id) in subscriptions {
+            store.replay(id);
+        }
+    }
+
+    /// Ends every subscription.
+    pub(crate) fn undo(&self) {
+        for (store, id) in std::mem::take(&mut *lock(&self.subscriptions)) {
+            store.unsubscribe(id);
+        }
+        for end in std::mem::take(&mut *lock(&self.others)) {
+            end();
+        }
+    }
+}
+
+impl Wires {
+    /// Subscribes to a store for as long as the controller runs.
+    pub(crate) fn subscribe(
+        &self,
+        store: &Arc<Store>,
+        subscriber: impl Fn(&Change<'_>) + Send + Sync + 'static,
+    ) {
+        let id = store.subscribe(subscriber);
+        lock(&self.undo.subscriptions).push((Arc::clone(store), id));
+    }
 }
 
 /// Changes of the reconciled kind itself.
 pub(crate) fn primary<K: 'static>(wires: &Wires, only: Option<Predicate<K>>) {
     let queue = Arc::clone(&wires.queue);
-    wires.primary.subscribe(move |change| {
+    wires.subscribe(&wires.primary, move |change| {
         if passes(only.as_ref(), change) {
             wake(&queue, change, change.key().cloned());
         }
@@ -47,18 +93,17 @@ pub(crate) fn primary<K: 'static>(wires: &Wires, only: Option<Predicate<K>>) {
 
 /// Changes of an owned kind wake the controller named in its owner reference, and whoever was
 /// refused that name before.
-pub(crate) fn owned<K: Kind>(store: &Arc<Store>, refusals: &Arc<Refusals>) -> Wiring {
+pub(crate) fn owned(store: &Arc<Store>, refusals: &Arc<Refusals>, owner: KindInfo) -> Wiring {
     let (store, refusals) = (Arc::clone(store), Arc::clone(refusals));
     Box::new(move |wires| {
         let queue = Arc::clone(&wires.queue);
-        let owner = KindInfo::of::<K>();
         let waiting = Arc::clone(&refusals);
-        wires.primary.subscribe(move |change| {
+        wires.subscribe(&wires.primary, move |change| {
             if let (Some(key), None) = (change.key(), change.new) {
                 waiting.forget(key);
             }
         });
-        store.subscribe(move |change| {
+        wires.subscribe(&store, move |change| {
             let owners = change
                 .sides()
                 .filter_map(|object| owner_key(&owner, object));
@@ -84,12 +129,12 @@ impl Refusals {
         lock(&self.0).entry(name).or_default().insert(refused);
     }
 
-    fn take(&self, name: &Key) -> BTreeSet<Key> {
+    pub(crate) fn take(&self, name: &Key) -> BTreeSet<Key> {
         lock(&self.0).remove(name).unwrap_or_default()
     }
 
     /// An object that is gone wants no names any more.
-    fn forget(&self, refused: &Key) {
+    pub(crate) fn forget(&self, refused: &Key) {
         lock(&self.0).retain(|_, waiting| {
             waiting.remove(refused);
             !waiting.is_empty()
@@ -97,7 +142,7 @@ impl Refusals {
     }
 }
 
-fn owner_key(kind: &KindInfo, object: &CachedObject) -> Option<Key> {
+pub(crate) fn owner_key(kind: &KindInfo, object: &CachedObject) -> Option<Key> {
     let owner = object.controller.as_ref()?;
     let group = owner
         .api_version
@@ -109,7 +154,7 @@ fn owner_key(kind: &KindInfo, object: &CachedObject) -> Option<Key> {
 }
 
 /// Changes of a kind that is read.
-pub(crate) fn read<K: Kind, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -> Option<Wiring> {
+pub(crate) fn read<K: Object, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -> Option<Wiring> {
     let store = Arc::clone(store);
     let only = watch.only;
     match watch.wakes {
@@ -137,7 +182,7 @@ pub(crate) fn read<K: Kind, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -
         Wakes::Referrers(names) => Some(Box::new(move |wires| {
             let index = Arc::new(Mutex::new(References::default()));
             let (follow, namespaced) = (Arc::clone(&index), store.kind.namespaced);
-            wires.primary.subscribe(move |change| {
+            wires.subscribe(&wires.primary, move |change| {
                 let Some(key) = change.key() else { return };
                 let now = change
                     .new
@@ -156,7 +201,7 @@ pub(crate) fn read<K: Kind, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -
         Wakes::Selectors(selector) => Some(Box::new(move |wires| {
             let index = Arc::new(Mutex::new(Selections::default()));
             let follow = Arc::clone(&index);
-            wires.primary.subscribe(move |change| {
+            wires.subscribe(&wires.primary, move |change| {
                 let Some(key) = change.key() else { return };
                 let now = change
                     .new
@@ -177,13 +222,13 @@ pub(crate) fn read<K: Kind, T: Object>(store: &Arc<Store>, watch: Watch<K, T>) -
 
 /// Changes that pass wake the keys that a function says.
 fn connect<T: 'static>(
-    store: &Store,
+    store: &Arc<Store>,
     wires: &Wires,
     only: Option<Predicate<T>>,
     keys: impl Fn(&Change<'_>) -> BTreeSet<Key> + Send + Sync + 'static,
 ) {
     let queue = Arc::clone(&wires.queue);
-    store.subscribe(move |change| {
+    wires.subscribe(store, move |change| {
         if passes(only.as_ref(), change) {
             wake(&queue, change, keys(change));
         }

@@ -35,18 +35,60 @@ const NEVER: &str = "9223372036854775807";
 /// How often an apply is sent again because the object has changed since it was read.
 const TRIES: u32 = 5;
 
+/// The label of what belongs to an object that it cannot have as its controller: the uid of that.
+pub(crate) const MARK: &str = "windlass.dev/owner-uid";
+
+/// Whether an object of this kind and namespace can have the session's object as its controller. A
+/// namespaced owner can only own within its namespace.
+pub(crate) fn reaches(session: &Session, kind: &KindInfo, namespace: Option<&str>) -> bool {
+    match (kind.namespaced, session.key().namespace()) {
+        (true, Some(own)) => namespace.is_none_or(|given| given == own),
+        (true, None) => namespace.is_some(),
+        (false, own) => own.is_none(),
+    }
+}
+
+/// Completes an object that belongs to the session's object without being controlled by it.
+pub(crate) fn marked_body(session: &Session, kind: &KindInfo, object: Value) -> Result<Value> {
+    let mut body = merge::without_nulls(object);
+    let namespace = body.pointer("/metadata/namespace").and_then(Value::as_str);
+    if kind.namespaced && namespace.is_none() {
+        let owner = format!("{} {}", session.controller.kind, session.key());
+        return Err(Error::terminal(format!(
+            "cannot apply {kind} {} of {owner}: it has no namespace",
+            key_of(&body)
+        )));
+    }
+    if !kind.namespaced
+        && let Some(metadata) = body["metadata"].as_object_mut()
+    {
+        metadata.remove("namespace");
+    }
+    body["metadata"]["labels"][MARK] = (*session.uid).into();
+    if kind.is::<Secret>() {
+        encode_strings(&mut body);
+    }
+    Ok(body)
+}
+
+/// Whether applying an intent would send anything, as far as the cache shows.
+pub(crate) async fn differs(store: &Store, body: Value) -> Result<bool> {
+    let key = key_of(&body);
+    store.shows_writes_to(&key).await?;
+    let Some(cached) = store.get(&key) else {
+        return Ok(true);
+    };
+    let intent = intent_of(body);
+    let fingerprint = managed::fingerprint(&intent);
+    Ok(!is_idle(store, &cached, &intent, fingerprint))
+}
+
 /// Completes an object that the session's object shall control: namespace and owner reference.
 pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: Value) -> Result<Value> {
     let mut body = merge::without_nulls(object);
     let own = session.key().namespace();
     let given = body.pointer("/metadata/namespace").and_then(Value::as_str);
-    let reachable = match (kind.namespaced, own) {
-        // A namespaced owner can only own within its namespace.
-        (true, Some(own)) => given.is_none_or(|given| given == own),
-        (true, None) => given.is_some(),
-        (false, own) => own.is_none(),
-    };
-    if !reachable {
+    if !reaches(session, kind, given) {
         let key = key_of(&body);
         let owner = format!("{} {}", session.controller.kind, session.key());
         return Err(Error::terminal(format!(
@@ -106,7 +148,7 @@ pub(crate) async fn apply(
     if let Some(cached) = &cached
         && (cached.terminating || is_idle(store, cached, &intent, fingerprint))
     {
-        if session.controller.conditions {
+        if session.controller.conditions || session.controller.stages {
             session.owns(kind, key, &cached.value());
         }
         return Ok(Applied::Idle(Arc::clone(cached)));
@@ -409,6 +451,7 @@ fn is_idle(store: &Store, cached: &CachedObject, intent: &Value, fingerprint: u6
 fn refuse_anothers(session: &Session, kind: &KindInfo, cached: &CachedObject) -> Result<()> {
     let owner = match &cached.controller {
         Some(owner) if *owner.uid == *session.uid => return Ok(()),
+        None if cached.labels.get(MARK) == Some(&*session.uid) => return Ok(()),
         Some(owner) => format!("{} {}", owner.kind, owner.name),
         None => "nobody".to_owned(),
     };

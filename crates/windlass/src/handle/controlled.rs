@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{apply::owned_body, delete::Delete, owned::Owned, writes};
 use crate::{
-    Context, Error, Key, Kind, Result,
+    Context, Error, Key, Result,
     cache::controller_of,
     controller::{decode, encode},
     declare::Select,
@@ -61,19 +61,23 @@ impl<T: Object> Controlled<T> {
     }
 
     /// The object of that name from the cache, if it is controlled by the reconciled object.
-    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<Arc<T>>> {
+    pub async fn get<K: Object>(
+        &self,
+        ctx: &Context<K>,
+        name: impl Named,
+    ) -> Result<Option<Arc<T>>> {
         self.owned.get(ctx, name).await
     }
 
     /// All objects controlled by the reconciled object, from the cache, in the order of their names.
-    pub async fn list<K: Kind>(&self, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
+    pub async fn list<K: Object>(&self, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
         self.owned.list(ctx).await
     }
 
     /// What a controller that selects its objects by label has to decide about: the objects that
     /// the reconciled object controls, whatever their labels, and those that match and that nobody
     /// controls. Which to [`adopt`](Self::adopt) and [`release`](Self::release) is up to it.
-    pub async fn candidates<K: Kind>(
+    pub async fn candidates<K: Object>(
         &self,
         ctx: &Context<K>,
         select: impl Into<Select> + Send,
@@ -95,12 +99,12 @@ impl<T: Object> Controlled<T> {
     }
 
     /// Makes the object be as given, by server-side apply: as [`Owned::apply`].
-    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<Arc<T>> {
+    pub async fn apply<K: Object>(&self, ctx: &Context<K>, object: T) -> Result<Arc<T>> {
         self.owned.apply_object(ctx, &object).await
     }
 
     /// Creates an object controlled by the reconciled object; its name may be a `generateName`.
-    pub async fn create<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<T> {
+    pub async fn create<K: Object>(&self, ctx: &Context<K>, object: T) -> Result<T> {
         let body = owned_body(
             &ctx.session,
             &self.owned.store.kind,
@@ -111,19 +115,19 @@ impl<T: Object> Controlled<T> {
     }
 
     /// Changes parts of an object by a merge patch. Sends nothing when nothing would change.
-    pub async fn patch<K: Kind>(&self, ctx: &Context<K>, object: &T, patch: Value) -> Result<T> {
+    pub async fn patch<K: Object>(&self, ctx: &Context<K>, object: &T, patch: Value) -> Result<T> {
         let current = encode(&self.owned.store.kind, object)?;
         let patched = writes::patch(&ctx.session, &self.owned.store.kind, current, patch).await?;
         decode(&self.owned.store.kind, patched)
     }
 
     /// Deletes an object; done already if it is gone.
-    pub async fn delete<K: Kind>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
+    pub async fn delete<K: Object>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
         writes::delete(&ctx.session, &self.owned.store.kind, object, &how).await
     }
 
     /// Deletes every object that the reconciled object controls and that matches; answers how many.
-    pub async fn delete_all<K: Kind>(
+    pub async fn delete_all<K: Object>(
         &self,
         ctx: &Context<K>,
         matches: impl Fn(&T) -> bool + Send,
@@ -145,7 +149,7 @@ impl<T: Object> Controlled<T> {
     /// The cache may not show yet that the reconciled object is being deleted, and that the garbage
     /// collector has just orphaned what it controlled. So the API server is asked first; if the object
     /// is being deleted or gone, this is [`Error::Deleted`].
-    pub async fn adopt<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+    pub async fn adopt<K: Object>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         let current = encode(&self.owned.store.kind, object)?;
         match controller_of(&current["metadata"]) {
             Some(owner) if *owner.uid == *ctx.session.uid => {
@@ -169,7 +173,7 @@ impl<T: Object> Controlled<T> {
     /// gone or replaced, whatever the cache shows. To be called after an object was read and before an
     /// owner reference is added to it; [`adopt`](Self::adopt) does so itself. Needs
     /// [`Declare::adopts`](crate::Declare::adopts).
-    pub async fn confirm_owner<K: Kind>(&self, ctx: &Context<K>) -> Result<()> {
+    pub async fn confirm_owner<K: Object>(&self, ctx: &Context<K>) -> Result<()> {
         if !self.adopts {
             return Err(Error::NotDeclared {
                 controller: ctx.session.controller.name.to_string(),
@@ -181,14 +185,14 @@ impl<T: Object> Controlled<T> {
     }
 
     /// Lets go of an object: removes the reconciled object's owner reference.
-    pub async fn release<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+    pub async fn release<K: Object>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         let current = encode(&self.owned.store.kind, object)?;
         let mut references = references_of(&current);
         references.retain(|reference| reference["uid"] != *ctx.session.uid);
         self.set_references(ctx, current, &references).await
     }
 
-    async fn set_references<K: Kind>(
+    async fn set_references<K: Object>(
         &self,
         ctx: &Context<K>,
         current: Value,

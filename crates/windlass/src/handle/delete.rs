@@ -73,6 +73,12 @@ impl Delete {
         self.params_for(meta.uid.as_deref().unwrap_or_default(), version)
     }
 
+    /// As [`params`](Self::params), of an object as JSON.
+    pub(crate) fn params_of(&self, uid: &str, version: &str) -> DeleteParams {
+        let version = Some(version.to_owned());
+        self.params_for(uid, version.filter(|it| self.unchanged && !it.is_empty()))
+    }
+
     /// For many objects: no preconditions.
     pub(crate) fn params_for_all(&self) -> DeleteParams {
         DeleteParams {

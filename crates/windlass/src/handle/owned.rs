@@ -55,7 +55,11 @@ impl<T: Object> Owned<T> {
     }
 
     /// The object of that name from the cache, if it is controlled by the reconciled object.
-    pub async fn get<K: Kind>(&self, ctx: &Context<K>, name: impl Named) -> Result<Option<Arc<T>>> {
+    pub async fn get<K: Object>(
+        &self,
+        ctx: &Context<K>,
+        name: impl Named,
+    ) -> Result<Option<Arc<T>>> {
         let key = ctx.session.resolve(&self.store.kind, &name);
         self.store.shows_writes_to(&key).await?;
         let ours = |uid: &str| *uid == *ctx.session.uid;
@@ -72,7 +76,7 @@ impl<T: Object> Owned<T> {
     }
 
     /// All objects controlled by the reconciled object, from the cache, in the order of their names.
-    pub async fn list<K: Kind>(&self, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
+    pub async fn list<K: Object>(&self, ctx: &Context<K>) -> Result<Vec<Arc<T>>> {
         self.store.shows_writes_of(&ctx.session.writer).await?;
         self.shown(&ctx.session)
     }
@@ -87,7 +91,7 @@ impl<T: Object> Owned<T> {
     }
 
     /// As `apply`, of an object as JSON; returns it as it is then.
-    pub(crate) async fn apply_value<K: Kind>(
+    pub(crate) async fn apply_value<K: Object>(
         &self,
         ctx: &Context<K>,
         object: Value,
@@ -97,7 +101,7 @@ impl<T: Object> Owned<T> {
         Ok(applied.into_value())
     }
 
-    pub(super) async fn apply_object<K: Kind>(
+    pub(super) async fn apply_object<K: Object>(
         &self,
         ctx: &Context<K>,
         object: &T,
@@ -128,7 +132,7 @@ impl<T: Kind> Owned<T> {
     /// object does not control is [`Error::NotOurs`](crate::Error::NotOurs).
     ///
     /// In the namespace of the reconciled object; a cluster-scoped one names the namespace.
-    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: T) -> Result<Arc<T>> {
+    pub async fn apply<K: Object>(&self, ctx: &Context<K>, object: T) -> Result<Arc<T>> {
         let live = self.apply_object(ctx, &object).await?;
         ctx.session.observe(&live);
         Ok(live)
@@ -148,7 +152,7 @@ impl<T: Kind> Owned<T> {
 
 impl Owned<kube::core::DynamicObject> {
     /// As [`apply`](Owned::apply), of an object whose kind is known only at run time.
-    pub async fn apply_dynamic<K: Kind>(
+    pub async fn apply_dynamic<K: Object>(
         &self,
         ctx: &Context<K>,
         object: &kube::core::DynamicObject,

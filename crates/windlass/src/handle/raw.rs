@@ -1,6 +1,6 @@
 //! [`Raw`]: the client itself, by explicit grant.
 
-use crate::{Context, Kind};
+use crate::{Context, kind::Object};
 
 /// Access to the client itself, for what no other handle can do. The grants it was declared with
 /// are shown by `explain`, and the operator's role holds nothing else.
@@ -13,7 +13,7 @@ impl Raw {
     }
 
     /// The client.
-    pub fn client<K: Kind>(&self, ctx: &Context<K>) -> kube::Client {
+    pub fn client<K: Object>(&self, ctx: &Context<K>) -> kube::Client {
         ctx.session.shared.requests.client.clone()
     }
 }

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, sync::Arc};
 use kube::{api::ListParams, core::Expression};
 
 use crate::{
-    Context, Error, Kind, Result,
+    Context, Error, Result,
     cache::Store,
     controller::{Session, decode},
     declare::Select,
@@ -52,7 +52,7 @@ pub trait Reader: sealed::Sealed {}
 impl<R: sealed::Sealed> Reader for R {}
 
 pub(crate) mod sealed {
-    use super::{Context, Kind, Session};
+    use super::{Context, Object, Session};
 
     /// What a read needs to know of its place.
     pub trait Sealed: Sync {
@@ -64,7 +64,7 @@ pub(crate) mod sealed {
         fn session(&self) -> Option<&Session>;
     }
 
-    impl<K: Kind> Sealed for Context<K> {
+    impl<K: Object> Sealed for Context<K> {
         fn namespace(&self) -> Option<&str> {
             self.key().namespace()
         }

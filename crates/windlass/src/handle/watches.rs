@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, Expression, Selector};
 
 use super::Reads;
 use crate::{
-    Context, Error, Key, Kind, Result,
-    cache::Store,
+    Context, Error, Key, Result,
+    cache::{CachedObject, MatchAll as _, Store},
     declare::wiring::{Wires, wake},
-    kind::KindInfo,
+    kind::{KindInfo, Object},
     queue::Queue,
     watch::Scope,
 };
@@ -32,16 +32,62 @@ struct Inner {
     started: Mutex<BTreeMap<(KindInfo, Scope), Started>>,
 }
 
+/// Which objects of a watched kind somebody wants to be woken by.
+#[derive(Clone, Debug, Default)]
+pub struct Interest {
+    namespace: Option<String>,
+    names: BTreeSet<String>,
+    labels: Vec<Expression>,
+}
+
+impl Interest {
+    /// All of them.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Only those in this namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Only the object of this name; given again, of these names.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.names.insert(name.into());
+        self
+    }
+
+    /// Only those with these labels, before or after a change.
+    #[must_use]
+    pub fn labels(mut self, selector: &Selector) -> Self {
+        self.labels.extend(selector.clone());
+        self
+    }
+
+    fn is_in(&self, object: &CachedObject) -> bool {
+        let namespace = self.namespace.as_deref();
+        (namespace.is_none() || object.key.namespace() == namespace)
+            && (self.names.is_empty() || self.names.contains(object.key.name()))
+            && object.labels.match_all(&self.labels)
+    }
+}
+
+/// Whom a watch wakes, and by which objects.
+type Users = Arc<Mutex<BTreeMap<Key, Vec<Interest>>>>;
+
 struct Started {
     store: Arc<Store>,
-    users: Arc<Mutex<BTreeSet<Key>>>,
+    users: Users,
     /// Ends the watch, where the last user is not there to do it.
     end: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Watches {
     /// The kind of that name, as the API server tells.
-    pub async fn kind<K: Kind>(
+    pub async fn kind<K: Object>(
         &self,
         ctx: &Context<K>,
         api_version: &str,
@@ -53,13 +99,42 @@ impl Watches {
 
     /// Watches a kind on behalf of the reconciled object, which is woken by its changes. Started
     /// already, it goes on as it is. Waits for the first list.
-    pub async fn start<K: Kind>(
+    pub async fn start<K: Object>(
         &self,
         ctx: &Context<K>,
         kind: &KindInfo,
         scope: &Scope,
     ) -> Result<Reads<DynamicObject>> {
-        let store = self.join(ctx, kind, scope)?;
+        let store = self.join(ctx, kind, scope, vec![Interest::all()])?;
+        Self::ready(store).await
+    }
+
+    /// Watches all objects of a kind on behalf of the reconciled object, which is woken by changes
+    /// of those that one of the interests is about. Given again, they replace those before.
+    pub async fn start_for<K: Object>(
+        &self,
+        ctx: &Context<K>,
+        kind: &KindInfo,
+        interests: Vec<Interest>,
+    ) -> Result<Reads<DynamicObject>> {
+        let store = self.join(ctx, kind, &Scope::all(), interests)?;
+        Self::ready(store).await
+    }
+
+    /// Ends the watches of all other kinds, as far as the reconciled object is concerned.
+    pub fn keep_only<K: Object>(&self, ctx: &Context<K>, kinds: &BTreeSet<KindInfo>) {
+        let others: Vec<(KindInfo, Scope)> = {
+            let started = self.0.lock();
+            let others = started.keys().filter(|(kind, _)| !kinds.contains(kind));
+            others.cloned().collect()
+        };
+        for (kind, scope) in others {
+            self.stop(ctx, &kind, &scope);
+        }
+    }
+
+    async fn ready(store: Arc<Store>) -> Result<Reads<DynamicObject>> {
+        let kind = store.kind.clone();
         if tokio::time::timeout(PATIENCE, store.synced())
             .await
             .is_err()
@@ -71,7 +146,7 @@ impl Watches {
     }
 
     /// Ends the watch, as far as the reconciled object is concerned.
-    pub fn stop<K: Kind>(&self, ctx: &Context<K>, kind: &KindInfo, scope: &Scope) {
+    pub fn stop<K: Object>(&self, ctx: &Context<K>, kind: &KindInfo, scope: &Scope) {
         self.0
             .leave(ctx.key(), Some(&(kind.clone(), scope.clone())));
     }
@@ -80,18 +155,25 @@ impl Watches {
         // An operator that is started again declares anew: this happens once.
         let _ = self.0.queue.set(Arc::clone(&wires.queue));
         let inner: Weak<Inner> = Arc::downgrade(&self.0);
-        wires.primary.subscribe(move |change| {
+        let ended = Weak::clone(&inner);
+        wires.undo.add(move || {
+            if let Some(inner) = ended.upgrade() {
+                inner.end();
+            }
+        });
+        wires.subscribe(&wires.primary, move |change| {
             if let (None, Some(key), Some(inner)) = (change.new, change.key(), inner.upgrade()) {
                 inner.leave(key, None);
             }
         });
     }
 
-    fn join<K: Kind>(
+    fn join<K: Object>(
         &self,
         ctx: &Context<K>,
         kind: &KindInfo,
         scope: &Scope,
+        interests: Vec<Interest>,
     ) -> Result<Arc<Store>> {
         let Some(queue) = self.0.queue.get() else {
             return Err(Error::other("watches were used before the controller runs"));
@@ -101,7 +183,7 @@ impl Watches {
         let watch = started.entry(name).or_insert_with(|| {
             let shared = &ctx.session.shared;
             let store = shared.caches.store(kind, scope);
-            let users: Arc<Mutex<BTreeSet<Key>>> = Arc::default();
+            let users: Users = Arc::default();
             let (woken, queue) = (Arc::clone(&users), Arc::clone(queue));
             let subscription = store.subscribe(move |change| {
                 // Whoever starts it waits for the first list.
@@ -109,7 +191,14 @@ impl Watches {
                     return;
                 }
                 let users = woken.lock().unwrap_or_else(PoisonError::into_inner);
-                wake(&queue, change, users.iter().cloned());
+                let interested = |(user, interests): (&Key, &Vec<Interest>)| {
+                    let mut sides = change.sides();
+                    sides
+                        .any(|side| interests.iter().any(|one| one.is_in(side)))
+                        .then(|| user.clone())
+                };
+                let woken: Vec<Key> = users.iter().filter_map(interested).collect();
+                wake(&queue, change, woken);
             });
             shared.feeds.start(&store);
             let (feeds, caches) = (
@@ -128,7 +217,7 @@ impl Watches {
             Started { store, users, end }
         });
         let mut users = watch.users.lock().unwrap_or_else(PoisonError::into_inner);
-        users.insert(ctx.key().clone());
+        users.insert(ctx.key().clone(), interests);
         Ok(Arc::clone(&watch.store))
     }
 }
@@ -150,6 +239,13 @@ impl Inner {
             }
             !over
         });
+    }
+
+    /// Ends all watches.
+    fn end(&self) {
+        for watch in std::mem::take(&mut *self.lock()).into_values() {
+            (watch.end)();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(KindInfo, Scope), Started>> {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{apply, delete::Delete};
 use crate::{
-    Context, Error, Key, Kind, Result,
+    Context, Error, Key, Result,
     client::merge,
     controller::{Session, decode, encode, key_of},
     handle::{Access, Verb},
@@ -53,7 +53,7 @@ pub struct Writes<T> {
     kind: PhantomData<fn() -> T>,
 }
 
-impl<T: Kind> Writes<T> {
+impl<T: Object> Writes<T> {
     pub(crate) fn new(info: KindInfo, access: Access, controller: Arc<str>) -> Self {
         Self {
             info,
@@ -64,14 +64,14 @@ impl<T: Kind> Writes<T> {
     }
 
     /// Creates an object (verb `create`).
-    pub async fn create<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+    pub async fn create<K: Object>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         self.check("", Verb::Create)?;
         let body = self.placed(ctx, object)?;
         decode(&self.info, create(&ctx.session, &self.info, body).await?)
     }
 
     /// The object as JSON, in the namespace of the reconciled object if it names none.
-    fn placed<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<Value> {
+    fn placed<K: Object>(&self, ctx: &Context<K>, object: &T) -> Result<Value> {
         let mut body = merge::without_nulls(encode(&self.info, object)?);
         if let (true, None) = (self.info.namespaced, body.pointer("/metadata/namespace")) {
             body["metadata"]["namespace"] = ctx.key().namespace().into();
@@ -86,7 +86,7 @@ impl<T: Kind> Writes<T> {
     ///
     /// The object does not belong to the reconciled one: nothing is pruned, and nothing is deleted
     /// with it. In the namespace of the reconciled object, if the object names none.
-    pub async fn apply<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+    pub async fn apply<K: Object>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         self.check("", Verb::Create)?;
         self.check("", Verb::Patch)?;
         let body = self.placed(ctx, object)?;
@@ -98,7 +98,7 @@ impl<T: Kind> Writes<T> {
 
     /// Changes parts of an object by a merge patch (verb `patch`); sends nothing when nothing
     /// would change.
-    pub async fn patch<K: Kind>(&self, ctx: &Context<K>, object: &T, patch: Value) -> Result<T> {
+    pub async fn patch<K: Object>(&self, ctx: &Context<K>, object: &T, patch: Value) -> Result<T> {
         self.check("", Verb::Patch)?;
         let current = encode(&self.info, object)?;
         decode(
@@ -111,7 +111,7 @@ impl<T: Kind> Writes<T> {
     /// patch (verb `patch`): one container of a pod can be named and changed, the others stay.
     ///
     /// Always sent. The object as it was read is a precondition: a conflict if it has changed since.
-    pub async fn patch_entries<K: Kind>(
+    pub async fn patch_entries<K: Object>(
         &self,
         ctx: &Context<K>,
         object: &T,
@@ -130,21 +130,21 @@ impl<T: Kind> Writes<T> {
     }
 
     /// Replaces an object as it was read (verb `update`).
-    pub async fn update<K: Kind>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
+    pub async fn update<K: Object>(&self, ctx: &Context<K>, object: &T) -> Result<T> {
         self.check("", Verb::Update)?;
         let body = encode(&self.info, object)?;
         decode(&self.info, update(&ctx.session, &self.info, body).await?)
     }
 
     /// Deletes an object (verb `delete`); done already if it is gone.
-    pub async fn delete<K: Kind>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
+    pub async fn delete<K: Object>(&self, ctx: &Context<K>, object: &T, how: Delete) -> Result<()> {
         self.check("", Verb::Delete)?;
         delete(&ctx.session, &self.info, object, &how).await
     }
 
     /// Deletes every object of the namespace of the reconciled object that has these labels, by one
     /// request (verb `deletecollection`).
-    pub async fn delete_all<K: Kind>(
+    pub async fn delete_all<K: Object>(
         &self,
         ctx: &Context<K>,
         labels: &Selector,
@@ -166,7 +166,7 @@ impl<T: Kind> Writes<T> {
     ///
     /// For changes that depend on what is there and cannot be said as a patch: to take one item out
     /// of a list that others write too.
-    pub async fn modify<K: Kind>(
+    pub async fn modify<K: Object>(
         &self,
         ctx: &Context<K>,
         name: impl Named,
@@ -198,7 +198,7 @@ impl<T: Kind> Writes<T> {
     }
 
     /// Changes parts of a subresource by a merge patch (verb `patch` on it), as in `scale`.
-    pub async fn patch_subresource<K: Kind>(
+    pub async fn patch_subresource<K: Object>(
         &self,
         ctx: &Context<K>,
         name: impl Named,
@@ -219,7 +219,7 @@ impl<T: Kind> Writes<T> {
 
     /// Makes the status of an object be as given (verb `patch` on `status`); sends nothing when it
     /// is already.
-    pub async fn status<K: Kind>(
+    pub async fn status<K: Object>(
         &self,
         ctx: &Context<K>,
         object: &T,
@@ -249,7 +249,7 @@ impl<T: Kind> Writes<T> {
     }
 
     /// Posts to a subresource (verb `create` on it), as in binding a pod.
-    pub async fn post<K: Kind>(
+    pub async fn post<K: Object>(
         &self,
         ctx: &Context<K>,
         name: impl Named,
@@ -267,7 +267,7 @@ impl<T: Kind> Writes<T> {
     }
 
     /// Replaces a subresource (verb `update` on it), as in finalizing a namespace.
-    pub async fn put<K: Kind>(
+    pub async fn put<K: Object>(
         &self,
         ctx: &Context<K>,
         name: impl Named,

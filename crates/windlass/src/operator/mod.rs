@@ -5,6 +5,7 @@
 
 mod debug;
 mod kinds;
+mod late;
 mod rights;
 mod running;
 mod task;
@@ -23,11 +24,14 @@ use kube::ResourceExt;
 use tracing::warn;
 use windlass_manifests::{Description, Part};
 
-pub(crate) use self::running::{Apart, Signals};
 pub use self::{
     debug::DebugInfo,
     running::{Launch, Running},
     task::TaskContext,
+};
+pub(crate) use self::{
+    late::{Late, LateController},
+    running::{Apart, Signals},
 };
 use self::{task::Task, webhooks::Webhooks};
 use crate::{
@@ -64,6 +68,7 @@ pub struct Operator {
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
     samples: Vec<serde_json::Value>,
+    definitions: Vec<CustomResourceDefinition>,
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
     webhooks: Webhooks,
@@ -78,6 +83,7 @@ impl Operator {
             controllers: Vec::new(),
             tasks: Vec::new(),
             samples: Vec::new(),
+            definitions: Vec::new(),
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
@@ -96,6 +102,15 @@ impl Operator {
     #[must_use]
     pub fn controller(mut self, controller: impl Into<AnyController>) -> Self {
         self.controllers.push(controller.into());
+        self
+    }
+
+    /// Adds the definition of a kind that no controller of this operator reconciles, but that is a
+    /// part of it: what it keeps records in, say.
+    #[must_use]
+    pub fn definition(mut self, crd: CustomResourceDefinition) -> Self {
+        self.definitions
+            .push(windlass_manifests::definition::finish(crd));
         self
     }
 
@@ -165,6 +180,8 @@ impl Operator {
         let crds = self.controllers.iter().filter_map(AnyController::crd);
         let mut by_name: BTreeMap<String, CustomResourceDefinition> =
             crds.map(|crd| (crd.name_any(), crd.clone())).collect();
+        let others = self.definitions.iter();
+        by_name.extend(others.map(|crd| (crd.name_any(), crd.clone())));
         by_name.extend(self.webhooks.crds(&self.name));
         by_name.into_values().collect()
     }

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 use super::{
     Operator,
     debug::DebugInfo,
+    late::Late,
     task::{self, TaskContext},
 };
 use crate::{
@@ -68,6 +69,8 @@ pub struct Running {
     debug: DebugInfo,
     /// Controllers and background tasks: what a stop waits for.
     work: JoinSet<()>,
+    /// Controllers that were started since.
+    late: Late,
     /// The event recorder: ends by itself when no work is left to report events.
     events: JoinSet<()>,
     /// Watches: what work depends on.
@@ -110,8 +113,15 @@ impl Running {
             metrics.live().events(),
         );
         let history = Arc::new(History::default());
+        let signals = Signals {
+            leading: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+        };
+        let late = Late::default();
         let shared = Arc::new(Shared {
             operator: Arc::clone(name),
+            signals: signals.clone(),
+            late: late.clone(),
             requests,
             caches: Arc::clone(&caches),
             feeds: Arc::clone(&feeds),
@@ -122,10 +132,6 @@ impl Running {
             repetitions: Repetitions::default(),
             history: Arc::clone(&history),
         });
-        let signals = Signals {
-            leading: CancellationToken::new(),
-            stopping: CancellationToken::new(),
-        };
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
         let serving = (!dry_run).then(|| operator.webhooks.serve(operator, &shared, &signals));
         let (mut work, mut events, mut election) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
@@ -133,7 +139,7 @@ impl Running {
         let runs: Vec<_> = operator
             .controllers
             .iter()
-            .map(|controller| controller.bind(&shared))
+            .map(|controller| controller.bind(&shared).run)
             .collect();
         drop(shared);
         events.spawn(record);
@@ -191,6 +197,7 @@ impl Running {
             debug: DebugInfo::new(Arc::clone(name), metrics, history),
             caches,
             work,
+            late,
             events,
             feeds,
             election,
@@ -236,6 +243,7 @@ impl Running {
         self.signals.stopping.cancel();
         let finish = async {
             while self.work.join_next().await.is_some() {}
+            self.late.ended().await;
             while self.events.join_next().await.is_some() {}
         };
         if tokio::time::timeout(GRACE, finish).await.is_err() {
@@ -243,6 +251,7 @@ impl Running {
         }
         // Nothing may be written any more when another is told that it may.
         self.work.abort_all();
+        self.late.abort();
         self.release.cancel();
         let given_back = async { while self.election.join_next().await.is_some() {} };
         // Best effort: the lease runs out by itself.
@@ -256,6 +265,7 @@ impl Drop for Running {
         self.gate.end();
         self.signals.stopping.cancel();
         self.work.abort_all();
+        self.late.abort();
         self.events.abort_all();
         self.election.abort_all();
         self.feeds.end();

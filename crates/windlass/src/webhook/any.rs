@@ -134,7 +134,11 @@ impl<K: Kind> From<Webhook<K>> for AnyWebhook {
 }
 
 fn declare<K: Kind>(caches: Arc<Caches>) -> Declare<Webhook<K>> {
-    Declare::new(caches, KindInfo::of::<K>().to_string().into())
+    Declare::new(
+        caches,
+        KindInfo::of::<K>().to_string().into(),
+        KindInfo::of::<K>(),
+    )
 }
 
 fn roles<K: Kind>(kind: &KindInfo, webhook: Webhook<K>) -> Vec<Role<K>> {
