@@ -78,6 +78,7 @@ const EXPLORE_PARTS: &[&str] = &[
 const EVERYTHING: &[&str] = &[
     "windlass",
     "windlass-apiserver",
+    "windlass-charts",
     "windlass-cluster",
     "windlass-declarative",
     "windlass-explore",

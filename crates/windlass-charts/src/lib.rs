@@ -25,6 +25,7 @@
 //! | `template`, `functions` | Go's templates and the functions they have |
 //! | `yaml`, `json`, `toml` | text to values and back, as Go does it |
 //! | `render`, `manifest` | all of it together |
+//! | `survey` | what a chart may need of a cluster, whatever its values |
 
 // Texts are put together from many small parts, and nothing here is written often enough to matter.
 #![allow(
@@ -59,7 +60,9 @@ mod quote;
 mod render;
 mod schema;
 mod semver;
+mod survey;
 mod template;
+mod text;
 mod toml;
 pub mod values;
 mod yaml;
@@ -70,8 +73,10 @@ use std::path::PathBuf;
 pub use chart::{Chart, File};
 pub use functions::names as function_names;
 pub use limits::Limits;
-pub use manifest::{Hook, Manifest};
+pub use manifest::{Hook, Manifest, documents};
 pub use render::{Capabilities, Options, Rendered, render};
+pub use survey::{Need, Purpose, Said, needs};
+pub use text::{expand, from_yaml, to_yaml};
 pub use values::Values;
 
 /// Reads objects of a cluster for templates that look them up.

@@ -19,6 +19,15 @@ pub struct Manifest {
     pub api_version: String,
 }
 
+impl Manifest {
+    /// The object; null if there is none in it.
+    pub fn object(&self) -> Result<serde_json::Value, Error> {
+        yaml::read(self.text.as_bytes())
+            .and_then(yaml::to_json)
+            .map_err(|why| Error::Manifest(format!("YAML parse error on {}: {why}", self.source)))
+    }
+}
+
 /// An object that is made at a certain time only.
 #[derive(Clone, Debug)]
 pub struct Hook {
@@ -101,8 +110,9 @@ fn compare_kinds(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The documents of a text.
-fn documents(text: &str) -> Vec<&str> {
+/// The documents of a text of many manifests.
+#[must_use]
+pub fn documents(text: &str) -> Vec<&str> {
     let text = text.trim_start();
     let mut found = Vec::new();
     let mut from = 0;

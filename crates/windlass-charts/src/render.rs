@@ -5,8 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::Zoned;
-use rand::SeedableRng as _;
-use rand_chacha::ChaCha20Rng;
 
 use crate::chart::{Chart, File, Metadata};
 use crate::functions::helm::{MESSAGE_END, MESSAGE_START, add, without_no_value};
@@ -429,7 +427,7 @@ fn templates(
     let env = Env::new(
         options.strict,
         options.now.clone(),
-        ChaCha20Rng::from_seed(options.seed),
+        options.seed,
         options.lookup.clone(),
         options.limits,
     );

@@ -31,7 +31,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
     alpha, completion, create, deploy, envtest as assets, explore, image as oci, init, operator,
-    run, version,
+    rbac, render, run, version,
 };
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
@@ -66,6 +66,8 @@ enum Command {
     Undeploy(deploy::Undeploy),
     Explain(operator::Explain),
     Explore(explore::Explore),
+    Render(render::Render),
+    Rbac(rbac::Rbac),
     #[command(subcommand)]
     Alpha(alpha::Alpha),
     Envtest(assets::Envtest),
@@ -103,6 +105,8 @@ async fn run() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Render(render) => render.run(),
+        Command::Rbac(rbac) => rbac.run(),
         Command::Alpha(alpha) => alpha.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => {

@@ -24,6 +24,7 @@ mod declarative;
 mod deletion;
 mod desired;
 mod engine;
+pub mod helm;
 mod input;
 mod inventory;
 mod renderer;

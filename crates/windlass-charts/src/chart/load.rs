@@ -34,6 +34,7 @@ pub(super) fn load(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
         templates: Vec::new(),
         files: Vec::new(),
         values: serde_json::Map::new(),
+        values_text: Vec::new(),
         schema: None,
         dependencies: Vec::new(),
     };
@@ -43,7 +44,10 @@ pub(super) fn load(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
         match file.name.as_str() {
             "Chart.yaml" | "Chart.lock" => {}
             "values.yaml" => match values::read(&file.data) {
-                Ok(values) => chart.values = values,
+                Ok(values) => {
+                    chart.values = values;
+                    chart.values_text = file.data;
+                }
                 Err(why) => return fail(format!("cannot load values.yaml: {why}")),
             },
             "values.schema.json" => chart.schema = Some(file.data),

@@ -37,28 +37,40 @@ pub struct Chart {
     pub files: Vec<File>,
     /// What `values.yaml` says.
     pub values: Map<String, Value>,
+    /// The text of `values.yaml`, with its comments.
+    pub values_text: Vec<u8>,
     /// `values.schema.json`.
     pub schema: Option<Vec<u8>>,
     /// The charts of `charts/`.
     pub dependencies: Vec<Chart>,
 }
 
+/// The files of a chart in a folder or a `.tgz`, without what its `.helmignore` names.
+pub fn files(path: &Path) -> Result<Vec<File>, Error> {
+    let failed = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    if std::fs::metadata(path).map_err(failed)?.is_dir() {
+        return directory::files(path);
+    }
+    archive_files(&std::fs::read(path).map_err(failed)?)
+}
+
+fn archive_files(bytes: &[u8]) -> Result<Vec<File>, Error> {
+    let files = archive::files(bytes)?;
+    if !files.iter().any(|file| file.name == "Chart.yaml") {
+        return Err(Error::Chart(
+            "unable to detect chart version, no Chart.yaml found".to_owned(),
+        ));
+    }
+    Ok(files)
+}
+
 impl Chart {
     /// Reads a chart from a folder or a `.tgz`.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let found = std::fs::metadata(path).map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        if found.is_dir() {
-            Self::from_directory(path)
-        } else {
-            let bytes = std::fs::read(path).map_err(|source| Error::Read {
-                path: path.to_owned(),
-                source,
-            })?;
-            Self::from_archive(&bytes)
-        }
+        load::load(files(path)?, 0)
     }
 
     /// Reads a chart from a folder, without what its `.helmignore` names.
@@ -68,13 +80,7 @@ impl Chart {
 
     /// Reads a chart from an archive.
     pub fn from_archive(bytes: &[u8]) -> Result<Self, Error> {
-        let files = archive::files(bytes)?;
-        if !files.iter().any(|file| file.name == "Chart.yaml") {
-            return Err(Error::Chart(
-                "unable to detect chart version, no Chart.yaml found".to_owned(),
-            ));
-        }
-        load::load(files, 0)
+        load::load(archive_files(bytes)?, 0)
     }
 
     /// Reads a chart from its files.

@@ -290,7 +290,7 @@ fn certificate(
     issuer: &Issuer<'_>,
 ) -> Made<Vec<u8>> {
     let mut serial = [0_u8; 16];
-    context.env.random.borrow_mut().fill_bytes(&mut serial);
+    context.env.random().fill_bytes(&mut serial);
     let now = &context.env.now;
     let hours = subject.days.saturating_mul(24);
     let end = hours

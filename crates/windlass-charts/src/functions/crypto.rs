@@ -120,7 +120,7 @@ fn bcrypt(context: &Context<'_>, password: &[u8]) -> std::result::Result<String,
         );
     }
     let mut salt = [0; 16];
-    context.env.random.borrow_mut().fill_bytes(&mut salt);
+    context.env.random().fill_bytes(&mut salt);
     match ::bcrypt::hash_with_salt(password, BCRYPT_COST, salt) {
         Ok(parts) => Ok(parts.format_for_version(::bcrypt::Version::TwoA)),
         Err(why) => Ok(format!("failed to encrypt string with bcrypt: {why}")),
@@ -145,7 +145,7 @@ fn encrypt(context: &Context<'_>, args: &[Value]) -> Result {
     let mut content = plain.to_vec();
     content.resize(plain.len() + padding, u8::try_from(padding).unwrap_or(0));
     let mut before = [0_u8; BLOCK];
-    context.env.random.borrow_mut().fill_bytes(&mut before);
+    context.env.random().fill_bytes(&mut before);
     let mut out = before.to_vec();
     for chunk in content.chunks_exact(BLOCK) {
         for (slot, byte) in before.iter_mut().zip(chunk) {

@@ -64,7 +64,7 @@ pub(super) fn read_pem(text: &str) -> Option<(String, Vec<u8>)> {
 
 fn random_bits(context: &Context<'_>, bits: usize) -> BigUint {
     let mut bytes = vec![0; bits.div_ceil(8)];
-    context.env.random.borrow_mut().fill_bytes(&mut bytes);
+    context.env.random().fill_bytes(&mut bytes);
     BigUint::from_bytes_be(&bytes) >> (bytes.len() * 8 - bits)
 }
 
@@ -437,7 +437,7 @@ pub(super) fn generate_pem(context: &Context<'_>, kind: &str) -> Made<String> {
         "ecdsa" => Key::Ecdsa(random_below(context, &p256::order())).to_pem(),
         "ed25519" => {
             let mut seed = [0; 32];
-            context.env.random.borrow_mut().fill_bytes(&mut seed);
+            context.env.random().fill_bytes(&mut seed);
             Key::Ed25519(seed).to_pem()
         }
         "dsa" => dsa(context),

@@ -5,6 +5,7 @@
 //! | `builtin` | Go's: comparison, `index`, `printf` |
 //! | `strings`, `encode`, `math`, `lists`, `dicts`, `reflect` | sprig's, of texts and values |
 //! | `dates`, `regex`, `urls`, `versions`, `crypto`, `random` | sprig's, of things of their own |
+//! | `environment` | sprig's, of the environment; charts do not have them |
 //! | `helm` | Helm's: `include`, `tpl`, `toYaml`, `lookup` and others |
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ mod crypto;
 mod dates;
 mod dicts;
 mod encode;
+mod environment;
 pub(crate) mod helm;
 mod keys;
 mod lists;
@@ -40,6 +42,20 @@ mod versions;
 pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
     pub(crate) templates: &'a Rc<Templates>,
+}
+
+/// The functions of a table by their names.
+fn by_name(tables: &[&[Row]]) -> HashMap<&'static str, Function> {
+    let rows = tables.iter().flat_map(|rows| rows.iter());
+    rows.map(|(name, params, variadic, run)| {
+        let function = Function {
+            params,
+            variadic: *variadic,
+            run: *run,
+        };
+        (*name, function)
+    })
+    .collect()
 }
 
 pub(crate) type Result = std::result::Result<Value, Error>;
@@ -120,6 +136,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
     table().get(name)
 }
 
+/// The function of a name, also of those that see the environment, which charts do not have.
+pub(crate) fn find_with_environment(name: &str) -> Option<&'static Function> {
+    find(name).or_else(|| environment::find(name))
+}
+
 /// The names of all functions, in order.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
@@ -131,7 +152,7 @@ pub fn names() -> Vec<&'static str> {
 fn table() -> &'static HashMap<&'static str, Function> {
     static TABLE: OnceLock<HashMap<&'static str, Function>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let tables: &[&[Row]] = &[
+        by_name(&[
             builtin::TABLE,
             strings::TABLE,
             encode::TABLE,
@@ -146,19 +167,7 @@ fn table() -> &'static HashMap<&'static str, Function> {
             crypto::TABLE,
             random::TABLE,
             helm::TABLE,
-        ];
-        tables
-            .iter()
-            .flat_map(|rows| rows.iter())
-            .map(|(name, params, variadic, run)| {
-                let function = Function {
-                    params,
-                    variadic: *variadic,
-                    run: *run,
-                };
-                (*name, function)
-            })
-            .collect()
+        ])
     })
 }
 

@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Row] = &[
     }),
     ("randBytes", &[I], None, |context, args| {
         let mut buffer = vec![0; count(context, &args[0])?];
-        context.env.random.borrow_mut().fill_bytes(&mut buffer);
+        context.env.random().fill_bytes(&mut buffer);
         Ok(Value::str(
             base64::engine::general_purpose::STANDARD.encode(buffer),
         ))
@@ -38,9 +38,7 @@ pub(super) const TABLE: &[Row] = &[
         if to <= from {
             return fail("invalid argument to Intn");
         }
-        Ok(Value::Int(
-            context.env.random.borrow_mut().random_range(from..to),
-        ))
+        Ok(Value::Int(context.env.random().random_range(from..to)))
     }),
     ("uuidv4", &[], None, |context, _| {
         Ok(Value::str(uuid(context)))
@@ -48,7 +46,7 @@ pub(super) const TABLE: &[Row] = &[
     ("shuffle", &[Type::Str], None, |context, args| {
         let mut chars: Vec<char> = args[0].text().chars().collect();
         for at in (1..chars.len()).rev() {
-            let other = context.env.random.borrow_mut().random_range(0..=at);
+            let other = context.env.random().random_range(0..=at);
             chars.swap(at, other);
         }
         Ok(Value::str(chars.into_iter().collect::<String>()))
@@ -64,7 +62,7 @@ fn count(context: &Context<'_>, value: &Value) -> std::result::Result<usize, Err
 
 fn text(context: &Context<'_>, args: &[Value], alphabet: &[u8]) -> Result {
     let count = count(context, &args[0])?;
-    let mut random = context.env.random.borrow_mut();
+    let mut random = context.env.random();
     let letters: Vec<u8> = (0..count)
         .map(|_| alphabet[random.random_range(0..alphabet.len())])
         .collect();
@@ -73,7 +71,7 @@ fn text(context: &Context<'_>, args: &[Value], alphabet: &[u8]) -> Result {
 
 fn uuid(context: &Context<'_>) -> String {
     let mut bytes = [0_u8; 16];
-    context.env.random.borrow_mut().fill_bytes(&mut bytes);
+    context.env.random().fill_bytes(&mut bytes);
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -98,6 +98,19 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The line that a place of the text is on, without blanks around it.
+    pub(crate) fn line(&self, at: usize) -> &str {
+        let at = at.min(self.text.len());
+        let Some((before, after)) = self.text.split_at_checked(at) else {
+            return "";
+        };
+        let from = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let to = at + after.find('\n').unwrap_or(after.len());
+        self.text[from..to].trim()
+    }
+}
+
 impl Tree {
     /// Whether there is nothing in it but blanks.
     pub(crate) fn is_empty(&self) -> bool {

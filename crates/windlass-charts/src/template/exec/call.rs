@@ -17,7 +17,11 @@ impl<'t> State<'t> {
         words: &'t [Node],
         last: Option<Operand>,
     ) -> Executed<Operand> {
-        let Some(function) = functions::find(name) else {
+        let find = match &self.env.environment {
+            Some(_) => functions::find_with_environment,
+            None => functions::find,
+        };
+        let Some(function) = find(name) else {
             let name = crate::quote::quote(name.as_bytes());
             return self.fail(&format!("{name} is not a defined function"));
         };
@@ -102,7 +106,10 @@ impl<'t> State<'t> {
             env: self.env,
             templates: self.templates,
         };
-        match (function.run)(&context, &args) {
+        self.env.enter_call(&self.tree.source, call.place());
+        let result = (function.run)(&context, &args);
+        self.env.leave_call();
+        match result {
             Ok(value) => {
                 self.env.step(1 + size(&value) / 32)?;
                 // A function that gives anything gives an interface.

@@ -74,6 +74,18 @@ enum At<'t> {
     Command(&'t Command),
 }
 
+impl At<'_> {
+    /// Where its text begins.
+    fn place(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Node(node) => node.at,
+            Self::Pipe(pipe) => pipe.at,
+            Self::Command(command) => command.at,
+        }
+    }
+}
+
 type Executed<T> = Result<T, Error>;
 
 /// Executes the template of a name.
