@@ -253,7 +253,11 @@ fn container_status(
         .is_some_and(|termination| termination.exit_code == 0);
     ContainerStatus {
         name: container.name.clone(),
-        image: container.image.clone().unwrap_or_default(),
+        // What runs or ran, which after a change of the image is for a while not what is wanted.
+        image: match known.image.is_empty() {
+            true => container.image.clone().unwrap_or_default(),
+            false => known.image.clone(),
+        },
         image_id: known.image_id.clone(),
         container_id: known.id.clone(),
         // An init container is ready once it has done its work.
