@@ -148,9 +148,14 @@ real-manifests: ## show that a real cluster takes the manifests of operators
 	@scripts/real-manifests
 
 .PHONY: clients
-clients: ## run clients and operator frameworks of Go, Python, JavaScript and Java against a cluster (CLIENTS=fabric8: that one)
+clients: ## run clients and operator frameworks of Go, Python, JavaScript and Java, k9s and stern against a cluster (CLIENTS=fabric8: that one; CLIENTS=--real: the real control plane)
 	cargo build --locked -p windlass-cli
 	@scripts/all-clients $(CLIENTS)
+
+.PHONY: envtest-suites
+envtest-suites: ## run controller-runtime's own envtest suites on `windlass envtest` (SUITES=pkg/cache: that one; ASSETS=.real/bin: on the real servers)
+	cargo build --locked -p windlass-cli
+	@scripts/envtest-suites $(SUITES)
 
 .PHONY: controller-gen
 controller-gen: ## have controller-gen write the CRD that ours is compared with

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::crd::CustomVersion;
 use crate::http::Counts;
 use crate::kinds::{self, Strategy};
+use crate::node::PROXY;
 use crate::registry::facts::{ColumnFacts, ResourceFacts};
 use crate::registry::types::Type;
 use crate::status::Subject;
@@ -24,6 +25,7 @@ pub(crate) const SERVED_SUBRESOURCES: &[&str] = &[
     "finalize",
     "log",
     "portforward",
+    PROXY,
     "resize",
     "scale",
     "status",
