@@ -26,6 +26,8 @@ mod desired;
 mod engine;
 mod input;
 mod inventory;
+pub mod metacontroller;
+mod recorded;
 mod renderer;
 
 pub use self::{
@@ -33,5 +35,6 @@ pub use self::{
     desired::{Check, Desired, Method, Ready, Wanted},
     input::{Input, Objects},
     inventory::{Entry, Inventory, Outcome},
+    recorded::ParentInventory,
     renderer::{Renderer, RendererContext},
 };
