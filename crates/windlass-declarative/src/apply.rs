@@ -61,8 +61,16 @@ async fn one(
         Some(child) => Some((**child).clone()),
         None => owned.get(ctx, kind, key).await?,
     };
+    // What stays when the parent goes must not have it as its owner.
+    let apply = async |body: Value| {
+        if wanted.keep {
+            owned.apply_marked(ctx, kind, body).await
+        } else {
+            owned.apply(ctx, kind, body).await
+        }
+    };
     let live = match there {
-        None => owned.apply(ctx, kind, body).await?,
+        None => apply(body).await?,
         Some(there) if is_going(&there) => {
             // Its end wakes the parent.
             return Ok(Some(format!("{kind} {key} is being deleted")));
@@ -73,10 +81,11 @@ async fn one(
             }
             if wanted.method != Method::InPlace && !owned.owns(ctx, &there) {
                 // Refused, with the reason.
-                owned.apply(ctx, kind, body).await?
+                apply(body).await?
             } else if wanted.method == Method::OnDelete {
                 there
             } else if wanted.method == Method::Recreate
+                && !wanted.keep
                 && owned.differs(ctx, kind, body.clone()).await?
             {
                 owned
@@ -84,7 +93,7 @@ async fn one(
                     .await?;
                 return Ok(Some(format!("{kind} {key} is being replaced")));
             } else {
-                owned.apply(ctx, kind, body).await?
+                apply(body).await?
             }
         }
     };

@@ -163,6 +163,25 @@ impl OwnedKinds {
         Ok(applied.into_value())
     }
 
+    /// As [`apply`](Self::apply), of an object that does not go with the reconciled object: it has
+    /// the label, and no owner reference, wherever it is.
+    pub async fn apply_marked<K: Object>(
+        &self,
+        ctx: &Context<K>,
+        kind: &KindInfo,
+        mut object: Value,
+    ) -> Result<Value> {
+        let owning = self.owning(ctx, kind).await?;
+        if let (true, Some(own)) = (kind.namespaced, ctx.key().namespace())
+            && object.pointer("/metadata/namespace").is_none()
+        {
+            object["metadata"]["namespace"] = own.into();
+        }
+        let body = marked_body(&ctx.session, kind, object)?;
+        let applied = apply::apply(&ctx.session, &owning.store, &owning.refusals, body).await?;
+        Ok(applied.into_value())
+    }
+
     /// Whether [`apply`](Self::apply) would send anything, as far as the cache shows.
     pub async fn differs<K: Object>(
         &self,

@@ -13,6 +13,7 @@ mod webhooks;
 mod workers;
 
 use std::{
+    ffi::OsString,
     io::{self, Write},
     process::ExitCode,
 };
@@ -103,6 +104,16 @@ macro_rules! __allocator {
 /// # fn operator() -> windlass::Operator { windlass::Operator::new("example") }
 /// ```
 pub fn main(operator: impl FnOnce() -> Operator) -> ExitCode {
+    main_from(operator, std::env::args_os())
+}
+
+/// As [`main`](fn@crate::main), with another command line than that of the process: for a program
+/// of which the operator is one command. The first argument is the name of the program.
+pub fn main_from(
+    operator: impl FnOnce() -> Operator,
+    line: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
+    let line: Vec<OsString> = line.into_iter().collect();
     let operator = operator();
     let name = operator.name().to_owned();
     let example = format!(
@@ -114,7 +125,7 @@ pub fn main(operator: impl FnOnce() -> Operator) -> ExitCode {
         .bin_name(name.clone())
         .after_help(example);
     let line = command
-        .try_get_matches()
+        .try_get_matches_from(line)
         .and_then(|matches| Line::from_arg_matches(&matches));
     let line = match line {
         Ok(line) => line,
