@@ -4,25 +4,22 @@
 //! custom resource definitions included, so neither can name them at compile time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::PartialObjectMeta;
 use kube::discovery::{ApiCapabilities, ApiResource, Discovery, Scope};
 use kube::{Api, Client};
 
-use crate::garbage::Seen;
-
 /// An object of any kind, without anything but its metadata: neither is the rest asked for.
 pub(crate) type Metadata = PartialObjectMeta;
 
-/// A kind, whatever its version. Clones share the names: the collector keeps one per object.
+/// A kind, whatever its version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GroupKind {
     /// The API group; empty for the core group.
-    pub group: Arc<str>,
+    pub group: String,
     /// The kind's name.
-    pub kind: Arc<str>,
+    pub kind: String,
 }
 
 impl GroupKind {
@@ -33,8 +30,8 @@ impl GroupKind {
             .split_once('/')
             .map_or("", |(group, _)| group);
         Self {
-            group: group.into(),
-            kind: reference.kind.as_str().into(),
+            group: group.to_owned(),
+            kind: reference.kind.clone(),
         }
     }
 }
@@ -60,8 +57,8 @@ impl Resource {
     /// The kind.
     pub(crate) fn group_kind(&self) -> GroupKind {
         GroupKind {
-            group: self.api.group.as_str().into(),
-            kind: self.api.kind.as_str().into(),
+            group: self.api.group.clone(),
+            kind: self.api.kind.clone(),
         }
     }
 
@@ -98,11 +95,6 @@ impl Resource {
 
     /// The way to all objects.
     pub(crate) fn everywhere(&self, client: Client) -> Api<Metadata> {
-        Api::all_with(client, &self.api)
-    }
-
-    /// The way to all objects, of which only what says who owns them is read.
-    pub(crate) fn ownership(&self, client: Client) -> Api<Seen> {
         Api::all_with(client, &self.api)
     }
 

@@ -137,6 +137,25 @@ impl FieldSet {
         self
     }
 
+    /// The difference, without a copy of what stays.
+    pub(crate) fn minus(mut self, other: &Self) -> Self {
+        step();
+        for member in &other.members {
+            self.members.remove(member);
+        }
+        for (element, theirs) in &other.children {
+            if let Some(ours) = self.children.get_mut(element) {
+                let rest = std::mem::take(ours).minus(theirs);
+                if rest.is_empty() {
+                    self.children.remove(element);
+                } else {
+                    *ours = rest;
+                }
+            }
+        }
+        self
+    }
+
     pub(crate) fn difference(&self, other: &Self) -> Self {
         step();
         let members = self.members.difference(&other.members).cloned().collect();
@@ -316,6 +335,7 @@ mod tests {
             prop_assert_eq!(a.clone().union(b.clone()).paths().into_iter().collect::<BTreeSet<_>>(), both);
             let only: BTreeSet<_> = a.paths().into_iter().filter(|path| !b.paths().contains(path)).collect();
             prop_assert_eq!(a.difference(&b).paths().into_iter().collect::<BTreeSet<_>>(), only);
+            prop_assert_eq!(a.clone().minus(&b), a.difference(&b));
             let shared: BTreeSet<_> = a.paths().into_iter().filter(|path| b.paths().contains(path)).collect();
             prop_assert_eq!(a.intersection(&b).paths().into_iter().collect::<BTreeSet<_>>(), shared);
             prop_assert_eq!(FieldSet::from_fields_v1(&a.to_fields_v1()), Some(a));

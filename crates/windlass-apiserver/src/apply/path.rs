@@ -35,6 +35,13 @@ impl PathElement {
         Self::Key(String::from_utf8(text).unwrap_or_default())
     }
 
+    /// The item of a set.
+    pub(crate) fn value(item: &Value) -> Self {
+        let mut text = Vec::with_capacity(32);
+        write_json(&mut text, item);
+        Self::Value(String::from_utf8(text).unwrap_or_default())
+    }
+
     /// Reads the form used in `fieldsV1`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (form, rest) = text.split_once(':')?;

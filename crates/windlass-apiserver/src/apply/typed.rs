@@ -38,7 +38,7 @@ pub(crate) fn item_element(item: &Value, list: &Type, index: usize) -> PathEleme
         Type::List {
             kind: ListKind::Set,
             ..
-        } => PathElement::Value(item.to_string()),
+        } => PathElement::value(item),
         Type::List {
             kind: ListKind::Map(keys),
             item: item_type,

@@ -8,9 +8,11 @@ use super::{Call, body, form, ownership, present, update};
 use crate::apply::{self, Managers, Writer};
 use crate::decode::DecodeError;
 use crate::http::Answer;
+use crate::json;
 use crate::object::{meta, set_meta};
 use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result};
+use crate::store::Stored;
 
 pub(super) async fn run(call: &Call<'_>, subresource: &str) -> Result<Answer> {
     // That there is one was checked with the other options.
@@ -37,6 +39,7 @@ pub(super) async fn run(call: &Call<'_>, subresource: &str) -> Result<Answer> {
     }
     if call.resource.is_custom()
         && let Ok(found) = call.find()
+        && !has_managers(&found)
     {
         let live = form::to_requested(call.server, &call.resource, found.value()).await?;
         if Managers::read(&live["metadata"]["managedFields"]).is_empty() {
@@ -70,8 +73,7 @@ pub(super) async fn run(call: &Call<'_>, subresource: &str) -> Result<Answer> {
     let force = call.query.flag("force");
     let merge = |old: &Value| -> Result<Update> {
         let managers = Managers::read(&old["metadata"]["managedFields"]);
-        let mut live = old.clone();
-        set_meta(&mut live, "managedFields", None);
+        let live = without_managers(old);
         let untracked = managers.is_empty() && !meta(old, "uid").is_empty();
         let managers = if untracked {
             before_first_apply(&call.resource, &live, &writer)
@@ -123,6 +125,32 @@ pub(super) async fn run(call: &Call<'_>, subresource: &str) -> Result<Answer> {
     }
     let written = pipeline::update(call, subresource, &merge).await?;
     present::written(call, written, StatusCode::OK).await
+}
+
+/// Whether anybody is recorded for a stored object, which is read no further.
+fn has_managers(found: &Stored) -> bool {
+    let metadata = json::member(&found.json, "metadata");
+    let managers = metadata.and_then(|metadata| json::member(metadata, "managedFields"));
+    managers.is_some_and(|managers| !matches!(managers, b"[]" | b"null"))
+}
+
+/// The object without the record of its owners, which may be larger than the rest.
+fn without_managers(object: &Value) -> Value {
+    let Some(members) = object.as_object() else {
+        return object.clone();
+    };
+    let members = members.iter().map(|(key, value)| {
+        let kept = match value.as_object() {
+            Some(metadata) if key == "metadata" => {
+                let kept = metadata.iter().filter(|(key, _)| *key != "managedFields");
+                kept.map(|(key, value)| (key.clone(), value.clone()))
+                    .collect()
+            }
+            _ => value.clone(),
+        };
+        (key.clone(), kept)
+    });
+    Value::Object(members.collect())
 }
 
 /// What has not the form of its type cannot be anybody's, so nobody can begin to own it.

@@ -193,7 +193,7 @@ impl Collector {
                 if let Some(uid) = &object.metadata.uid {
                     self.lose(uid);
                 }
-                if is_definitions(kind) {
+                if *kind == definitions() {
                     self.withdrawn.extend(object.metadata.name);
                     self.kinds.discover_soon();
                 }
@@ -206,7 +206,7 @@ impl Collector {
         let Some(node) = node else {
             return;
         };
-        let is_definition = is_definitions(&node.kind);
+        let is_definition = node.kind == definitions();
         if is_definition {
             // Another one of that name, whose objects are others.
             self.withdrawn.remove(&node.name);
@@ -320,7 +320,7 @@ impl Collector {
                 propagation,
                 unblock: false,
             } => {
-                tracing::debug!(kind = &*node.kind.kind, name = node.name, "is garbage");
+                tracing::debug!(kind = node.kind.kind, name = node.name, "is garbage");
                 target.delete(&meta, propagation).await
             }
         }
@@ -455,14 +455,10 @@ async fn cut_loose(dependent: &Target, meta: &ObjectMeta, owner: &str) -> Result
     dependent.set_owners(meta, &rest).await
 }
 
-fn is_definitions(kind: &GroupKind) -> bool {
-    &*kind.kind == "CustomResourceDefinition" && &*kind.group == "apiextensions.k8s.io"
-}
-
 /// The kind of custom resource definitions, by which other kinds come and go.
 fn definitions() -> GroupKind {
     GroupKind {
-        group: "apiextensions.k8s.io".into(),
-        kind: "CustomResourceDefinition".into(),
+        group: "apiextensions.k8s.io".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
     }
 }

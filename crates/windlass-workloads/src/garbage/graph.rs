@@ -227,8 +227,8 @@ pub(crate) mod testing {
     pub(crate) fn node(name: &str) -> Node {
         Node {
             kind: GroupKind {
-                group: "".into(),
-                kind: "ConfigMap".into(),
+                group: String::new(),
+                kind: "ConfigMap".to_owned(),
             },
             namespace: Some("default".to_owned()),
             name: name.to_owned(),
@@ -244,7 +244,7 @@ pub(crate) mod testing {
     pub(crate) fn reference(name: &str, blocks: bool) -> OwnerReference {
         OwnerReference {
             api_version: "v1".to_owned(),
-            kind: "ConfigMap".into(),
+            kind: "ConfigMap".to_owned(),
             name: name.to_owned(),
             uid: name.to_owned(),
             controller: None,

@@ -174,5 +174,5 @@ impl Kinds {
 
 /// Whether objects of a kind can be garbage: not events, which go by themselves and are many.
 fn is_collected(kind: &GroupKind, resource: &Resource) -> bool {
-    &*kind.kind != "Event" && resource.allows(&["list", "watch", "delete"])
+    kind.kind != "Event" && resource.allows(&["list", "watch", "delete"])
 }

@@ -16,7 +16,6 @@ mod kinds;
 mod monitor;
 mod queue;
 mod request;
-mod seen;
 mod verdict;
 
 use windlass::{
@@ -25,7 +24,6 @@ use windlass::{
 };
 
 use self::collector::Collector;
-pub(crate) use self::seen::Seen;
 
 /// Adds the garbage collector.
 pub(crate) fn add_to(operator: Operator) -> Operator {

@@ -9,8 +9,7 @@ use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::seen::Seen;
-use crate::resource::{GroupKind, Resource};
+use crate::resource::{GroupKind, Metadata, Resource};
 
 /// What was seen of a kind.
 #[derive(Debug)]
@@ -18,13 +17,13 @@ pub(crate) enum Sight {
     /// A full list begins.
     Listing,
     /// An object that is in the list.
-    Listed(Box<Seen>),
+    Listed(Box<Metadata>),
     /// The list is complete.
     Complete,
     /// An object is new or has changed.
-    Changed(Box<Seen>),
+    Changed(Box<Metadata>),
     /// An object is gone.
-    Gone(Box<Seen>),
+    Gone(Box<Metadata>),
     /// The kind is not served, or not any more.
     Unserved,
 }
@@ -41,7 +40,7 @@ pub(crate) async fn monitor(
     let kind = resource.group_kind();
     // One request for the list and what follows it: there are many kinds.
     let config = watcher::Config::default().streaming_lists();
-    let events = watcher::watcher(resource.ownership(client), config);
+    let events = watcher::watcher(resource.everywhere(client), config);
     let mut events = std::pin::pin!(events);
     let mut delay = FIRST_DELAY;
     while let Some(event) = events.next().await {
