@@ -17,6 +17,7 @@
 mod apply;
 mod controlled;
 mod delete;
+mod memo;
 mod owned;
 mod raw;
 mod reads;
