@@ -49,7 +49,7 @@ async fn bench() -> Anything<()> {
         widgets: number("BENCH_WIDGETS", 2000),
         singles: number("BENCH_SINGLES", 200),
         cached: number("BENCH_CACHED", 10_000),
-        rounds: number("BENCH_ROUNDS", 4).max(1),
+        times: number("BENCH_ROUNDS", 4).max(1),
         idle_seconds: number("BENCH_IDLE_SECONDS", 10),
     };
     let world = World::new(Client::try_from(Config::infer().await?)?).await?;
@@ -58,19 +58,22 @@ async fn bench() -> Anything<()> {
     // Nobody's: the first operator should not find a server that has done nothing yet.
     eprintln!("warming up");
     world.create_widgets(rounds.widgets).await?;
-    for round in 0..rounds.rounds {
+    for round in 0..rounds.times {
         for nth in order(subjects.len(), round) {
             let (subject, column) = (&subjects[nth], &mut columns[nth]);
             let (round, name) = (round + 1, &subject.name);
             eprintln!("round {round}: {name}, {} widgets", rounds.widgets);
             world.clear().await?;
-            column.plays.push(rounds.play(&world, subject).await?);
+            let play = rounds.play(&world, subject).await?;
+            // For a run that is broken off.
+            eprintln!("  {}", table::line(&play));
+            column.plays.push(play);
         }
     }
     world.clear().await?;
     eprintln!("filling the API server with {} Deployments", rounds.cached);
     let bytes = world.fill(rounds.cached).await?;
-    for round in 0..rounds.rounds {
+    for round in 0..rounds.times {
         for nth in order(subjects.len(), round) {
             let (subject, column) = (&subjects[nth], &mut columns[nth]);
             if let Some(play) = column.plays.get_mut(round as usize) {

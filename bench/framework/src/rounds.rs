@@ -28,7 +28,7 @@ pub(crate) struct Rounds {
     pub(crate) cached: u32,
     pub(crate) idle_seconds: u32,
     /// How often everything is done.
-    pub(crate) rounds: u32,
+    pub(crate) times: u32,
 }
 
 /// What one operator took in one round.

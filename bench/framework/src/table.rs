@@ -57,7 +57,7 @@ pub(crate) fn of(rounds: &Rounds, bytes: usize, columns: &[Column]) -> String {
     let mut text = format!(
         "{} widgets, {} single changes, {} Deployments of {bytes} bytes that are only held; \
          medians of {} rounds\n\n",
-        rounds.widgets, rounds.singles, rounds.cached, rounds.rounds
+        rounds.widgets, rounds.singles, rounds.cached, rounds.times
     );
     let figures: Vec<(&str, usize, Figure<'_>)> = vec![
         (
@@ -154,6 +154,18 @@ pub(crate) fn of(rounds: &Rounds, bytes: usize, columns: &[Column]) -> String {
         row(&mut text, name, cells);
     }
     text
+}
+
+/// The figures that matter most, of one round.
+pub(crate) fn line(play: &Play) -> String {
+    format!(
+        "CPU {:.2} and {:.2} s, {:.1} and {:.1} s to converge and to change all, {:.1} ms for one",
+        play.converge.cpu,
+        play.change.cpu,
+        play.converge.wall,
+        play.change.wall,
+        quantile(&play.latencies, 0.5) * 1000.0
+    )
 }
 
 fn heading(text: &mut String, corner: &str, names: &[&str]) {

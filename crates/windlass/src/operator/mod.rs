@@ -138,7 +138,7 @@ impl Operator {
 
     /// Reduces every object of a kind before it is kept in the cache, to save memory: whoever reads
     /// it sees what is left. Leave alone what the operator applies itself, or every apply looks
-    /// like a change.
+    /// like a change. `managedFields` are not shown to it: they are never kept in the object.
     #[must_use]
     pub fn transform<K: Kind>(
         mut self,
