@@ -3,6 +3,7 @@
 //! From it come the running process ([`Operator::start`], [`main`](crate::main)), the custom
 //! resource definitions, the role, and the manifests.
 
+mod choice;
 mod debug;
 mod kinds;
 mod rights;
@@ -31,8 +32,8 @@ pub use self::{
 };
 use self::{task::Task, webhooks::Webhooks};
 use crate::{
-    Kind, Result, cache::Transform, controller::AnyController, handle::Access, kind::KindInfo,
-    run::Metrics, testing::Environment,
+    Kind, Result, cache::Transform, controller::AnyController, handle::Access, helper::Help,
+    kind::KindInfo, run::Metrics, testing::Environment,
 };
 
 /// The version of an operator that has none.
@@ -67,6 +68,9 @@ pub struct Operator {
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
     webhooks: Webhooks,
+    pub(crate) helpers: BTreeMap<String, Help>,
+    /// The names of the controllers that each program has.
+    programs: BTreeMap<String, Vec<String>>,
 }
 
 impl Operator {
@@ -81,6 +85,8 @@ impl Operator {
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
+            helpers: BTreeMap::new(),
+            programs: BTreeMap::new(),
         }
     }
 
