@@ -3,6 +3,7 @@
 //! From it come the running process ([`Operator::start`], [`main`](crate::main)), the custom
 //! resource definitions, the role, and the manifests.
 
+mod choice;
 mod debug;
 mod kinds;
 mod late;
@@ -35,8 +36,8 @@ pub(crate) use self::{
 };
 use self::{task::Task, webhooks::Webhooks};
 use crate::{
-    Kind, Result, cache::Transform, controller::AnyController, handle::Access, kind::KindInfo,
-    run::Metrics, testing::Environment,
+    Kind, Result, cache::Transform, controller::AnyController, handle::Access, helper::Help,
+    kind::KindInfo, run::Metrics, testing::Environment,
 };
 
 /// The version of an operator that has none.
@@ -72,6 +73,9 @@ pub struct Operator {
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
     webhooks: Webhooks,
+    pub(crate) helpers: BTreeMap<String, Help>,
+    /// The names of the controllers that each program has.
+    programs: BTreeMap<String, Vec<String>>,
 }
 
 impl Operator {
@@ -87,6 +91,8 @@ impl Operator {
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
+            helpers: BTreeMap::new(),
+            programs: BTreeMap::new(),
         }
     }
 

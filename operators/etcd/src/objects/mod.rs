@@ -5,6 +5,7 @@
 mod budget;
 mod claim;
 mod pod;
+mod seed;
 mod service;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub(crate) use self::{
     budget::budget,
     claim::claim,
     pod::{INITIAL_CLUSTER, pod, require_data},
+    seed::seed,
     service::{client_name, clients, peers},
 };
 

@@ -22,9 +22,9 @@ use crate::{
 };
 
 /// Where the volume is.
-const FOLDER: &str = "/var/etcd";
+pub(super) const FOLDER: &str = "/var/etcd";
 /// The volume's name.
-const VOLUME: &str = "etcd-data";
+pub(super) const VOLUME: &str = "etcd-data";
 
 /// The annotation that lets etcd begin or join a cluster in an empty folder: the members, as
 /// `--initial-cluster` has them.
