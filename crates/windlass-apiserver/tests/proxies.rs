@@ -134,11 +134,11 @@ async fn listen(tls: Option<TlsAcceptor>) -> u16 {
     port
 }
 
-/// A certificate of nobody that a client trusts.
+/// A certificate that no client trusts.
 fn acceptor() -> TlsAcceptor {
     let authority = Authority::create().expect("an authority");
     let keyed = authority
-        .server("pod", &[], &["nobody.example.com"])
+        .server("pod", &[], &["pod.example.com"])
         .expect("a certificate");
     let chain = CertificateDer::pem_slice_iter(keyed.certificate.as_bytes());
     let chain = chain.collect::<Result<Vec<_>, _>>().expect("a chain");
@@ -170,6 +170,8 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>,
         "/socket" => {
             let key = request.headers()["sec-websocket-key"].as_bytes();
             let accept = derive_accept_key(key);
+            // What is upgraded is asked for without its query, as the real server does.
+            assert_eq!(request.uri(), "/socket");
             let upgraded = hyper::upgrade::on(&mut request);
             tokio::spawn(async move {
                 let io = TokioIo::new(upgraded.await.expect("a connection"));
@@ -285,7 +287,7 @@ async fn links_of_answers_lead_through_the_proxy() {
 }
 
 #[tokio::test]
-async fn port_that_nobody_listens_at_is_unavailable() {
+async fn port_without_a_listener_is_unavailable() {
     let scene = Scene::start().await;
     let (code, _, said) = scene
         .ask("GET", &format!("{PODS}/web:1/proxy/"), &[], "")
@@ -344,7 +346,6 @@ async fn service_leads_to_its_endpoint() {
             &endpoints.to_string(),
         )
         .await;
-    // An address of this machine is refused in Endpoints: plain processes are in EndpointSlices.
     assert_eq!(created.0, 201, "{}", created.2);
     for id in ["web:80", "web:http", "http:web:80"] {
         let path = format!("/api/v1/namespaces/default/services/{id}/proxy/teapot");
@@ -390,7 +391,7 @@ async fn socket_is_passed_on_in_both_directions() {
     let name = ServerName::try_from("localhost").expect("a name");
     let stream = TcpStream::connect(address).await.expect("a connection");
     let stream = connector.connect(name, stream).await.expect("a handshake");
-    let url = format!("wss://{address}{PODS}/web/proxy/socket");
+    let url = format!("wss://{address}{PODS}/web/proxy/socket?lost=1");
     let request = url.into_client_request().expect("a request");
     let opened = tokio::time::timeout(LIMIT, client_async(request, stream)).await;
     let (mut socket, _) = opened.expect("in time").expect("a WebSocket");

@@ -78,6 +78,22 @@ impl Paths {
     }
 }
 
+/// The first escape of a link's path that is none, if there is one.
+pub(super) fn invalid_escape(link: &str) -> Option<&str> {
+    let path = link.split(['?', '#']).next().unwrap_or_default();
+    let invalid = |at: &usize| {
+        let digits = path.as_bytes().get(at + 1..at + 3);
+        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let at = path.match_indices('%').map(|(at, _)| at).find(invalid)?;
+    let rest = &path[at..];
+    let end = rest
+        .char_indices()
+        .nth(3)
+        .map_or(rest.len(), |(end, _)| end);
+    Some(&rest[..end])
+}
+
 /// What comes after `/api/v1/[namespaces/<namespace>/]<plural>/<name>/proxy/` in a path.
 fn below(asked: &str) -> &str {
     let before = if asked.starts_with("/api/v1/namespaces/") {
@@ -224,10 +240,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn escape_that_is_none_is_found() {
+        assert_eq!(invalid_escape("/a%2Fb?%zz"), None);
+        assert_eq!(invalid_escape("/a%20%zz/b"), Some("%zz"));
+        assert_eq!(invalid_escape("/a%2"), Some("%2"));
+    }
+
     proptest! {
         #[test]
         fn no_path_or_link_panics(path in ".{0,60}", link in ".{0,60}") {
             let paths = Paths::of(&path);
+            let _ = invalid_escape(&link);
             let _ = (paths.sent(), paths.forwarded(), paths.rewritten(&link, "a", "b"));
             let _ = Paths::of(&format!("{POD}/{path}")).rewritten(&link, "a", "b");
         }

@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 
 use super::super::dial;
 use super::super::relay::relay;
-use super::path::Paths;
+use super::path::{self, Paths};
 use super::target::{Target, Way, unavailable};
 use super::{Peer, Sent, host_of, html};
 use crate::http::{Answer, Body, BodyError};
@@ -82,6 +82,11 @@ pub(super) async fn pass_on(
     let through = |link: &str| paths.rewritten(link, &target.authority, host);
     let location = answered.headers.get(LOCATION);
     if let Some(link) = location.and_then(|location| location.to_str().ok()) {
+        if let Some(escape) = path::invalid_escape(link) {
+            return Err(ApiError::internal_because(&format!(
+                "error trying to parse Location header: parse {link:?}: invalid URL escape {escape:?}"
+            )));
+        }
         if let Ok(link) = HeaderValue::from_str(&through(link)) {
             answered.headers.insert(LOCATION, link);
         }
@@ -105,7 +110,8 @@ pub(super) async fn upgrade(
 ) -> Result<Answer> {
     let headers = own_headers(parts);
     let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-    let request = request(parts, paths, parts.uri.query(), headers, body)?;
+    // As in Kubernetes, what is upgraded is asked for without its query.
+    let request = request(parts, paths, None, headers, body)?;
     let unreachable = |why| ApiError::without_reason(format!("error dialing backend: {why}"));
     let response = exchange(&target, request).await.map_err(unreachable)?;
     let code = response.status();
@@ -200,10 +206,21 @@ async fn exchange(
         Way::Encrypted => {
             let stream = dial(host, port).await?;
             let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-            let connector = anybody().map_err(|error| error.to_string())?;
+            let connector = any_certificate().map_err(|error| error.to_string())?;
             let stream = connector.connect(name, stream).await;
-            converse(stream.map_err(|error| error.to_string())?, request).await
+            converse(stream.map_err(|error| handshake_error(&error))?, request).await
         }
+    }
+}
+
+/// As Go says it of a server that speaks no TLS.
+fn handshake_error(error: &std::io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match inner {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "tls: first record does not look like a TLS handshake".to_owned()
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -237,21 +254,21 @@ pub(super) fn as_body(body: Incoming) -> Body {
     }))
 }
 
-/// TLS with whoever answers.
-fn anybody() -> std::result::Result<TlsConnector, rustls::Error> {
+/// TLS that takes any certificate.
+fn any_certificate() -> std::result::Result<TlsConnector, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

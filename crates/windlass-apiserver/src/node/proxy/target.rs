@@ -30,7 +30,7 @@ pub(crate) enum Proxied {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Way<'a> {
     Plain,
-    /// By TLS, whoever answers: certificates of pods are nobody's business.
+    /// By TLS with any certificate: pods have none that the server could check.
     Encrypted,
     /// As the server asks nodes, with its own certificate.
     Node(&'a NodeClient),
@@ -251,9 +251,14 @@ fn internal_ip(node: &Value) -> Option<IpAddr> {
 
 /// A port by its number: what is none cannot be connected to.
 fn number(port: &str) -> Result<u16> {
-    let unknown =
-        || format!("error trying to reach service: dial tcp: lookup tcp/{port}: unknown port");
-    port.parse().map_err(|_| unavailable(unknown()))
+    port.parse().map_err(|_| {
+        let why = if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) {
+            format!("address {port}: invalid port")
+        } else {
+            format!("lookup tcp/{port}: unknown port")
+        };
+        unavailable(format!("error trying to reach service: dial tcp: {why}"))
+    })
 }
 
 fn invalid(what: &str, id: &str) -> ApiError {
