@@ -85,7 +85,7 @@ pub(super) async fn create_through(
     decided: Option<Managers>,
 ) -> Result<Written> {
     let write = Write {
-        call: call,
+        call,
         subresource,
         options: options::shown(&call.query, "CreateOptions"),
         old: None,
@@ -120,7 +120,7 @@ pub(super) async fn update(
         let old = form::to_requested(call.server, &call.resource, found.value()).await?;
         let update = make(&old)?;
         let write = Write {
-            call: call,
+            call,
             subresource,
             options: options::shown(&call.query, "UpdateOptions"),
             old: Some(Old {
