@@ -50,10 +50,6 @@ async fn every_right_is_needed(cluster: TestCluster) {
             "asked for by an admission plugin that real clusters may have",
         ),
         (
-            "patch etcdclusters.etcd.database.coreos.com",
-            "takes off a finalizer that an earlier version of the operator put there",
-        ),
-        (
             "patch etcdbackups.etcd.database.coreos.com",
             "takes off a finalizer that an earlier version of the operator put there",
         ),
@@ -71,7 +67,6 @@ async fn every_right_is_needed(cluster: TestCluster) {
         ),
         ("get pods", IN_THE_WAY),
         ("get persistentvolumeclaims", IN_THE_WAY),
-        ("get services", IN_THE_WAY),
         ("get poddisruptionbudgets.policy", IN_THE_WAY),
     ];
     let shown = cluster
