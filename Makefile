@@ -91,6 +91,14 @@ etcd-replay: ## compare the simulated etcd with real ones over 100 random sequen
 explore-corpus: ## explore small operators with one mistake each, and their twins without it; print how many are found
 	cargo test --release --locked -p windlass-explore --test corpus --test blackbox -- --ignored --nocapture --test-threads 1
 
+.PHONY: explore-real
+explore-real: build ## build operators of others at exact versions, explore them, and replay what is found ten times
+	scripts/explore-real
+
+.PHONY: bench-explore
+bench-explore: ## print how many plans are explored a minute: of Memcached in virtual time, of a process in Python
+	cargo test --release --locked -p memcached-operator -p windlass-explore -- --ignored --nocapture --test-threads 1 bench_explore
+
 SCAFFOLD ?= scaffold walkthroughs project interrupted_project real_cluster
 
 .PHONY: scaffold
