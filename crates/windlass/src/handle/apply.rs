@@ -80,8 +80,11 @@ pub(crate) async fn differs(store: &Store, body: Value) -> Result<bool> {
         return Ok(true);
     };
     let intent = intent_of(body);
-    let fingerprint = managed::fingerprint(&intent);
-    Ok(!is_idle(store, &cached, &intent, fingerprint))
+    let made = Made {
+        intent: managed::fingerprint(&intent),
+        source: None,
+    };
+    Ok(!is_idle(store, &cached, &intent, made))
 }
 
 /// Completes an object that the session's object shall control: namespace and owner reference.

@@ -49,7 +49,7 @@ pub(super) async fn applied_before<T: Object>(
         return Ok(None);
     }
     session.wants(kind, &key);
-    if session.controller.conditions {
+    if session.controller.conditions || session.controller.stages {
         session.owns(kind, key, &cached.value());
     }
     Ok(Some(cached))

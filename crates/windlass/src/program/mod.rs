@@ -163,7 +163,10 @@ pub fn main_from(
 
 /// The name that the program is called by.
 fn called_by(line: &[OsString]) -> String {
-    let name = line.first().map(std::path::Path::new).and_then(std::path::Path::file_name);
+    let name = line
+        .first()
+        .map(std::path::Path::new)
+        .and_then(std::path::Path::file_name);
     name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
