@@ -30,8 +30,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    alpha, completion, create, deploy, envtest as assets, explore, image as oci, init, operator,
-    run, version,
+    alpha, completion, create, deploy, envtest as assets, explore, image as oci, init,
+    metacontroller, operator, run, version,
 };
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
@@ -66,6 +66,7 @@ enum Command {
     Undeploy(deploy::Undeploy),
     Explain(operator::Explain),
     Explore(explore::Explore),
+    Metacontroller(metacontroller::Metacontroller),
     #[command(subcommand)]
     Alpha(alpha::Alpha),
     Envtest(assets::Envtest),
@@ -100,6 +101,10 @@ async fn run() -> ExitCode {
         Command::Undeploy(undeploy) => undeploy.run().await,
         Command::Explain(explain) => explain.run().await,
         Command::Explore(explore) => match Box::pin(explore.run()).await {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        Command::Metacontroller(metacontroller) => match metacontroller.run() {
             Ok(code) => return code,
             Err(error) => Err(error),
         },

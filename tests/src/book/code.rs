@@ -32,7 +32,7 @@ fn collect(path: &Path, found: &mut Vec<Source>) {
         return;
     }
     let kind = path.extension().unwrap_or_default();
-    if !["rs", "go", "toml"].iter().any(|known| kind == *known) {
+    if !["rs", "go", "toml", "py"].iter().any(|known| kind == *known) {
         return;
     }
     let text = fs::read_to_string(path);
