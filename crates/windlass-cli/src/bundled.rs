@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use windlass::Operator;
+use windlass_declarative::metacontroller::{self, Options};
 
 /// An operator that `up --with` can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,6 +10,7 @@ pub(crate) enum Bundled {
     Demo,
     Etcd,
     Memcached,
+    Metacontroller,
     Sidecarset,
 }
 
@@ -21,6 +23,8 @@ pub(crate) enum With {
     Etcd,
     /// Memcached servers: cache.example.com/v1
     Memcached,
+    /// Controllers whose logic is a hook: metacontroller.k8s.io/v1alpha1
+    Metacontroller,
     /// Sidecar containers for pods: apps.kruise.io/v1alpha1
     Sidecarset,
     /// Every operator that comes with the command
@@ -33,11 +37,13 @@ impl With {
             Self::Demo => &[Bundled::Demo],
             Self::Etcd => &[Bundled::Etcd],
             Self::Memcached => &[Bundled::Memcached],
+            Self::Metacontroller => &[Bundled::Metacontroller],
             Self::Sidecarset => &[Bundled::Sidecarset],
             Self::All => &[
                 Bundled::Demo,
                 Bundled::Etcd,
                 Bundled::Memcached,
+                Bundled::Metacontroller,
                 Bundled::Sidecarset,
             ],
         }
@@ -50,6 +56,7 @@ impl Bundled {
             Self::Demo => "demo",
             Self::Etcd => "etcd",
             Self::Memcached => "memcached",
+            Self::Metacontroller => "metacontroller",
             Self::Sidecarset => "sidecarset",
         }
     }
@@ -59,6 +66,11 @@ impl Bundled {
             Self::Demo => demo_operator::operator(),
             Self::Etcd => etcd_operator::operator(),
             Self::Memcached => memcached_operator::operator(),
+            // Programs are run for those who may run pods here, which are programs as well.
+            Self::Metacontroller => metacontroller::operator(Options {
+                exec: true,
+                ..Options::default()
+            }),
             Self::Sidecarset => sidecarset_operator::operator(),
         }
     }
