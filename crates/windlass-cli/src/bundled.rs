@@ -8,8 +8,10 @@ use windlass::Operator;
 pub(crate) enum Bundled {
     Demo,
     Etcd,
+    Kubewatch,
     Memcached,
     Sidecarset,
+    Usage,
 }
 
 /// What `up --with` takes.
@@ -19,10 +21,14 @@ pub(crate) enum With {
     Demo,
     /// Etcd clusters: etcd.database.coreos.com/v1beta2
     Etcd,
+    /// Messages about changes: kubewatch.example.com/v1alpha1
+    Kubewatch,
     /// Memcached servers: cache.example.com/v1
     Memcached,
     /// Sidecar containers for pods: apps.kruise.io/v1alpha1
     Sidecarset,
+    /// Reports of what pods request and use: usage.example.com/v1alpha1
+    Usage,
     /// Every operator that comes with the command
     All,
 }
@@ -32,13 +38,17 @@ impl With {
         match self {
             Self::Demo => &[Bundled::Demo],
             Self::Etcd => &[Bundled::Etcd],
+            Self::Kubewatch => &[Bundled::Kubewatch],
             Self::Memcached => &[Bundled::Memcached],
             Self::Sidecarset => &[Bundled::Sidecarset],
+            Self::Usage => &[Bundled::Usage],
             Self::All => &[
                 Bundled::Demo,
                 Bundled::Etcd,
+                Bundled::Kubewatch,
                 Bundled::Memcached,
                 Bundled::Sidecarset,
+                Bundled::Usage,
             ],
         }
     }
@@ -49,8 +59,10 @@ impl Bundled {
         match self {
             Self::Demo => "demo",
             Self::Etcd => "etcd",
+            Self::Kubewatch => "kubewatch",
             Self::Memcached => "memcached",
             Self::Sidecarset => "sidecarset",
+            Self::Usage => "usage",
         }
     }
 
@@ -58,8 +70,10 @@ impl Bundled {
         match self {
             Self::Demo => demo_operator::operator(),
             Self::Etcd => etcd_operator::operator(),
+            Self::Kubewatch => kubewatch_operator::operator(),
             Self::Memcached => memcached_operator::operator(),
             Self::Sidecarset => sidecarset_operator::operator(),
+            Self::Usage => usage_operator::operator(),
         }
     }
 }

@@ -1,0 +1,249 @@
+//! What the operator promises: numbers of a load that is known, over virtual hours.
+
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod};
+use serde_json::{Value, json};
+use usage_operator::{Report, operator};
+use windlass_cluster::{TestCluster, hours, minutes};
+
+fn report(spec: Value) -> Report {
+    let metadata = json!({ "name": "usage" });
+    serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap()
+}
+
+fn pod(name: &str, app: &str, cpu: &str, memory: &str) -> Pod {
+    let requests = json!({ "cpu": cpu, "memory": memory });
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "labels": { "app": app } },
+        "spec": { "containers": [{
+            "name": "main", "image": "main:1", "resources": { "requests": requests },
+        }], "terminationGracePeriodSeconds": 0 },
+    }))
+    .unwrap()
+}
+
+/// The rows of the only result, or of the one that began at a time.
+async fn rows(cluster: &TestCluster, at: usize) -> Vec<Value> {
+    let results = cluster.get::<Report>("usage").await.status.unwrap().results;
+    let map = cluster.get::<ConfigMap>(results[at].as_str()).await;
+    let text = map.data.unwrap()["report.json"].clone();
+    let result: Value = serde_json::from_str(&text).unwrap();
+    result["rows"].as_array().unwrap().clone()
+}
+
+fn number(row: &Value, column: &str) -> f64 {
+    row[column].as_str().unwrap().parse().unwrap()
+}
+
+/// Virtual time is exact to the second that pods' times have.
+#[track_caller]
+fn assert_about(value: f64, expected: f64, slack: f64) {
+    assert!(
+        (value - expected).abs() <= slack,
+        "{value} is not {expected} ± {slack}"
+    );
+}
+
+#[windlass_cluster::test]
+async fn report_of_a_known_load_is_right(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    let spec =
+        json!({ "groupBy": "Label", "label": "app", "reportingEnd": "2030-01-01T10:00:00Z" });
+    cluster.create(report(spec)).await;
+    cluster.settle().await;
+    cluster.create(pod("whole", "a", "500m", "1Gi")).await;
+    cluster.leap(hours(2)).await;
+    cluster.create(pod("part", "b", "2", "100M")).await;
+    cluster.leap(hours(3)).await;
+    cluster.delete::<Pod>("part").await;
+    cluster.leap(hours(6)).await;
+    let rows = rows(&cluster, 0).await;
+    let names: Vec<&str> = rows
+        .iter()
+        .map(|row| row["row"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+    let hour = 3600.0;
+    // A second more or less for when a pod was scheduled, and a few for how it ends.
+    assert_about(
+        number(&rows[0], "cpu_request_core_seconds"),
+        0.5 * 10.0 * hour,
+        5.0,
+    );
+    assert_about(
+        number(&rows[1], "cpu_request_core_seconds"),
+        2.0 * 3.0 * hour,
+        10.0,
+    );
+    let gibibyte = 1024.0 * 1024.0 * 1024.0;
+    assert_about(
+        number(&rows[0], "memory_request_byte_seconds"),
+        gibibyte * 10.0 * hour,
+        gibibyte * 10.0,
+    );
+    assert_about(
+        number(&rows[1], "memory_request_byte_seconds"),
+        1e8 * 3.0 * hour,
+        1e8 * 5.0,
+    );
+    let status = cluster.get::<Report>("usage").await.status.unwrap();
+    assert_eq!((status.source.as_str(), status.end), ("requests", None));
+}
+
+#[windlass_cluster::test]
+async fn restarts_of_the_operator_change_no_number(cluster: TestCluster) {
+    let spec = json!({ "reportingEnd": "2030-01-01T06:00:00Z" });
+    cluster.start(operator()).await;
+    cluster.create(report(spec)).await;
+    cluster.create(pod("one", "a", "1", "1")).await;
+    cluster.settle().await;
+    for _ in 0..5 {
+        cluster.leap(hours(1)).await;
+        cluster.restart_operators().await;
+    }
+    cluster.leap(hours(2)).await;
+    let rows = rows(&cluster, 0).await;
+    assert_about(
+        number(&rows[0], "cpu_request_core_seconds"),
+        6.0 * 3600.0,
+        5.0,
+    );
+    assert_about(number(&rows[0], "estimated_seconds"), 0.0, 0.0);
+}
+
+#[windlass_cluster::test]
+async fn schedule_makes_a_result_each_hour_and_keeps_some(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster
+        .create(report(
+            json!({ "schedule": "Hourly", "keep": 2, "groupBy": "Pod" }),
+        ))
+        .await;
+    cluster.create(pod("one", "a", "1", "1")).await;
+    cluster.settle().await;
+    cluster.leap(hours(4) + minutes(30)).await;
+    let status = cluster.get::<Report>("usage").await.status.unwrap();
+    assert_eq!(
+        status.results,
+        ["usage-20300101t030000z", "usage-20300101t020000z"]
+    );
+    for at in 0..2 {
+        let rows = rows(&cluster, at).await;
+        assert_eq!(rows[0]["row"], "default/one");
+        assert_eq!(
+            rows[0]["cpu_request_core_seconds"], "3600",
+            "exactly an hour"
+        );
+    }
+    assert!(
+        cluster
+            .find::<ConfigMap>("usage-20300101t010000z")
+            .await
+            .is_none()
+    );
+}
+
+#[windlass_cluster::test]
+async fn csv_has_the_same_numbers(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster
+        .create(report(json!({ "schedule": "Hourly" })))
+        .await;
+    cluster.create(pod("one", "a", "250m", "1")).await;
+    cluster.settle().await;
+    cluster.leap(hours(2)).await;
+    let map = cluster.get::<ConfigMap>("usage-20300101t010000z").await;
+    let csv = map.data.unwrap()["report.csv"].clone();
+    let expected = "period_start,period_end,row,cpu_request_core_seconds,\
+        memory_request_byte_seconds,volume_request_byte_seconds,estimated_seconds\n\
+        2030-01-01T01:00:00Z,2030-01-01T02:00:00Z,default,900,3600,0,0\n";
+    assert_eq!(csv, expected);
+}
+
+#[windlass_cluster::test]
+async fn bound_claim_counts_its_size(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster
+        .create(report(json!({ "schedule": "Hourly" })))
+        .await;
+    let claim: PersistentVolumeClaim = serde_json::from_value(json!({
+        "metadata": { "name": "data" },
+        "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1000" } } },
+    }))
+    .unwrap();
+    cluster.create(claim).await;
+    let mut user = pod("user", "a", "0", "0");
+    let volume = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+    user.spec.as_mut().unwrap().volumes = serde_json::from_value(volume).unwrap();
+    cluster.create(user).await;
+    cluster.settle().await;
+    cluster.leap(hours(2)).await;
+    let rows = rows(&cluster, 0).await;
+    assert_eq!(rows[0]["volume_request_byte_seconds"], "3600000");
+}
+
+#[windlass_cluster::test]
+async fn settled_operator_sends_nothing(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster
+        .create(report(json!({ "schedule": "Monthly" })))
+        .await;
+    cluster.create(pod("one", "a", "1", "1")).await;
+    cluster.settle().await;
+    let before = cluster.requests_of("usage-operator").len();
+    cluster.leap(hours(24)).await;
+    let later = cluster.requests_of("usage-operator").split_off(before);
+    assert!(
+        !later.iter().any(|request| request.verb.writes()),
+        "{later:#?}"
+    );
+}
+
+async fn scenario(cluster: TestCluster) {
+    cluster
+        .create(report(json!({ "schedule": "Hourly", "keep": 1 })))
+        .await;
+    cluster.create(pod("one", "a", "1", "1")).await;
+    cluster.settle().await;
+    cluster.leap(hours(3)).await;
+    let rows = rows(&cluster, 0).await;
+    assert_eq!(rows[0]["cpu_request_core_seconds"], "3600");
+    let status = cluster.get::<Report>("usage").await.status.unwrap();
+    assert_eq!(status.results.len(), 1);
+    assert!(
+        cluster
+            .find::<ConfigMap>("usage-20300101t010000z")
+            .await
+            .is_none()
+    );
+}
+
+#[windlass_cluster::test]
+async fn killed_after_every_write_the_numbers_are_the_same(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    cluster.do_not_compare(&["account.json"]);
+    assert!(cluster.crash_after_every_write(scenario).await > 3);
+}
+
+#[windlass_cluster::test]
+async fn every_right_is_needed(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    let exceptions = [
+        (
+            "list pods.metrics.k8s.io",
+            "what pods use is not measured in this cluster",
+        ),
+        (
+            "list configmaps",
+            "a live read may get or list; this operator gets",
+        ),
+        (
+            "patch reports.usage.example.com",
+            "takes off a finalizer that an earlier version of the operator put there",
+        ),
+        (
+            "update reports/finalizers.usage.example.com",
+            "asked for by an admission plugin that real clusters may have",
+        ),
+    ];
+    cluster.every_right_is_needed(&exceptions, scenario).await;
+}
