@@ -31,6 +31,10 @@ pub(crate) struct Account {
     pub(crate) done: BTreeSet<String>,
     /// When use was last looked at.
     pub(crate) sampled: Option<i64>,
+    /// The `ConfigMaps` with results, the last one first: here and not only in the status, so that
+    /// none is forgotten when the operator is killed before it has written that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) results: Vec<String>,
     /// Whether all results are there.
     pub(crate) over: bool,
 }
@@ -187,6 +191,7 @@ impl Account {
         let mut next = Self::new(self.end, end);
         next.open.clone_from(&self.open);
         next.done.clone_from(&self.done);
+        next.results.clone_from(&self.results);
         for entry in next.open.values_mut() {
             entry.from = entry.from.max(self.end);
         }

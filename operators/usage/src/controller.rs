@@ -19,7 +19,7 @@ use crate::metrics;
 use crate::result::{self, Source};
 
 const ACCOUNT: &str = "account.json";
-/// Where use is not measured, it is looked again whether it is after so many milliseconds.
+/// Where use is not measured, look again only after so many milliseconds.
 const ABSENT: i64 = 5 * 60 * 1000;
 
 pub(crate) struct Reports {
@@ -28,7 +28,7 @@ pub(crate) struct Reports {
     stored: Reads<ConfigMap>,
     written: Writes<ConfigMap>,
     metrics: Raw,
-    /// Before this time it is not looked again whether use is measured.
+    /// Do not look again before this time whether use is measured.
     absent_until: AtomicI64,
     /// Reports whose account this process has kept up to date, by uid.
     seen: Mutex<BTreeMap<String, Account>>,
@@ -72,6 +72,8 @@ impl Reports {
         }
         let key = Key::namespaced(report.spec.namespace(), account_name(report));
         let stored = self.stored.get(ctx, &key).await?;
+        // One of a deleted report of this name is not this one's.
+        let stored = stored.filter(|map| is_owned_by(map, &uid));
         let text = stored
             .as_ref()
             .and_then(|map| map.data.as_ref()?.get(ACCOUNT));
@@ -129,9 +131,9 @@ impl Reports {
         &self,
         report: &Report,
         account: &Account,
-        results: &mut Vec<String>,
         ctx: &Context<Report>,
-    ) -> Result<()> {
+    ) -> Result<Vec<String>> {
+        let mut results = account.results.clone();
         let rows = account.close();
         let name = report.name_any();
         let result = result::Result {
@@ -160,6 +162,41 @@ impl Reports {
             }
             results.pop();
         }
+        Ok(results)
+    }
+
+    /// Brings an account up to now, with the results that are due, and stores it if it changed.
+    async fn count(
+        &self,
+        report: &Report,
+        account: &mut Account,
+        was_down: bool,
+        ctx: &Context<Report>,
+    ) -> Result<()> {
+        let items = self.items(report, ctx).await?;
+        let now = ctx.clock().now().as_millisecond();
+        let mut changed = self.sample(report, (account, &items), now, ctx).await?;
+        let last = report.spec.reporting_end.as_ref();
+        let last = last.map(|end| end.0.as_millisecond());
+        while now >= account.end && !account.over {
+            let mut closing = account.clone();
+            closing.observe(&items, now, was_down);
+            account.results = self.publish(report, &closing, ctx).await?;
+            changed = true;
+            if report.spec.schedule.is_none() || last.is_some_and(|last| account.end >= last) {
+                account.over = true;
+                account.open.clear();
+            } else {
+                let end = report.spec.end_after(timestamp(account.end));
+                *account = account.next(end.as_millisecond());
+            }
+        }
+        if !account.over {
+            changed |= account.observe(&items, now, was_down);
+        }
+        if changed {
+            self.store(report, account, ctx).await?;
+        }
         Ok(())
     }
 }
@@ -169,46 +206,17 @@ impl Reconciler for Reports {
 
     async fn reconcile(&self, report: &Report, ctx: &Context<Report>) -> Result<Action> {
         let before = report.status.clone().unwrap_or_default();
-        let (mut results, uid) = (before.results.clone(), report.uid().unwrap_or_default());
         let (mut account, was_down) = self.account(report, ctx).await?;
-        if account.over {
-            return Ok(Action::done());
-        }
-        let items = self.items(report, ctx).await?;
-        let now = ctx.clock().now().as_millisecond();
-        let mut changed = self
-            .sample(report, (&mut account, &items), now, ctx)
-            .await?;
-        while now >= account.end && !account.over {
-            let mut closing = account.clone();
-            closing.observe(&items, now, was_down);
-            self.publish(report, &closing, &mut results, ctx).await?;
-            changed = true;
-            let last = report
-                .spec
-                .reporting_end
-                .as_ref()
-                .map(|end| end.0.as_millisecond());
-            if report.spec.schedule.is_none() || last.is_some_and(|last| account.end >= last) {
-                account.over = true;
-                account.open.clear();
-            } else {
-                let end = report.spec.end_after(timestamp(account.end));
-                account = account.next(end.as_millisecond());
-            }
-        }
         if !account.over {
-            changed |= account.observe(&items, now, was_down);
+            self.count(report, &mut account, was_down, ctx).await?;
         }
-        if changed {
-            self.store(report, &account, ctx).await?;
-        }
+        let uid = report.uid().unwrap_or_default();
         self.lock().insert(uid, account.clone());
         ctx.set_status(ReportStatus {
             start: Some(Time(timestamp(account.start))),
             end: (!account.over).then(|| Time(timestamp(account.end))),
             source: source(&account).text().to_owned(),
-            results,
+            results: account.results.clone(),
             ..before
         })?;
         if account.over {
@@ -216,10 +224,15 @@ impl Reconciler for Reports {
         }
         let mut next = account.end;
         if let Some(last) = account.sampled {
-            next = next.min(last + report.spec.sample());
+            let due = last + report.spec.sample();
+            next = next.min(due.max(self.absent_until.load(Ordering::Relaxed)));
         }
         Ok(Action::done().requeue_at(timestamp(next)))
     }
+}
+
+fn is_owned_by(map: &ConfigMap, uid: &str) -> bool {
+    map.owner_references().iter().any(|owner| owner.uid == uid)
 }
 
 fn account_name(report: &Report) -> String {
