@@ -51,7 +51,7 @@ pub struct WatchSpec {
     /// namespace, name and reason.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter: String,
-    /// As the variable ADVANCED_FILTERS: of pods, jobs and events only what is worth a message.
+    /// As the variable `ADVANCED_FILTERS`: of pods, jobs and events only what is worth a message.
     #[serde(skip_serializing_if = "is_false")]
     pub advancedfilters: bool,
     /// Collects messages when there are many.

@@ -93,7 +93,7 @@ impl Watcher {
         let Some(reference) = &watch.spec.secret else {
             return Ok(Some(watch.spec.clone()));
         };
-        let key = Key::namespaced(&reference.namespace, &reference.name);
+        let key = Key::namespaced(reference.namespace.as_str(), reference.name.as_str());
         let Some(secret) = self.secrets.get(ctx, &key).await? else {
             return Ok(None);
         };

@@ -171,7 +171,7 @@ impl Engine {
                         let ticket = Arc::new(ledger.enter(step));
                         if self.plan.filter.passes(&notice) {
                             let notice: Arc<Notice> = Arc::from(notice);
-                            workers.iter().for_each(|worker| worker.take(&notice, &ticket));
+                            for worker in workers { worker.take(&notice, &ticket); }
                         }
                     }
                     // No handler has anything to do with it: it is done when all before it is.
@@ -180,7 +180,7 @@ impl Engine {
                         progress.kinds.insert(kind, baseline);
                         self.save_after(SAVE_AFTER, &mut save);
                     }
-                    source::Report::State(kind, error) => self.report.unwatched(kind, error),
+                    source::Report::State(kind, error) => self.report.unwatched(kind, error.as_deref()),
                 },
                 () = due => {
                     progress.dropped = self.report.dropped_so_far();

@@ -85,14 +85,14 @@ impl Report {
     }
 
     /// A kind cannot be watched, and why; or can again.
-    pub(crate) fn unwatched(&self, kind: String, error: Option<String>) {
+    pub(crate) fn unwatched(&self, kind: String, error: Option<&str>) {
         let mut state = self.lock();
-        let was = match &error {
-            Some(error) => state.unwatched.insert(kind, error.clone()),
+        let was = match error {
+            Some(error) => state.unwatched.insert(kind, error.to_owned()),
             None => state.unwatched.remove(&kind),
         };
         drop(state);
-        if was != error {
+        if was.as_deref() != error {
             (self.changed)();
         }
     }

@@ -99,9 +99,10 @@ impl Source {
         let mut lists = self.progress.is_none();
         let mut failing = None;
         loop {
-            let round = match lists {
-                true => self.list().await,
-                false => self.watch().await,
+            let round = if lists {
+                self.list().await
+            } else {
+                self.watch().await
             };
             let error = match round {
                 Ok(()) => {

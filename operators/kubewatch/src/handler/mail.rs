@@ -67,9 +67,10 @@ fn clean(text: &str) -> String {
 
 /// A header's value, encoded if it is not ASCII.
 fn encoded(text: &str) -> String {
-    match text.is_ascii() {
-        true => text.to_owned(),
-        false => format!("=?utf-8?b?{}?=", STANDARD.encode(text)),
+    if text.is_ascii() {
+        text.to_owned()
+    } else {
+        format!("=?utf-8?b?{}?=", STANDARD.encode(text))
     }
 }
 

@@ -65,9 +65,10 @@ async fn post(of: &Post) -> Result<(), SendError> {
     let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
     let stream = TcpStream::connect((host, port)).await;
     let stream = stream.map_err(|error| failed("connect", error))?;
-    match is_secure {
-        true => exchange(tls::connect(stream, host, &of.trust).await?, of, &uri).await,
-        false => exchange(stream, of, &uri).await,
+    if is_secure {
+        exchange(tls::connect(stream, host, &of.trust).await?, of, &uri).await
+    } else {
+        exchange(stream, of, &uri).await
     }
 }
 
@@ -98,7 +99,9 @@ where
         let answer = answer.map_err(|error| failed("HTTP", error))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER).collect().await;
-        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = body
+            .map(http_body_util::Collected::to_bytes)
+            .unwrap_or_default();
         Ok::<_, SendError>((status, body))
     };
     tokio::pin!(answered, connection);
@@ -121,9 +124,10 @@ fn judge(status: StatusCode, body: &[u8]) -> Result<(), SendError> {
         _ => match serde_json::from_slice::<Value>(body) {
             Ok(answer) if answer["ok"] == false => {
                 let error = answer["error"].as_str().unwrap_or("not ok").to_owned();
-                match HOPELESS.contains(&error.as_str()) {
-                    true => Err(SendError::Refused(error)),
-                    false => Err(SendError::Failed(error)),
+                if HOPELESS.contains(&error.as_str()) {
+                    Err(SendError::Refused(error))
+                } else {
+                    Err(SendError::Failed(error))
                 }
             }
             _ => Ok(()),

@@ -1,7 +1,5 @@
 //! Killed after each write, and without each right.
 
-mod receiver;
-
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -9,11 +7,12 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kubewatch_operator::{Watch, operator_with};
-use receiver::Receiver;
 use serde_json::{Value, json};
-use windlass_cluster::TestCluster;
+use windlass_cluster::{Failure, TestCluster};
 
-fn watch(resource: Value) -> Watch {
+use crate::receiver::{Answer, Receiver};
+
+fn watch(resource: &Value) -> Watch {
     let handler = json!({ "webhook": { "url": "http://receiver/" } });
     let spec = json!({ "handler": handler, "resource": resource });
     serde_json::from_value(json!({ "metadata": { "name": "all" }, "spec": spec })).unwrap()
@@ -38,7 +37,7 @@ async fn start(cluster: &TestCluster) {
 async fn killed_after_every_write_it_sends_everything(cluster: TestCluster) {
     start(&cluster).await;
     let scenario = async |cluster: TestCluster| {
-        cluster.create(watch(json!({ "configmap": true }))).await;
+        cluster.create(watch(&json!({ "configmap": true }))).await;
         cluster.settle().await;
         for name in ["a", "b"] {
             cluster.create(map(name)).await;
@@ -149,9 +148,10 @@ async fn create_one_of_each(cluster: &TestCluster) {
             "PersistentVolume",
             "Namespace",
         ];
-        let api: Api<DynamicObject> = match cluster_wide.contains(&kind) {
-            true => Api::all_with(cluster.client(), &resource),
-            false => Api::namespaced_with(cluster.client(), "default", &resource),
+        let api: Api<DynamicObject> = if cluster_wide.contains(&kind) {
+            Api::all_with(cluster.client(), &resource)
+        } else {
+            Api::namespaced_with(cluster.client(), "default", &resource)
         };
         let object = serde_json::from_value(object).unwrap();
         let created = api.create(&PostParams::default(), &object).await;
@@ -162,10 +162,16 @@ async fn create_one_of_each(cluster: &TestCluster) {
 #[windlass_cluster::test]
 async fn every_right_is_needed(cluster: TestCluster) {
     start(&cluster).await;
-    let exceptions = [(
-        "update watches/finalizers.kubewatch.example.com",
-        "asked for by an admission plugin that real clusters may have",
-    )];
+    let exceptions = [
+        (
+            "update watches/finalizers.kubewatch.example.com",
+            "asked for by an admission plugin that real clusters may have",
+        ),
+        (
+            "patch events.events.k8s.io",
+            "counts an event that happens again within minutes",
+        ),
+    ];
     let scenario = async |cluster: TestCluster| {
         let everything = [
             "deployment",
@@ -190,7 +196,7 @@ async fn every_right_is_needed(cluster: TestCluster) {
             "coreevent",
         ];
         let resource = everything.map(|name| (name.to_owned(), json!(true)));
-        let mut watch = watch(Value::Object(resource.into_iter().collect()));
+        let mut watch = watch(&Value::Object(resource.into_iter().collect()));
         let settings = json!({ "namespace": "default", "name": "settings" });
         watch.spec.secret = serde_json::from_value(settings).unwrap();
         let settings = json!({ "metadata": { "name": "settings" }, "stringData": { "KW_FLOCK_URL": "http://flock/" } });
@@ -221,10 +227,33 @@ async fn every_right_is_needed(cluster: TestCluster) {
                 .any(|(url, _)| url == "http://flock/")
         );
         assert!(cluster.find::<ConfigMap>("kubewatch-all").await.is_some());
+        // A message that is given up is an event of the operator's own.
+        receiver.answer(Answer::Refuse);
+        cluster.create(map("refused")).await;
+        cluster.settle().await;
+        let status = cluster.get::<Watch>("all").await.status.unwrap();
+        assert!(status.dropped > 0);
         cluster.delete::<Watch>("all").await;
         cluster.settle().await;
         assert!(cluster.find::<ConfigMap>("kubewatch-all").await.is_none());
+        // An API server that cannot stream lists is asked for pages.
+        let watches = "watches.kubewatch.example.com";
+        cluster.fail(
+            Failure::with(400)
+                .by("kubewatch-operator")
+                .on(watches)
+                .times(1),
+        );
+        cluster.restart_operators().await;
     };
     let shown = cluster.every_right_is_needed(&exceptions, scenario).await;
     assert!(shown > 40, "{shown}");
+}
+
+#[test]
+fn manifests_are_current() {
+    windlass_cluster::manifests_are_current(
+        &kubewatch_operator::operator(),
+        env!("CARGO_MANIFEST_DIR"),
+    );
 }

@@ -1,7 +1,5 @@
 //! What the operator promises, in virtual time.
 
-mod receiver;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,9 +7,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
 use kubewatch_operator::{Watch, operator_with};
-use receiver::{Answer, Receiver};
 use serde_json::{Value, json};
 use windlass_cluster::{TestCluster, hours, minutes, seconds};
+
+use crate::receiver::{Answer, Receiver};
 
 const URL: &str = "http://receiver/";
 
