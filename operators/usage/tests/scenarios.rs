@@ -1,6 +1,10 @@
 //! What the operator promises: numbers of a load that is known, over virtual hours.
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 use usage_operator::{Report, operator};
 use windlass_cluster::{Failure, TestCluster, hours, minutes};
@@ -230,6 +234,99 @@ async fn report_made_again_under_its_name_counts_from_its_own_beginning(cluster:
     cluster.settle().await;
     let status = cluster.get::<Report>("usage").await.status.unwrap();
     assert_eq!(status.results, Vec::<String>::new());
+}
+
+/// `metrics.k8s.io` as a kind of its own: what it says is what the test writes.
+async fn serve_metrics(cluster: &TestCluster) {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition = json!({
+        "metadata": {
+            "name": "pods.metrics.k8s.io",
+            "annotations": { "api-approved.kubernetes.io": "unapproved, for a test" },
+        },
+        "spec": {
+            "group": "metrics.k8s.io", "scope": "Namespaced",
+            "names": { "kind": "PodMetrics", "plural": "pods", "singular": "podmetrics" },
+            "versions": [{
+                "name": "v1beta1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    });
+    let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
+    cluster.create(definition).await;
+    cluster.settle().await;
+}
+
+/// Says what a pod uses from now on.
+async fn use_of(cluster: &TestCluster, name: &str, cpu: &str, memory: &str) {
+    let kind = GroupVersionKind::gvk("metrics.k8s.io", "v1beta1", "PodMetrics");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "pods");
+    let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
+    let usage = json!({ "cpu": cpu, "memory": memory });
+    let object = json!({
+        "apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics",
+        "metadata": { "name": name },
+        "containers": [{ "name": "main", "usage": usage }],
+    });
+    let params = PatchParams::apply("test").force();
+    api.patch(name, &params, &Patch::Apply(&object))
+        .await
+        .unwrap();
+}
+
+#[windlass_cluster::test]
+async fn use_is_reported_beside_requests_where_it_is_measured(cluster: TestCluster) {
+    serve_metrics(&cluster).await;
+    cluster.start(operator()).await;
+    use_of(&cluster, "one", "250m", "1000").await;
+    cluster.create(pod("one", "a", "1", "4000")).await;
+    cluster.settle().await;
+    let spec = json!({ "reportingEnd": "2030-01-01T04:00:00Z" });
+    cluster.create(report(&spec)).await;
+    cluster.settle().await;
+    cluster.leap(hours(2)).await;
+    use_of(&cluster, "one", "750m", "3000").await;
+    cluster.leap(hours(3)).await;
+    let rows = rows(&cluster, 0).await;
+    let hour = 3600.0;
+    // Two hours of each; the change is noticed within a minute.
+    let cpu = number(&rows[0], "cpu_use_core_seconds");
+    assert_about(cpu, 2.0 * hour * (0.25 + 0.75), 60.0);
+    let memory = number(&rows[0], "memory_use_byte_seconds");
+    assert_about(memory, 2.0 * hour * (1000.0 + 3000.0), 60.0 * 4000.0);
+    let requested = number(&rows[0], "cpu_request_core_seconds");
+    assert_about(requested, 4.0 * hour, 5.0);
+    let status = cluster.get::<Report>("usage").await.status.unwrap();
+    assert_eq!(status.source, "requests and use");
+}
+
+#[windlass_cluster::test]
+async fn use_that_is_no_longer_measured_does_not_stop_the_report(cluster: TestCluster) {
+    serve_metrics(&cluster).await;
+    cluster.start(operator()).await;
+    use_of(&cluster, "one", "250m", "1000").await;
+    cluster.create(pod("one", "a", "1", "4000")).await;
+    let spec = json!({ "reportingEnd": "2030-01-01T04:00:00Z" });
+    cluster.create(report(&spec)).await;
+    cluster.leap(hours(1)).await;
+    cluster
+        .delete::<CustomResourceDefinition>("pods.metrics.k8s.io")
+        .await;
+    let before = cluster.requests_of("usage-operator").len();
+    cluster.leap(hours(4)).await;
+    let later = cluster.requests_of("usage-operator").split_off(before);
+    // Looked for every five minutes, and no more often.
+    let looked = later
+        .iter()
+        .filter(|one| one.resource == "pods.metrics.k8s.io");
+    assert!(looked.count() <= 3 * 12 + 1, "{later:#?}");
+    let rows = rows(&cluster, 0).await;
+    assert_about(
+        number(&rows[0], "cpu_request_core_seconds"),
+        4.0 * 3600.0,
+        5.0,
+    );
 }
 
 async fn scenario(cluster: TestCluster) {
