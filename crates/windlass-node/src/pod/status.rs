@@ -254,9 +254,10 @@ fn container_status(
     ContainerStatus {
         name: container.name.clone(),
         // What runs or ran, which after a change of the image is for a while not what is wanted.
-        image: match known.image.is_empty() {
-            true => container.image.clone().unwrap_or_default(),
-            false => known.image.clone(),
+        image: if known.image.is_empty() {
+            container.image.clone().unwrap_or_default()
+        } else {
+            known.image.clone()
         },
         image_id: known.image_id.clone(),
         container_id: known.id.clone(),
