@@ -62,18 +62,22 @@ async fn one(
         None => owned.get(ctx, kind, key).await?,
     };
     let live = match there {
-        None => owned.apply(ctx, kind, body).await?,
+        None => write(engine, ctx, kind, wanted, body).await?,
         Some(there) if is_going(&there) => {
             // Its end wakes the parent.
             return Ok(Some(format!("{kind} {key} is being deleted")));
         }
         Some(mut there) => {
             if wanted.adopt && !owned.owns(ctx, &there) {
-                there = owned.adopt(ctx, kind, &there).await?;
+                there = if wanted.keep {
+                    owned.adopt_kept(ctx, kind, &there).await?
+                } else {
+                    owned.adopt(ctx, kind, &there).await?
+                };
             }
             if wanted.method != Method::InPlace && !owned.owns(ctx, &there) {
                 // Refused, with the reason.
-                owned.apply(ctx, kind, body).await?
+                write(engine, ctx, kind, wanted, body).await?
             } else if wanted.method == Method::OnDelete {
                 there
             } else if wanted.method == Method::Recreate
@@ -84,7 +88,7 @@ async fn one(
                     .await?;
                 return Ok(Some(format!("{kind} {key} is being replaced")));
             } else {
-                owned.apply(ctx, kind, body).await?
+                write(engine, ctx, kind, wanted, body).await?
             }
         }
     };
@@ -96,6 +100,20 @@ async fn one(
             missing.map(|check| format!("{kind} {key} has no condition {}", check.kind))
         }
     })
+}
+
+/// Applies an object: one that stays has no reference that deletes it with its owner.
+async fn write(
+    engine: &Engine,
+    ctx: &RendererContext,
+    kind: &KindInfo,
+    wanted: &Wanted,
+    body: Value,
+) -> Result<Value> {
+    if wanted.keep {
+        return engine.owned.apply_kept(ctx, kind, body).await;
+    }
+    engine.owned.apply(ctx, kind, body).await
 }
 
 /// Whether an object is being deleted.

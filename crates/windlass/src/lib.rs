@@ -230,7 +230,7 @@ pub mod __object {
 pub use windlass_manifests as manifests;
 
 #[cfg(feature = "cli")]
-pub use self::program::main;
+pub use self::program::{main, main_with};
 #[cfg(feature = "webhooks")]
 pub use self::webhook::Webhook;
 pub use self::{

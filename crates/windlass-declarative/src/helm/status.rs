@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// Conditions that are not part of what is said of a release.
+const FRAMEWORK: [&str; 3] = ["Available", "Progressing", "Degraded"];
+
 /// A condition's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -54,10 +57,12 @@ impl Status {
             Value::Object(map) => map.clone(),
             _ => Map::new(),
         };
-        let conditions = match rest.remove("conditions") {
+        let mut conditions = match rest.remove("conditions") {
             Some(Value::Array(conditions)) => conditions,
             _ => Vec::new(),
         };
+        // These are the framework's.
+        conditions.retain(|one| !FRAMEWORK.iter().any(|name| one["type"] == **name));
         Self { conditions, rest }
     }
 

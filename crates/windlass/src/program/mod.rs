@@ -13,6 +13,7 @@ mod webhooks;
 mod workers;
 
 use std::{
+    ffi::OsString,
     io::{self, Write},
     process::ExitCode,
 };
@@ -103,6 +104,15 @@ macro_rules! __allocator {
 /// # fn operator() -> windlass::Operator { windlass::Operator::new("example") }
 /// ```
 pub fn main(operator: impl FnOnce() -> Operator) -> ExitCode {
+    main_with(operator, std::env::args_os())
+}
+
+/// As [`main`](fn@crate::main), with this command line, of which the first is the program: for
+/// programs that are more than one operator.
+pub fn main_with(
+    operator: impl FnOnce() -> Operator,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
     let operator = operator();
     let name = operator.name().to_owned();
     let example = format!(
@@ -114,7 +124,7 @@ pub fn main(operator: impl FnOnce() -> Operator) -> ExitCode {
         .bin_name(name.clone())
         .after_help(example);
     let line = command
-        .try_get_matches()
+        .try_get_matches_from(arguments)
         .and_then(|matches| Line::from_arg_matches(&matches));
     let line = match line {
         Ok(line) => line,

@@ -325,10 +325,14 @@ impl<'a> Planner<'a> {
 
     /// The stages of a pending revision, from where it is.
     fn go_on(mut self, mut release: Release, operation: Operation) -> Result<Plan, PlanError> {
-        let mut stages = Vec::new();
-        if operation == Operation::Install {
-            stages.extend(self.definitions()?);
+        // Before its definition is served nothing can be said of an object of a kind.
+        if operation == Operation::Install
+            && let Some(definitions) = self.definitions()?
+        {
+            self.plan.stages = vec![definitions];
+            return Ok(self.finish());
         }
+        let mut stages = Vec::new();
         let mut hooks = Hooks::new(&mut release, self.at.live, &self.now);
         let before = hooks.stages(operation.before())?;
         let after = hooks.stages(operation.after())?;
@@ -351,7 +355,7 @@ impl<'a> Planner<'a> {
             self.replace(release.clone());
         }
         stages.extend(before);
-        stages.push(self.objects(release.manifest())?);
+        stages.extend(self.objects(release.manifest())?);
         stages.extend(after);
         self.plan.stages = stages;
 
@@ -385,9 +389,9 @@ impl<'a> Planner<'a> {
 
     /// Keeps the objects of the deployed revision as they are.
     fn keep(mut self, release: &Release) -> Result<Plan, PlanError> {
-        let mut stage = self.objects(release.manifest())?;
-        stage.extend(hooks::remaining(release, self.at.live)?);
-        self.plan.stages = vec![stage];
+        self.plan.stages = self.objects(release.manifest())?;
+        let remaining = hooks::remaining(release, self.at.live)?;
+        self.plan.stages.push(remaining);
         let is_back = self.status.is(Type::ReleaseFailed) && self.plan.again.is_some();
         self.deployed(release, is_back);
         Ok(self.finish())
@@ -420,18 +424,26 @@ impl<'a> Planner<'a> {
         self.plan
     }
 
-    /// The objects of a release as Helm would apply them.
-    fn objects(&self, manifest: &str) -> Result<Vec<Wanted>, PlanError> {
+    /// The objects of a release as Helm would apply them: those first that others may live in.
+    fn objects(&self, manifest: &str) -> Result<Vec<Vec<Wanted>>, PlanError> {
         let objects =
             objects_of_manifest(manifest).map_err(|error| PlanError::Render(error.to_string()))?;
-        Ok(objects.into_iter().map(|one| self.wanted(one)).collect())
+        let is_place = |one: &Object| one.object["kind"] == "Namespace";
+        let (places, others): (Vec<Object>, Vec<Object>) = objects.into_iter().partition(is_place);
+        let wanted = |all: Vec<Object>| all.into_iter().map(|one| self.wanted(one)).collect();
+        Ok(vec![wanted(places), wanted(others)])
     }
 
     fn wanted(&self, one: Object) -> Wanted {
         let is_kept = is_kept(&one.object);
         let object = labelled(one.object, self.name, self.namespace, self.at.chart.name());
         let wanted = Wanted::new(object).ready(Ready::Exists);
-        if is_kept { wanted.keep() } else { wanted }
+        // What stayed of an earlier release is there already.
+        if is_kept {
+            wanted.keep().adopt()
+        } else {
+            wanted
+        }
     }
 
     /// The definitions of `crds/`: made if they are not there, and never touched again.
@@ -442,18 +454,27 @@ impl<'a> Planner<'a> {
             for document in windlass_charts::documents(&text) {
                 let objects = objects_of(&file.name, document)
                     .map_err(|error| PlanError::Render(error.to_string()))?;
-                let established = Ready::Conditions(vec![Check {
-                    kind: "Established".to_owned(),
-                    status: Some("True".to_owned()),
-                    reason: None,
-                }]);
-                found.extend(objects.into_iter().map(|one| {
+                let ready = Ready::Conditions(vec![established()]);
+                let is_served = |object: &Value| {
+                    (self.at.live)(object).is_some_and(|live| established().holds(&live))
+                };
+                let missing = objects.into_iter().filter(|one| !is_served(&one.object));
+                found.extend(missing.map(|one| {
                     let wanted = Wanted::new(one.object).method(Method::OnDelete);
-                    wanted.ready(established.clone()).keep()
+                    wanted.ready(ready.clone()).keep()
                 }));
             }
         }
         Ok((!found.is_empty()).then_some(found))
+    }
+}
+
+/// What a definition says once its kind is served.
+fn established() -> Check {
+    Check {
+        kind: "Established".to_owned(),
+        status: Some("True".to_owned()),
+        reason: None,
     }
 }
 

@@ -331,6 +331,30 @@ fn failed_upgrade_is_rolled_back_and_not_repeated_at_once() {
 }
 
 #[test]
+fn definitions_are_served_before_anything_else_and_then_left_alone() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: toys}\n";
+    let mut world = World::new(&[("crds/toys.yaml", crd), ("templates/map.yaml", MAP)]);
+    let names = |plan: &Plan| -> Vec<String> {
+        let wanted = plan.stages.iter().flatten();
+        wanted.map(|one| key(&one.object)).collect()
+    };
+    assert_eq!(
+        names(&world.plan().unwrap()),
+        ["CustomResourceDefinition toys"]
+    );
+    world.reconcile(usize::MAX);
+    assert_eq!(world.statuses(), ["1 pending-install"]);
+    let served = json!({"conditions": [{"type": "Established", "status": "True"}]});
+    world
+        .objects
+        .get_mut("CustomResourceDefinition toys")
+        .unwrap()["status"] = served;
+    let plan = world.plan().unwrap();
+    assert_eq!(names(&plan), ["ConfigMap shop"]);
+    assert!(plan.before.is_empty());
+}
+
+#[test]
 fn history_is_kept_up_to_ten() {
     let mut world = World::new(&[("templates/map.yaml", MAP)]);
     for text in 0..15 {

@@ -1,0 +1,123 @@
+//! The operator of the chart that the tests use, and what they look at.
+
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use windlass::Operator;
+use windlass_charts::Chart;
+use windlass_cluster::TestCluster;
+use windlass_declarative::helm::definition::{Names, definition};
+use windlass_declarative::helm::operator::{Kind, Settings, operator};
+use windlass_declarative::helm::release::{Release, SECRET_TYPE};
+use windlass_declarative::helm::watches::Watch;
+
+/// A release of the chart.
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Web",
+    namespaced,
+    status = "WebStatus"
+)]
+pub struct WebSpec {
+    #[serde(flatten)]
+    pub values: Map<String, Value>,
+}
+
+/// What the operator says of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WebStatus {
+    pub conditions: Vec<Value>,
+    pub deployed_release: Option<Value>,
+}
+
+/// The chart in the tests of the whole.
+pub fn chart() -> Chart {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/web-chart");
+    Chart::load(&folder).unwrap()
+}
+
+pub fn web_operator() -> Operator {
+    operator_of(chart())
+}
+
+pub fn operator_of(chart: Chart) -> Operator {
+    let names = Names {
+        group: "example.com".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Web".to_owned(),
+        plural: "webs".to_owned(),
+    };
+    let crd = definition(&names, &chart);
+    let watch = Watch {
+        group: names.group,
+        version: names.version,
+        kind: names.kind,
+        chart_path: "web".into(),
+        chart,
+        watch_dependent_resources: true,
+        override_values: [("image.name".to_owned(), "nginx:2".to_owned())].into(),
+        selector: Default::default(),
+        reconcile_period: None,
+        dry_run_option: String::new(),
+    };
+    let kind = Kind {
+        definition: Some(serde_json::from_value(crd).unwrap()),
+        ..Kind::of(watch)
+    };
+    operator("webs", &[kind], &Settings::default())
+        .unwrap()
+        .field_manager("helm")
+}
+
+pub fn web(values: Value) -> Web {
+    let values = values.as_object().unwrap().clone();
+    Web::new("shop", WebSpec { values })
+}
+
+pub async fn patch(cluster: &TestCluster, values: Value) {
+    cluster
+        .patch::<Web>("shop", json!({ "spec": values }))
+        .await;
+}
+
+/// The conditions of the contract, as `Type=Status Reason`: the framework adds its own.
+pub async fn conditions(cluster: &TestCluster) -> Vec<String> {
+    let status = cluster.get::<Web>("shop").await.status.unwrap_or_default();
+    let text = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    let show = |one: &Value| {
+        format!(
+            "{}={} {}",
+            text(one, "type"),
+            text(one, "status"),
+            text(one, "reason")
+        )
+    };
+    let known = ["Initialized", "Deployed", "ReleaseFailed", "Irreconcilable"];
+    let mut shown: Vec<String> = status.conditions.iter().map(show).collect();
+    shown.retain(|one| known.iter().any(|known| one.starts_with(known)));
+    shown
+}
+
+/// The revisions of the release, in order.
+pub async fn history(cluster: &TestCluster) -> Vec<Release> {
+    let secrets = cluster.list::<Secret>().await.into_iter();
+    let releases = secrets.filter(|secret| secret.type_.as_deref() == Some(SECRET_TYPE));
+    let mut found: Vec<Release> = releases
+        .map(|secret| Release::from_secret(&serde_json::to_value(secret).unwrap()).unwrap())
+        .collect();
+    found.sort_by_key(Release::revision);
+    found
+}
+
+pub async fn statuses(cluster: &TestCluster) -> Vec<String> {
+    let history = history(cluster).await;
+    let show = |one: &Release| format!("{} {}", one.revision(), one.status().name());
+    history.iter().map(show).collect()
+}
