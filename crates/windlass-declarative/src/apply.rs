@@ -61,8 +61,16 @@ async fn one(
         Some(child) => Some((**child).clone()),
         None => owned.get(ctx, kind, key).await?,
     };
+    // What stays when the parent goes must not have it as its owner.
+    let apply = async |body: Value| {
+        if wanted.keep {
+            owned.apply_marked(ctx, kind, body).await
+        } else {
+            owned.apply(ctx, kind, body).await
+        }
+    };
     let live = match there {
-        None => write(engine, ctx, kind, wanted, body).await?,
+        None => apply(body).await?,
         Some(there) if is_going(&there) => {
             // Its end wakes the parent.
             return Ok(Some(format!("{kind} {key} is being deleted")));
@@ -70,17 +78,18 @@ async fn one(
         Some(mut there) => {
             if wanted.adopt && !owned.owns(ctx, &there) {
                 there = if wanted.keep {
-                    owned.adopt_kept(ctx, kind, &there).await?
+                    owned.adopt_marked(ctx, kind, &there).await?
                 } else {
                     owned.adopt(ctx, kind, &there).await?
                 };
             }
             if wanted.method != Method::InPlace && !owned.owns(ctx, &there) {
                 // Refused, with the reason.
-                write(engine, ctx, kind, wanted, body).await?
+                apply(body).await?
             } else if wanted.method == Method::OnDelete {
                 there
             } else if wanted.method == Method::Recreate
+                && !wanted.keep
                 && owned.differs(ctx, kind, body.clone()).await?
             {
                 owned
@@ -88,7 +97,7 @@ async fn one(
                     .await?;
                 return Ok(Some(format!("{kind} {key} is being replaced")));
             } else {
-                write(engine, ctx, kind, wanted, body).await?
+                apply(body).await?
             }
         }
     };
@@ -100,20 +109,6 @@ async fn one(
             missing.map(|check| format!("{kind} {key} has no condition {}", check.kind))
         }
     })
-}
-
-/// Applies an object: one that stays has no reference that deletes it with its owner.
-async fn write(
-    engine: &Engine,
-    ctx: &RendererContext,
-    kind: &KindInfo,
-    wanted: &Wanted,
-    body: Value,
-) -> Result<Value> {
-    if wanted.keep {
-        return engine.owned.apply_kept(ctx, kind, body).await;
-    }
-    engine.owned.apply(ctx, kind, body).await
 }
 
 /// Whether an object is being deleted.

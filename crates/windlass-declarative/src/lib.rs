@@ -27,6 +27,8 @@ mod engine;
 pub mod helm;
 mod input;
 mod inventory;
+pub mod metacontroller;
+mod recorded;
 mod renderer;
 
 pub use self::{
@@ -34,5 +36,6 @@ pub use self::{
     desired::{Check, Desired, Method, Ready, Wanted},
     input::{Input, Objects},
     inventory::{Entry, Inventory, Outcome},
+    recorded::ParentInventory,
     renderer::{Renderer, RendererContext},
 };

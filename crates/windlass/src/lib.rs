@@ -230,7 +230,7 @@ pub mod __object {
 pub use windlass_manifests as manifests;
 
 #[cfg(feature = "cli")]
-pub use self::program::{main, main_with};
+pub use self::program::{main, main_from};
 #[cfg(feature = "webhooks")]
 pub use self::webhook::Webhook;
 pub use self::{

@@ -163,15 +163,20 @@ impl OwnedKinds {
         Ok(applied.into_value())
     }
 
-    /// As [`apply`](Self::apply), of an object that stays when the reconciled object goes: it has the
-    /// label instead of the reference, wherever it is.
-    pub async fn apply_kept<K: Object>(
+    /// As [`apply`](Self::apply), of an object that does not go with the reconciled object: it has
+    /// the label, and no owner reference, wherever it is.
+    pub async fn apply_marked<K: Object>(
         &self,
         ctx: &Context<K>,
         kind: &KindInfo,
-        object: Value,
+        mut object: Value,
     ) -> Result<Value> {
         let owning = self.owning(ctx, kind).await?;
+        if let (true, Some(own)) = (kind.namespaced, ctx.key().namespace())
+            && object.pointer("/metadata/namespace").is_none()
+        {
+            object["metadata"]["namespace"] = own.into();
+        }
         let body = marked_body(&ctx.session, kind, object)?;
         let applied = apply::apply(&ctx.session, &owning.store, &owning.refusals, body).await?;
         Ok(applied.into_value())
@@ -243,7 +248,7 @@ impl OwnedKinds {
     }
 
     /// As [`adopt`](Self::adopt), of an object that stays when the reconciled object goes.
-    pub async fn adopt_kept<K: Object>(
+    pub async fn adopt_marked<K: Object>(
         &self,
         ctx: &Context<K>,
         kind: &KindInfo,

@@ -104,15 +104,16 @@ macro_rules! __allocator {
 /// # fn operator() -> windlass::Operator { windlass::Operator::new("example") }
 /// ```
 pub fn main(operator: impl FnOnce() -> Operator) -> ExitCode {
-    main_with(operator, std::env::args_os())
+    main_from(operator, std::env::args_os())
 }
 
-/// As [`main`](fn@crate::main), with this command line, of which the first is the program: for
-/// programs that are more than one operator.
-pub fn main_with(
+/// As [`main`](fn@crate::main), with another command line than that of the process: for a program
+/// of which the operator is one command. The first argument is the name of the program.
+pub fn main_from(
     operator: impl FnOnce() -> Operator,
-    arguments: impl IntoIterator<Item = OsString>,
+    line: impl IntoIterator<Item = OsString>,
 ) -> ExitCode {
+    let line: Vec<OsString> = line.into_iter().collect();
     let operator = operator();
     let name = operator.name().to_owned();
     let example = format!(
@@ -124,7 +125,7 @@ pub fn main_with(
         .bin_name(name.clone())
         .after_help(example);
     let line = command
-        .try_get_matches_from(arguments)
+        .try_get_matches_from(line)
         .and_then(|matches| Line::from_arg_matches(&matches));
     let line = match line {
         Ok(line) => line,
