@@ -14,32 +14,28 @@ pub(super) struct Flags {
     pub(super) max_concurrent_reconciles: Option<usize>,
     pub(super) suppress_override_values: bool,
     pub(super) leader_election_id: Option<String>,
+    /// What was given and has no effect.
+    pub(super) warnings: Vec<String>,
 }
 
-/// Flags without a meaning here: what they ask for is so already, or has no counterpart.
-const IGNORED: &[&str] = &[
-    "enable-http2",
-    "metrics-secure",
-    "metrics-require-rbac",
-    "zap-devel",
-    "zap-log-level",
-    "zap-stacktrace-level",
-    "zap-time-encoding",
-    "kubeconfig",
+/// Flags that are a matter of taste, of which the operator has its own: they are accepted with a
+/// warning, and followed by a value or not.
+const IGNORED: &[(&str, bool)] = &[
+    ("enable-http2", false),
+    ("zap-devel", false),
+    ("zap-log-level", true),
+    ("zap-stacktrace-level", true),
+    ("zap-time-encoding", true),
 ];
-/// Those of them that are followed by a value.
-const WITH_VALUE: &[&str] = &[
-    "zap-log-level",
-    "zap-stacktrace-level",
-    "zap-time-encoding",
-    "kubeconfig",
-];
+/// Flags that protect the metrics, which are served without TLS and authorization here.
+const GUARDS: &[&str] = &["metrics-secure", "metrics-require-rbac"];
 
 impl Flags {
     /// Takes the flags of charts out of a command line; what is left is for the operator.
     pub(super) fn of(arguments: Vec<OsString>) -> Result<(Self, Vec<OsString>), String> {
         let mut flags = Self::default();
         let mut rest = Vec::new();
+        let (mut metrics, mut guarded) = (None, None);
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             let Some((name, inline)) = flag(&argument) else {
@@ -74,23 +70,36 @@ impl Flags {
                 "enable-leader-election" => {
                     rest.push(format!("--leader-elect={}", inline.unwrap_or("true".into())).into());
                 }
-                "metrics-addr" => rest.push(format!("--metrics-bind-address={}", value()?).into()),
+                "metrics-addr" | "metrics-bind-address" => metrics = Some(value()?),
                 "zap-encoder" => {
                     if value()? == "json" {
                         rest.push("--log-json".into());
                     }
                 }
-                ignored if IGNORED.contains(&ignored) => {
-                    if WITH_VALUE.contains(&ignored) {
-                        let given = value()?;
-                        if ignored == "kubeconfig" {
-                            return Err(format!("set KUBECONFIG={given} instead of --kubeconfig"));
-                        }
+                "kubeconfig" => return Err("set KUBECONFIG instead of --kubeconfig".to_owned()),
+                guard if GUARDS.contains(&guard) => {
+                    if inline.as_deref() != Some("false") {
+                        guarded.get_or_insert(name);
                     }
                 }
-                _ => rest.push(argument),
+                other => match IGNORED.iter().find(|(name, _)| *name == other) {
+                    Some((_, has_value)) => {
+                        if *has_value {
+                            value()?;
+                        }
+                        flags.warnings.push(format!("--{other} has no effect"));
+                    }
+                    None => rest.push(argument),
+                },
             }
         }
+        if let Some(guard) = guarded {
+            flags.warnings.push(format!(
+                "--{guard} is not supported, so no metrics are served: they would be open to everyone"
+            ));
+            metrics = Some("0".to_owned());
+        }
+        rest.extend(metrics.map(|address| format!("--metrics-bind-address={address}").into()));
         Ok((flags, rest))
     }
 }
@@ -124,6 +133,10 @@ mod tests {
                 max_concurrent_reconciles: Some(4),
                 suppress_override_values: true,
                 leader_election_id: Some("x".to_owned()),
+                warnings: vec![
+                    "--enable-http2 has no effect".to_owned(),
+                    "--zap-log-level has no effect".to_owned(),
+                ],
             }
         );
         assert_eq!(
@@ -132,10 +145,22 @@ mod tests {
                 "helm-operator",
                 "run",
                 "--leader-elect=true",
+                "--health-probe-bind-address=:8081",
                 "--metrics-bind-address=:8080",
-                "--health-probe-bind-address=:8081"
             ]
         );
+    }
+
+    #[test]
+    fn metrics_that_must_be_guarded_are_not_served() {
+        let line = "helm-operator run --metrics-bind-address=:8443 --metrics-secure --metrics-require-rbac";
+        let (flags, rest) = parsed(line).unwrap();
+        assert_eq!(rest, ["helm-operator", "run", "--metrics-bind-address=0"]);
+        assert_eq!(flags.warnings.len(), 1);
+        assert!(flags.warnings[0].contains("no metrics are served"));
+        let (flags, rest) = parsed("helm-operator run --metrics-secure=false").unwrap();
+        assert_eq!(rest, ["helm-operator", "run"]);
+        assert!(flags.warnings.is_empty());
     }
 
     #[test]
@@ -144,7 +169,7 @@ mod tests {
             ("x run --reconcile-period soon", "--reconcile-period"),
             ("x run --max-concurrent-reconciles=many", "not a number"),
             ("x run --watches-file", "needs a value"),
-            ("x run --kubeconfig=a", "KUBECONFIG=a"),
+            ("x run --kubeconfig=a", "set KUBECONFIG"),
         ] {
             let error = parsed(line).unwrap_err();
             assert!(error.contains(wanted), "{line}: {error}");

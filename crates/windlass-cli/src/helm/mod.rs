@@ -63,6 +63,14 @@ fn load(flags: &Flags) -> Result<Operator, String> {
         .clone()
         .unwrap_or_else(|| PathBuf::from(WATCHES));
     let watches = watches::load(&path, &environment()).map_err(|error| error.to_string())?;
+    for warning in flags
+        .warnings
+        .iter()
+        .cloned()
+        .chain(without_effect(&watches))
+    {
+        eprintln!("warning: {warning}");
+    }
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -89,6 +97,26 @@ fn load(flags: &Flags) -> Result<Operator, String> {
         operator = operator.sample_value(sample);
     }
     Ok(operator)
+}
+
+/// What a file of watches asks for that this operator does otherwise.
+fn without_effect(watches: &[Watch]) -> Vec<String> {
+    let mut found = Vec::new();
+    for watch in watches {
+        if !watch.watch_dependent_resources {
+            found.push(format!(
+                "watchDependentResources: false of {} has no effect: what a release consists of is always watched",
+                watch.kind
+            ));
+        }
+        if !matches!(watch.dry_run_option.as_str(), "" | "server") {
+            found.push(format!(
+                "dryRunOption: {} of {} has no effect: lookup always sees the cluster",
+                watch.dry_run_option, watch.kind
+            ));
+        }
+    }
+    found
 }
 
 /// A kind with its definition: the project's own file, or one made from the chart.

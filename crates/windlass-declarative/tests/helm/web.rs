@@ -24,30 +24,30 @@ use windlass_declarative::helm::watches::Watch;
     namespaced,
     status = "WebStatus"
 )]
-pub struct WebSpec {
+pub(crate) struct WebSpec {
     #[serde(flatten)]
-    pub values: Map<String, Value>,
+    pub(crate) values: Map<String, Value>,
 }
 
 /// What the operator says of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct WebStatus {
-    pub conditions: Vec<Value>,
-    pub deployed_release: Option<Value>,
+pub(crate) struct WebStatus {
+    pub(crate) conditions: Vec<Value>,
+    pub(crate) deployed_release: Option<Value>,
 }
 
 /// The chart in the tests of the whole.
-pub fn chart() -> Chart {
+pub(crate) fn chart() -> Chart {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/web-chart");
     Chart::load(&folder).unwrap()
 }
 
-pub fn web_operator() -> Operator {
+pub(crate) fn web_operator() -> Operator {
     operator_of(chart())
 }
 
-pub fn operator_of(chart: Chart) -> Operator {
+pub(crate) fn operator_of(chart: Chart) -> Operator {
     let names = Names {
         group: "example.com".to_owned(),
         version: "v1".to_owned(),
@@ -76,19 +76,19 @@ pub fn operator_of(chart: Chart) -> Operator {
         .field_manager("helm")
 }
 
-pub fn web(values: Value) -> Web {
+pub(crate) fn web(values: Value) -> Web {
     let values = values.as_object().unwrap().clone();
     Web::new("shop", WebSpec { values })
 }
 
-pub async fn patch(cluster: &TestCluster, values: Value) {
+pub(crate) async fn patch(cluster: &TestCluster, values: Value) {
     cluster
         .patch::<Web>("shop", json!({ "spec": values }))
         .await;
 }
 
 /// The conditions of the contract, as `Type=Status Reason`: the framework adds its own.
-pub async fn conditions(cluster: &TestCluster) -> Vec<String> {
+pub(crate) async fn conditions(cluster: &TestCluster) -> Vec<String> {
     let status = cluster.get::<Web>("shop").await.status.unwrap_or_default();
     let text = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
     let show = |one: &Value| {
@@ -106,7 +106,7 @@ pub async fn conditions(cluster: &TestCluster) -> Vec<String> {
 }
 
 /// The revisions of the release, in order.
-pub async fn history(cluster: &TestCluster) -> Vec<Release> {
+pub(crate) async fn history(cluster: &TestCluster) -> Vec<Release> {
     let secrets = cluster.list::<Secret>().await.into_iter();
     let releases = secrets.filter(|secret| secret.type_.as_deref() == Some(SECRET_TYPE));
     let mut found: Vec<Release> = releases
@@ -116,7 +116,7 @@ pub async fn history(cluster: &TestCluster) -> Vec<Release> {
     found
 }
 
-pub async fn statuses(cluster: &TestCluster) -> Vec<String> {
+pub(crate) async fn statuses(cluster: &TestCluster) -> Vec<String> {
     let history = history(cluster).await;
     let show = |one: &Release| format!("{} {}", one.revision(), one.status().name());
     history.iter().map(show).collect()

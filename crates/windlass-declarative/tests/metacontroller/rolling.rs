@@ -37,6 +37,7 @@ async fn updated(cluster: &TestCluster) -> (String, String) {
     let updated = status
         .conditions
         .into_iter()
+        .flatten()
         .find(|it| it["type"] == "Updated")
         .unwrap();
     (updated["status"].clone(), updated["reason"].clone())

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::hooks::Hooks;
-use super::{PlanError, labelled, shown};
+use super::objects::labelled;
+use super::{PlanError, shown};
 use crate::helm::release::{Release, Status as Stage};
 use crate::helm::stages::{Operation, objects_of_manifest};
 use crate::{Ready, Wanted};

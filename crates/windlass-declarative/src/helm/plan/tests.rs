@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use windlass_charts::File;
 
 use super::*;
+use crate::Ready;
 
 const HOOK: &str = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {{ .Release.Name }}-hook\n  annotations:\n    helm.sh/hook: pre-install,pre-upgrade\n    helm.sh/hook-delete-policy: {{ .Values.policy | default \"before-hook-creation\" }}\n";
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  text: {{ .Values.text | quote }}\n  password: {{ randAlphaNum 8 }}\n";
@@ -328,6 +330,26 @@ fn failed_upgrade_is_rolled_back_and_not_repeated_at_once() {
         world.conditions(),
         ["Initialized=True ", "Deployed=True UpgradeSuccessful"]
     );
+}
+
+#[test]
+fn annotations_that_ask_for_replacement_are_answered_by_an_event() {
+    let ignored = |plan: &Plan, wanted: &str| {
+        let shown = format!("{:?}", plan.events);
+        shown.contains("AnnotationIgnored") && shown.contains(wanted)
+    };
+    let mut world = World::new(&[("templates/map.yaml", MAP), ("templates/hook.yaml", HOOK)]);
+    world.settle();
+    world.parent["spec"]["text"] = json!("two");
+    assert!(world.plan().unwrap().events.is_empty());
+    world.parent["metadata"]["annotations"] = json!({
+        "helm.sdk.operatorframework.io/upgrade-force": "true",
+        "helm.sdk.operatorframework.io/rollback-force": "false",
+    });
+    assert!(ignored(&world.plan().unwrap(), "upgrade-force: true"));
+    world.jobs = Some("Failed");
+    world.reconcile(usize::MAX);
+    assert!(ignored(&world.plan().unwrap(), "rollback-force: false"));
 }
 
 #[test]
