@@ -187,7 +187,7 @@ fn objects_in(folder: &Path) -> Result<Vec<serde_json::Value>, String> {
         let failed = |why: String| format!("cannot read {}: {why}", path.display());
         let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         for document in windlass_charts::documents(&text) {
-            let object = windlass_charts::from_yaml(document.as_bytes()).map_err(failed)?;
+            let object = windlass_charts::object_from_yaml(document.as_bytes()).map_err(failed)?;
             if object.is_object() {
                 found.push(object);
             }

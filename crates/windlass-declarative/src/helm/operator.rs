@@ -118,6 +118,15 @@ pub fn controller(
             Access::resource(right.group.as_str(), right.resource.as_str(), verbs)
         })
         .collect();
+    // What a chart looks up is only read.
+    let lookups: Vec<Access> = found
+        .rights
+        .iter()
+        .map(|right| {
+            let verbs = [Verb::Get, Verb::List, Verb::Watch];
+            Access::resource(right.group.as_str(), right.resource.as_str(), verbs)
+        })
+        .collect();
     let values = overrides(&watch.override_values).map_err(wrong)?;
     let shown = |(path, value): (&String, &String)| {
         let value = if settings.suppress_override_values {
@@ -134,7 +143,7 @@ pub fn controller(
     let period = watch.reconcile_period.or(settings.reconcile_period);
     let plans: Arc<Mutex<BTreeMap<_, _>>> = Arc::default();
     let (renders, records) = (Arc::clone(&plans), plans);
-    let (chart, lookups) = (Arc::clone(&watch), access.clone());
+    let chart = Arc::clone(&watch);
     let retry_after = period.unwrap_or(RETRY_AFTER);
     let mut declarative = Declarative::of(parent, move |declare| {
         Arc::new(Releases::declare(
