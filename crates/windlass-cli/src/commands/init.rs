@@ -124,6 +124,8 @@ impl Init {
             domain: self.domain.clone(),
             name: self.name,
         })?;
+        let mut next =
+            "`windlass create api --group apps --version v1 --kind Web --helm-chart PATH`, ";
         if let Some(kind) = self.kind {
             let new = NewHelmApi {
                 group: self.group.unwrap_or_default(),
@@ -131,15 +133,17 @@ impl Init {
                 kind,
                 chart: self.helm_chart,
             };
-            let (_, more) = helm::create_api(&root, &new)?;
-            written.retain(|one| !more.contains(one));
+            let (_, mut more) = helm::create_api(&root, &new)?;
+            // What was written a moment ago is new.
+            more.retain(|one| !written.iter().any(|known| known.path() == one.path()));
             written.extend(more);
+            next = "";
         }
         let facts =
             json!({"name": name, "domain": self.domain, "folder": root, "files": facts(&written)});
         self.output.print(&facts, || {
             format!(
-                "{}Made {name} in {}.\nNext, there: `windlass create api --group apps --version v1 --kind Web --helm-chart PATH`, `windlass manifests` and `windlass run --embedded`.\n",
+                "{}Made {name} in {}.\nNext, there: {next}`windlass manifests` and `windlass run --embedded`.\n",
                 describe(&written),
                 root.display()
             )

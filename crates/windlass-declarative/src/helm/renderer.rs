@@ -64,7 +64,10 @@ impl Releases {
 
     async fn desired(&self, ctx: &RendererContext, input: &Input) -> Result<Desired> {
         let history = history(&self.secrets, ctx).await?;
-        let live = self.live(ctx, &history).await?;
+        let mut live = self.live(ctx, &history).await?;
+        if input.finalizing {
+            self.objects(ctx, &history, &mut live).await?;
+        }
         let live = |object: &Value| live.get(&name_of(object)).cloned();
         if input.finalizing {
             return self.removed(ctx, &history, &live).await;
@@ -219,6 +222,26 @@ impl Releases {
             }
         }
         Ok(live)
+    }
+
+    /// The objects of the latest revision, as they are.
+    async fn objects(
+        &self,
+        ctx: &RendererContext,
+        history: &[Release],
+        live: &mut Live,
+    ) -> Result<()> {
+        let Some(latest) = history.last() else {
+            return Ok(());
+        };
+        let objects = super::stages::objects_of_manifest(latest.manifest())
+            .map_err(|error| Error::terminal(error.to_string()))?;
+        for one in objects {
+            if let Some(found) = self.find(ctx, &one.object).await? {
+                live.insert(name_of(&one.object), Arc::new(found));
+            }
+        }
+        Ok(())
     }
 
     /// The definitions of `crds/`, as they are.

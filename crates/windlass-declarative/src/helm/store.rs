@@ -15,7 +15,7 @@ use windlass::{Declare, Error, Result, Watched, labels};
 
 use super::plan::Plan;
 use super::release::{Release, SECRET_TYPE, Status as Stage, secret_name};
-use super::stages::{is_kept, objects_of_manifest};
+use super::stages::{Object, is_kept, objects_of, objects_of_manifest};
 use super::status::{Reason, Status, Type};
 use crate::{Desired, Entry, Inventory, Outcome, RendererContext};
 
@@ -116,9 +116,7 @@ impl Records {
         let mut entries: Vec<Entry> = Vec::new();
         // What was there before the deployed revision is deleted already, if it was not kept.
         for release in history.iter().skip(deployed.unwrap_or(0)) {
-            let objects = objects_of_manifest(release.manifest())
-                .map_err(|error| Error::terminal(error.to_string()))?;
-            for one in objects {
+            for one in objects_of_release(release)? {
                 let Some(entry) = self.entry(ctx, &one.object).await? else {
                     continue;
                 };
@@ -186,7 +184,10 @@ impl Records {
             Outcome::Waiting(_) => Ok(Some(plan.status).filter(|status| !status.is_null())),
             Outcome::Failed { error, lasting } => {
                 let now = super::plan::shown(ctx.clock().now());
-                let mut status = Status::of(parent);
+                let mut status = match &plan.status {
+                    Value::Null => Status::of(parent),
+                    status => Status::of(&json!({ "status": status })),
+                };
                 // A revision that cannot be applied ends; what follows is decided from that.
                 let pending = plan.after.last().filter(|_| *lasting && !is_removal);
                 let reason = match pending {
@@ -218,6 +219,16 @@ impl Records {
             }
         }
     }
+}
+
+/// Everything a revision makes: its objects, and those of its hooks.
+fn objects_of_release(release: &Release) -> Result<Vec<Object>> {
+    let wrong = |error: windlass_charts::Error| Error::terminal(error.to_string());
+    let mut found = objects_of_manifest(release.manifest()).map_err(wrong)?;
+    for hook in release.hooks() {
+        found.extend(objects_of(hook.path(), hook.manifest()).map_err(wrong)?);
+    }
+    Ok(found)
 }
 
 fn is_unserved(error: &Error) -> bool {

@@ -5,9 +5,12 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::ResourceExt as _;
 use serde_json::json;
+use windlass_charts::Chart;
 use windlass_cluster::{TestCluster, minutes};
 
-use crate::web::{Web, conditions, history, patch, statuses, web, web_operator};
+use crate::web::{
+    Web, chart_folder, conditions, history, operator_of, patch, statuses, web, web_operator,
+};
 
 #[windlass_cluster::test]
 async fn custom_resource_becomes_release_with_objects_conditions_and_notes(cluster: TestCluster) {
@@ -159,6 +162,36 @@ async fn hook_runs_before_the_objects_and_goes_when_it_succeeded(cluster: TestCl
 }
 
 #[windlass_cluster::test]
+async fn hook_before_deletion_runs_while_the_objects_are_there(cluster: TestCluster) {
+    let mut files = windlass_charts::chart::files(&chart_folder()).unwrap();
+    let hook = files
+        .iter_mut()
+        .find(|file| file.name == "templates/migrate.yaml")
+        .unwrap();
+    let text = String::from_utf8(hook.data.clone()).unwrap();
+    hook.data = text.replace("pre-install,pre-upgrade", "pre-delete").into();
+    let chart = Chart::from_files(files).unwrap();
+    cluster.start(operator_of(chart)).await;
+    cluster
+        .create(web(json!({"migrate": {"enabled": true}})))
+        .await;
+    cluster.settle().await;
+    assert_eq!(statuses(&cluster).await, ["1 deployed"]);
+    cluster.delete::<Web>("shop").await;
+    cluster.settle().await;
+    let pod = hook_pod(&cluster).await;
+    assert!(cluster.find::<Service>("shop").await.is_some());
+    let kept = cluster.get::<Secret>("shop").await;
+    assert!(kept.owner_references().is_empty());
+    cluster.node().stop("default", &pod).unwrap();
+    cluster.settle().await;
+    assert!(cluster.find::<Web>("shop").await.is_none());
+    assert!(cluster.find::<Service>("shop").await.is_none());
+    assert!(cluster.find::<Job>("shop-migrate").await.is_none());
+    assert!(cluster.find::<Secret>("shop").await.is_some());
+}
+
+#[windlass_cluster::test]
 async fn failed_upgrade_is_rolled_back(cluster: TestCluster) {
     cluster.start(web_operator()).await;
     cluster.create(web(json!({}))).await;
@@ -217,7 +250,8 @@ async fn chart_that_does_not_render_is_reported_and_deletes_nothing(cluster: Tes
     cluster.start(web_operator()).await;
     cluster.create(web(json!({}))).await;
     cluster.settle().await;
-    patch(&cluster, json!({"ingress": "no map"})).await;
+    let host = json!({"ingress": {"enabled": true, "host": "a: b: c"}});
+    patch(&cluster, host).await;
     cluster.settle().await;
     assert!(cluster.find::<Deployment>("shop").await.is_some());
     let conditions = conditions(&cluster).await;

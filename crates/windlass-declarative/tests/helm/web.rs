@@ -1,6 +1,6 @@
 //! The operator of the chart that the tests use, and what they look at.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::CustomResource;
@@ -37,10 +37,13 @@ pub(crate) struct WebStatus {
     pub(crate) deployed_release: Option<Value>,
 }
 
-/// The chart in the tests of the whole.
+/// Where the chart is, which the tests of the whole use too.
+pub(crate) fn chart_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/web-chart")
+}
+
 pub(crate) fn chart() -> Chart {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/web-chart");
-    Chart::load(&folder).unwrap()
+    Chart::load(&chart_folder()).unwrap()
 }
 
 pub(crate) fn web_operator() -> Operator {
