@@ -11,7 +11,7 @@ use crate::template::exec::Templates;
 use crate::template::node::{Branch, Kind, Node, Pipe, Tree};
 use crate::template::value::Value;
 
-/// How many ways through a template are told apart, and how deeply templates may include others.
+/// How many ways through a template are followed, and how deeply templates may include others.
 const WAYS: usize = 2_000;
 const DEEP: usize = 40;
 
