@@ -129,15 +129,14 @@ pub(crate) fn init(new: &NewHelmProject) -> Result<(PathBuf, String, Vec<Written
         check_label("domain", label)?;
     }
     let root = std::path::absolute(&new.folder).map_err(at(&new.folder))?;
-    let name = match &new.name {
-        Some(name) => name.clone(),
-        None => {
-            let folder = root
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            folder.to_lowercase().replace(['_', '.', ' '], "-")
-        }
+    let name = if let Some(name) = &new.name {
+        name.clone()
+    } else {
+        let folder = root
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        folder.to_lowercase().replace(['_', '.', ' '], "-")
     };
     check_label("name", &name)?;
     let project = json!({
@@ -296,27 +295,26 @@ fn check_kind(kind: &str) -> Result<()> {
 /// The chart of a kind: its name, its files, and what they are.
 fn chart(new: &NewHelmApi) -> Result<(String, Vec<File>, Chart)> {
     let wrong = |error: windlass_charts::Error| Error::Other(error.to_string());
-    let files = match &new.chart {
-        Some(path) => windlass_charts::chart::files(path).map_err(wrong)?,
-        None => {
-            let name = new.kind.to_lowercase();
-            let file = |name: &str, text: &str| File {
-                name: name.to_owned(),
-                data: text.into(),
-            };
-            vec![
-                file(
-                    "Chart.yaml",
-                    &format!(
-                        "apiVersion: v2\nname: {name}\ndescription: A chart of {}.\ntype: application\nversion: 0.1.0\nappVersion: stable\n",
-                        new.kind
-                    ),
+    let files = if let Some(path) = &new.chart {
+        windlass_charts::chart::files(path).map_err(wrong)?
+    } else {
+        let name = new.kind.to_lowercase();
+        let file = |name: &str, text: &str| File {
+            name: name.to_owned(),
+            data: text.into(),
+        };
+        vec![
+            file(
+                "Chart.yaml",
+                &format!(
+                    "apiVersion: v2\nname: {name}\ndescription: A chart of {}.\ntype: application\nversion: 0.1.0\nappVersion: stable\n",
+                    new.kind
                 ),
-                file("values.yaml", VALUES),
-                file("templates/deployment.yaml", DEPLOYMENT),
-                file("templates/service.yaml", SERVICE),
-            ]
-        }
+            ),
+            file("values.yaml", VALUES),
+            file("templates/deployment.yaml", DEPLOYMENT),
+            file("templates/service.yaml", SERVICE),
+        ]
     };
     let chart = Chart::from_files(files.clone()).map_err(wrong)?;
     Ok((chart.name().to_owned(), files, chart))
@@ -328,7 +326,8 @@ fn spec(chart: &Chart) -> String {
         return "  {}\n".to_owned();
     }
     let text = to_yaml(&Value::Object(chart.values.clone()));
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    let indented: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+    indented.join("\n") + "\n"
 }
 
 /// The project's name, for those that ask its program.

@@ -119,7 +119,7 @@ impl Lookups {
             };
             let mut items = Vec::new();
             for object in reads.list(ctx, select).await? {
-                items.push(encoded(&info, &*object)?);
+                items.push(encoded(&info, &object)?);
             }
             let list = json!({
                 "apiVersion": api_version,
@@ -136,7 +136,7 @@ impl Lookups {
         };
         let found = reads.get(ctx, &key).await?;
         Ok(Ok(found
-            .map(|object| encoded(&info, &*object))
+            .map(|object| encoded(&info, &object))
             .transpose()?))
     }
 }

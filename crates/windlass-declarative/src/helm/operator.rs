@@ -145,6 +145,7 @@ pub fn controller(
     let (renders, records) = (Arc::clone(&plans), plans);
     let chart = Arc::clone(&watch);
     let retry_after = period.unwrap_or(RETRY_AFTER);
+    let own_kind = parent.clone();
     let mut declarative = Declarative::of(parent, move |declare| {
         Arc::new(Releases::declare(
             declare,
@@ -157,7 +158,7 @@ pub fn controller(
     })
     .named(format!("{}-controller", watch.kind.to_lowercase()))
     .any_kind(access)
-    .inventory(move |declare| Arc::new(Records::declare(declare, Arc::clone(&records))))
+    .inventory(move |declare| Arc::new(Records::declare(declare, &own_kind, Arc::clone(&records))))
     .finalizer(FINALIZER)
     .scoped(scope(&watch, settings)?);
     if let Some(definition) = &kind.definition {

@@ -97,7 +97,7 @@ impl Releases {
             {
                 return match planned {
                     Ok(plan) => Ok(self.carry_out(ctx, &history, plan)),
-                    Err(error) => self.refuse(ctx, input, &history, &error),
+                    Err(error) => refuse(ctx, input, &history, &error),
                 };
             }
         }
@@ -129,33 +129,6 @@ impl Releases {
     fn keep(&self, ctx: &RendererContext, plan: Plan, is_removal: bool) {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         steps.insert(ctx.key().clone(), Step { plan, is_removal });
-    }
-
-    /// Reports why there is nothing to be done.
-    fn refuse(
-        &self,
-        ctx: &RendererContext,
-        input: &Input,
-        history: &[Release],
-        error: &PlanError,
-    ) -> Result<Desired> {
-        let now = shown(ctx.clock().now());
-        let mut status = Status::of(&input.parent);
-        status.set(Type::Initialized, true, None, "", &now);
-        let is_installed = history.iter().any(|one| one.status() == Stage::Deployed);
-        let message = if is_installed || matches!(error, PlanError::AnotherChart { .. }) {
-            let message = format!("failed to get candidate release: {error}");
-            let reason = Some(Reason::ReconcileError);
-            status.set(Type::Irreconcilable, true, reason, &message, &now);
-            message
-        } else {
-            let message = format!("failed to install release: {error}");
-            let reason = Some(Reason::InstallError);
-            status.set(Type::ReleaseFailed, true, reason, &message, &now);
-            message
-        };
-        ctx.set_status(status.into_value())?;
-        Err(Error::terminal(message))
     }
 
     async fn removed(
@@ -284,6 +257,32 @@ impl Releases {
         };
         self.kinds.get(ctx, &kind, &key).await
     }
+}
+
+/// Reports why there is nothing to be done.
+fn refuse(
+    ctx: &RendererContext,
+    input: &Input,
+    history: &[Release],
+    error: &PlanError,
+) -> Result<Desired> {
+    let now = shown(ctx.clock().now());
+    let mut status = Status::of(&input.parent);
+    status.set(Type::Initialized, true, None, "", &now);
+    let is_installed = history.iter().any(|one| one.status() == Stage::Deployed);
+    let message = if is_installed || matches!(error, PlanError::AnotherChart { .. }) {
+        let message = format!("failed to get candidate release: {error}");
+        let reason = Some(Reason::ReconcileError);
+        status.set(Type::Irreconcilable, true, reason, &message, &now);
+        message
+    } else {
+        let message = format!("failed to install release: {error}");
+        let reason = Some(Reason::InstallError);
+        status.set(Type::ReleaseFailed, true, reason, &message, &now);
+        message
+    };
+    ctx.set_status(status.into_value())?;
+    Err(Error::terminal(message))
 }
 
 /// What an object is called, for those of one release.

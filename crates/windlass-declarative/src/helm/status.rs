@@ -130,16 +130,22 @@ fn without_secrets(manifest: &str) -> String {
     let mut shown = String::new();
     let mut is_hidden = false;
     for document in documents(manifest) {
+        shown.push_str("---\n");
         let mut object = object_from_yaml(document.as_bytes()).unwrap_or_default();
-        let text = if hide(&mut object) {
+        if hide(&mut object) {
             is_hidden = true;
-            let comments = document.lines().filter(|line| line.starts_with('#'));
-            let comments: String = comments.map(|line| format!("{line}\n")).collect();
-            format!("{comments}{}", to_yaml(&object))
+            let sources = document
+                .lines()
+                .filter(|line| line.starts_with("# Source: "));
+            for line in sources {
+                shown.push_str(line);
+                shown.push('\n');
+            }
+            shown.push_str(&to_yaml(&object));
         } else {
-            document.to_owned()
-        };
-        shown.push_str(&format!("---\n{}\n", text.trim()));
+            shown.push_str(document.trim());
+        }
+        shown.push('\n');
     }
     if is_hidden {
         shown

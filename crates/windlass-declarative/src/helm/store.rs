@@ -9,10 +9,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use windlass::handle::{Access, Delete, OwnedKinds, Reads, Verb, Writes};
-use windlass::kind::Key;
+use windlass::kind::{Key, KindInfo};
 use windlass::watch::{Scope, Watch};
 use windlass::{Declare, Error, Result, Watched, labels};
 
+use super::annotations::LEGACY_FINALIZER;
 use super::plan::Plan;
 use super::release::{Release, SECRET_TYPE, Status as Stage, secret_name};
 use super::stages::{Object, is_kept, objects_of, objects_of_manifest};
@@ -34,6 +35,7 @@ pub(super) type Steps = Arc<Mutex<BTreeMap<Key, Step>>>;
 pub(super) struct Records {
     secrets: Reads<Secret>,
     writes: Writes<Secret>,
+    parents: Writes<DynamicObject>,
     kinds: OwnedKinds,
     steps: Steps,
 }
@@ -75,13 +77,37 @@ pub(super) async fn history(
 }
 
 impl Records {
-    pub(super) fn declare(declare: &mut Declare<DynamicObject>, steps: Steps) -> Self {
+    pub(super) fn declare(
+        declare: &mut Declare<DynamicObject>,
+        parent: &KindInfo,
+        steps: Steps,
+    ) -> Self {
         Self {
+            parents: declare.writes_kind(parent, Access::to([Verb::Patch])),
             secrets: secrets(declare),
             writes: declare.writes(Access::to([Verb::Create, Verb::Patch, Verb::Delete])),
             kinds: declare.owns_kinds([], []),
             steps,
         }
+    }
+
+    /// Takes away the finalizer of old operators, which nothing else would.
+    async fn release_old(&self, ctx: &RendererContext, parent: &Value) -> Result<()> {
+        let finalizers = parent["metadata"]["finalizers"].as_array();
+        let finalizers = finalizers.map(Vec::as_slice).unwrap_or_default();
+        let (old, others): (Vec<&Value>, Vec<&Value>) =
+            finalizers.iter().partition(|one| **one == LEGACY_FINALIZER);
+        if old.is_empty() {
+            return Ok(());
+        }
+        let patch = json!({"metadata": {
+            "uid": parent["metadata"]["uid"],
+            "resourceVersion": parent["metadata"]["resourceVersion"],
+            "finalizers": others,
+        }});
+        let parent = serde_json::from_value(parent.clone()).map_err(Error::other)?;
+        self.parents.patch(ctx, &parent, patch).await?;
+        Ok(())
     }
 
     fn step(&self, ctx: &RendererContext) -> Option<Step> {
@@ -269,8 +295,13 @@ impl Inventory for Records {
         Box::pin(self.end(ctx, parent, outcome))
     }
 
-    fn forget<'a>(&'a self, ctx: &'a RendererContext, _: &'a Value) -> BoxFuture<'a, Result<()>> {
+    fn forget<'a>(
+        &'a self,
+        ctx: &'a RendererContext,
+        parent: &'a Value,
+    ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
+            self.release_old(ctx, parent).await?;
             for release in history(&self.secrets, ctx).await? {
                 self.delete(ctx, release.revision()).await?;
             }

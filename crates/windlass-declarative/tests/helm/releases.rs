@@ -135,6 +135,19 @@ async fn deletion_removes_everything_but_what_is_kept(cluster: TestCluster) {
     assert_eq!(statuses(&cluster).await, ["1 deployed"]);
 }
 
+#[windlass_cluster::test]
+async fn finalizer_of_old_operators_holds_nothing_up(cluster: TestCluster) {
+    cluster.start(web_operator()).await;
+    let mut old = web(json!({}));
+    old.finalizers_mut().push("uninstall-helm-release".into());
+    cluster.create(old).await;
+    cluster.settle().await;
+    cluster.delete::<Web>("shop").await;
+    cluster.settle().await;
+    assert!(cluster.find::<Web>("shop").await.is_none());
+    assert!(cluster.find::<Service>("shop").await.is_none());
+}
+
 /// The pod of the hook's Job.
 async fn hook_pod(cluster: &TestCluster) -> String {
     let pods = cluster.list::<Pod>().await;

@@ -58,7 +58,7 @@ async fn release_of_helm_is_taken_over_without_touching_a_pod(cluster: TestClust
     let values = json!({"image": {"name": "nginx:2"}, "replicas": 2});
     helm_install(&cluster, &values).await;
     cluster.settle().await;
-    let pods = |pods: Vec<Pod>| -> Vec<_> { pods.iter().map(|pod| pod.uid()).collect() };
+    let pods = |pods: Vec<Pod>| -> Vec<_> { pods.iter().map(kube::ResourceExt::uid).collect() };
     let before = pods(cluster.list::<Pod>().await);
     assert_eq!(before.len(), 2);
     let generation = cluster.get::<Deployment>("shop").await.metadata.generation;

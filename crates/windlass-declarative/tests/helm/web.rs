@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,7 +67,7 @@ pub(crate) fn operator_of(chart: Chart) -> Operator {
         chart,
         watch_dependent_resources: true,
         override_values: [("image.name".to_owned(), "nginx:2".to_owned())].into(),
-        selector: Default::default(),
+        selector: LabelSelector::default(),
         reconcile_period: None,
         dry_run_option: String::new(),
     };
@@ -80,7 +81,9 @@ pub(crate) fn operator_of(chart: Chart) -> Operator {
 }
 
 pub(crate) fn web(values: Value) -> Web {
-    let values = values.as_object().unwrap().clone();
+    let Value::Object(values) = values else {
+        panic!("{values} is no map");
+    };
     Web::new("shop", WebSpec { values })
 }
 

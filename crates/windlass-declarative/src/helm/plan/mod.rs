@@ -326,12 +326,12 @@ impl<'a> Planner<'a> {
         }
         let why = format!("Replaced by revision {}", latest.revision() + 1);
         latest.set_status(Stage::Failed, &why);
-        self.replace(latest);
+        self.replace(&latest);
         self.begin(operation)
     }
 
     /// A revision that is in the history, to be written as it is now.
-    fn replace(&mut self, release: Release) {
+    fn replace(&mut self, release: &Release) {
         let revision = release.revision();
         self.plan.before.retain(|one| one.revision() != revision);
         self.plan.before.push(release.clone());
@@ -363,7 +363,7 @@ impl<'a> Planner<'a> {
                 _ => format!("Upgrade {:?} failed: {why}", self.name),
             };
             release.set_status(Stage::Failed, &description);
-            self.replace(release);
+            self.replace(&release);
             let mut next = Planner::new(self.at)?;
             next.history = self.history;
             next.plan.before = self.plan.before;
@@ -371,7 +371,7 @@ impl<'a> Planner<'a> {
             return next.plan();
         }
         if changed {
-            self.replace(release.clone());
+            self.replace(&release);
         }
         stages.extend(before);
         stages.extend(self.objects(release.manifest())?);

@@ -68,7 +68,7 @@ impl World {
             lookup: None,
             live: &|object| self.objects.get(&key(object)).cloned().map(Arc::new),
             now: self.now,
-            retry_after: Duration::from_secs(60),
+            retry_after: Duration::from_mins(1),
         })
     }
 
@@ -293,7 +293,7 @@ fn failed_install_is_uninstalled_and_tried_again_later() {
         world.conditions(),
         ["Initialized=True ", "ReleaseFailed=True InstallError"]
     );
-    assert_eq!(world.plan().unwrap().again, Some(Duration::from_secs(60)));
+    assert_eq!(world.plan().unwrap().again, Some(Duration::from_mins(1)));
     world.jobs = Some("Complete");
     world.now = "2026-01-02T00:01:00Z".parse().unwrap();
     world.settle();
@@ -321,7 +321,7 @@ fn failed_upgrade_is_rolled_back_and_not_repeated_at_once() {
         "{:?}",
         world.conditions()
     );
-    assert_eq!(world.plan().unwrap().again, Some(Duration::from_secs(60)));
+    assert_eq!(world.plan().unwrap().again, Some(Duration::from_mins(1)));
     // What made it fail is taken back.
     world.parent["spec"]["text"] = json!("one");
     world.settle();
