@@ -76,7 +76,7 @@ pub use limits::Limits;
 pub use manifest::{Hook, Manifest, documents};
 pub use render::{Capabilities, Options, Rendered, render};
 pub use survey::{Need, Purpose, Said, needs};
-pub use text::{expand, from_yaml, to_yaml};
+pub use text::{expand, from_yaml, object_from_yaml, to_yaml};
 pub use values::Values;
 
 /// Reads objects of a cluster for templates that look them up.

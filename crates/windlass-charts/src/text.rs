@@ -36,6 +36,11 @@ pub fn from_yaml(text: &[u8]) -> Result<serde_json::Value, String> {
     yaml::read(text).and_then(yaml::to_json)
 }
 
+/// Reads an object as it is sent to a cluster: as [`from_yaml`], but whole numbers stay whole.
+pub fn object_from_yaml(text: &[u8]) -> Result<serde_json::Value, String> {
+    yaml::read(text).and_then(yaml::to_object)
+}
+
 /// Writes a value as YAML, as `toYaml` does.
 pub fn to_yaml(value: &serde_json::Value) -> String {
     let value = crate::json::to_yaml(&Value::from(value));

@@ -6,6 +6,7 @@ mod commands;
 mod down;
 mod envtest;
 mod error;
+mod helm;
 mod image;
 mod images;
 mod interrupt;
@@ -81,6 +82,9 @@ fn main() -> ExitCode {
         return code;
     }
     if let Some(code) = envtest::become_one() {
+        return code;
+    }
+    if let Some(code) = helm::become_one() {
         return code;
     }
     run()

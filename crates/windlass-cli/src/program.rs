@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at};
+use crate::helm;
 use crate::interrupt::{Ended, Signals, wait};
 use crate::progress::Step;
 use crate::project::Project;
@@ -21,6 +22,8 @@ pub(crate) struct Program {
     pub(crate) root: PathBuf,
     pub(crate) project: Project,
     pub(crate) path: PathBuf,
+    /// What every call of it begins with.
+    prefix: Vec<&'static str>,
 }
 
 impl Program {
@@ -31,6 +34,10 @@ impl Program {
         profile: Option<&str>,
         signals: &mut Signals,
     ) -> Result<Self> {
+        // A project of charts has no code: this program is its operator.
+        if helm::is_project(folder) {
+            return Self::of_charts(folder);
+        }
         let (root, project) = Project::find(folder)?;
         let mut cargo = tokio::process::Command::new("cargo");
         cargo
@@ -67,6 +74,7 @@ impl Program {
                 root,
                 project,
                 path,
+                prefix: Vec::new(),
             }),
             _ => Err(Error::Other(format!(
                 "{} does not compile; cargo says above why",
@@ -75,13 +83,35 @@ impl Program {
         }
     }
 
+    /// The operator of the charts of a folder.
+    fn of_charts(folder: &Path) -> Result<Self> {
+        let path = std::env::current_exe()
+            .map_err(|error| Error::Other(format!("cannot find this program: {error}")))?;
+        let project = Project {
+            domain: String::new(),
+            layout: String::new(),
+            project_name: helm::project_name(folder),
+            repo: None,
+            resources: Vec::new(),
+        };
+        Ok(Self {
+            root: std::fs::canonicalize(folder).map_err(at(folder))?,
+            project,
+            path,
+            prefix: vec![helm::PROGRAM],
+        })
+    }
+
     /// A call of the program, in the project's folder.
     pub(crate) fn command<I: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = I>,
     ) -> Command {
         let mut command = Command::new(&self.path);
-        command.args(arguments).current_dir(&self.root);
+        command
+            .args(&self.prefix)
+            .args(arguments)
+            .current_dir(&self.root);
         command
     }
 

@@ -77,7 +77,11 @@ async fn one(
         }
         Some(mut there) => {
             if wanted.adopt && !owned.owns(ctx, &there) {
-                there = owned.adopt(ctx, kind, &there).await?;
+                there = if wanted.keep {
+                    owned.adopt_marked(ctx, kind, &there).await?
+                } else {
+                    owned.adopt(ctx, kind, &there).await?
+                };
             }
             if wanted.method != Method::InPlace && !owned.owns(ctx, &there) {
                 // Refused, with the reason.

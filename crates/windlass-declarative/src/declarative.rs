@@ -21,6 +21,9 @@ use crate::{
 
 type Bind<T> = Arc<dyn Fn(&mut Declare<DynamicObject>) -> Arc<T> + Send + Sync>;
 
+/// Which objects are reconciled.
+type Matching = Arc<dyn Fn(&DynamicObject) -> bool + Send + Sync>;
+
 /// A [`Renderer`] with what the engine has to know to carry out what it answers; becomes a
 /// [`Controller`].
 ///
@@ -77,7 +80,7 @@ pub struct Declarative {
     crd: Option<CustomResourceDefinition>,
     scope: Scope,
     only: Option<Predicate<DynamicObject>>,
-    matching: Option<Arc<dyn Fn(&DynamicObject) -> bool + Send + Sync>>,
+    matching: Option<Matching>,
     resync: Option<Duration>,
     concurrency: Option<usize>,
     timeout: Option<Duration>,

@@ -10,6 +10,7 @@ use kube::core::{DynamicObject, SelectorExt};
 use serde_json::{Value, json};
 use windlass::{
     Action, Error, FinalizingReconciler, Reconciler, Result,
+    error::Class,
     handle::{OwnedKinds, Writes},
     kind::{Key, KindInfo},
 };
@@ -201,7 +202,10 @@ impl Engine {
         let outcome = match &result {
             Ok(None) => Outcome::Applied,
             Ok(Some(why)) => Outcome::Waiting(why.clone()),
-            Err(error) => Outcome::Failed(error.to_string()),
+            Err(error) => Outcome::Failed {
+                error: error.to_string(),
+                lasting: error.class() == Class::Terminal || error.is_forbidden(),
+            },
         };
         let status = match &self.inventory {
             Some(inventory) => inventory

@@ -27,8 +27,13 @@ pub enum Outcome {
     Applied,
     /// A stage is not ready yet, for this reason.
     Waiting(String),
-    /// It failed, for this reason.
-    Failed(String),
+    /// It failed.
+    Failed {
+        /// Why.
+        error: String,
+        /// Whether it would fail again if nothing changed.
+        lasting: bool,
+    },
 }
 
 /// What was made for a parent, where owner references do not say so: objects of another scope or

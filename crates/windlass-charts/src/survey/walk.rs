@@ -11,7 +11,7 @@ use crate::template::exec::Templates;
 use crate::template::node::{Branch, Kind, Node, Pipe, Tree};
 use crate::template::value::Value;
 
-/// How many ways through a template are told apart, and how deeply templates may include others.
+/// How many ways through a template are followed, and how deeply templates may include others.
 const WAYS: usize = 2_000;
 const DEEP: usize = 40;
 
@@ -158,6 +158,9 @@ impl<'t> Walker<'t> {
         ways: Ways,
         variables: &Variables,
     ) -> Result<Ways, Error> {
+        if never_returns(pipe) {
+            return Ok(ways);
+        }
         if is_indented(pipe) {
             let skipped = ways.into_iter().map(|mut way| {
                 way.skip();
@@ -184,6 +187,15 @@ fn merge(variables: &mut Variables, inner: &Variables) {
             known.extend(found.iter().cloned());
         }
     }
+}
+
+/// Whether a pipeline only ends the rendering.
+fn never_returns(pipe: &Pipe) -> bool {
+    let last = pipe
+        .commands
+        .last()
+        .and_then(|command| command.words.first());
+    last.is_some_and(|word| matches!(&word.kind, Kind::Identifier(name) if &**name == "fail"))
 }
 
 /// Whether a pipeline moves what it gives away from the margin.

@@ -20,4 +20,4 @@ mod resolve;
 mod scan;
 
 pub(crate) use emit::{Dialect, emit};
-pub(crate) use read::{Yaml, float_text, read, to_json};
+pub(crate) use read::{Yaml, float_text, read, to_json, to_object};

@@ -67,6 +67,38 @@ pub(crate) fn to_json(yaml: Yaml) -> Result<Value, String> {
     })
 }
 
+/// What a document says as JSON of objects, as it is sent to a cluster: whole numbers are written
+/// without a fraction.
+pub(crate) fn to_object(yaml: Yaml) -> Result<Value, String> {
+    Ok(match yaml {
+        Yaml::Int(value) => Value::from(value),
+        Yaml::Uint(value) => Value::from(value),
+        Yaml::Float(value) => {
+            whole(value).map_or_else(|| float(value), |value| Ok(value.into()))?
+        }
+        Yaml::List(items) => {
+            Value::Array(items.into_iter().map(to_object).collect::<Result<_, _>>()?)
+        }
+        Yaml::Map(entries) => Value::Object(
+            entries
+                .into_iter()
+                .map(|(key, value)| Ok((key, to_object(value)?)))
+                .collect::<Result<Map<_, _>, String>>()?,
+        ),
+        other => to_json(other)?,
+    })
+}
+
+/// The whole number that a float is.
+fn whole(value: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_007_199_254_740_992.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is whole and small enough"
+    )]
+    (value.fract() == 0.0 && value.abs() <= LIMIT).then_some(value as i64)
+}
+
 fn float(value: f64) -> Result<Value, String> {
     Number::from_f64(value).map(Value::Number).ok_or_else(|| {
         let shown = if value.is_nan() {
@@ -316,6 +348,16 @@ mod tests {
             json!({"x": {"p": 1.0, "q": [1.0, {"r": "s"}, {"t": "u"}]},
                 "w": {"p": 2.0, "q": [1.0, {"r": "s"}, {"t": "u"}]},
                 "z": ["a", ["b", {"c": "d"}]]})
+        );
+    }
+
+    #[test]
+    fn numbers_of_objects_are_whole_where_they_can_be() {
+        let text = "{a: 80, b: 0x10, c: 9007199254740993, d: 1.0, e: 0.5, f: [18446744073709551615], g: 1e30}";
+        let object = read(text.as_bytes()).and_then(to_object).unwrap();
+        assert_eq!(
+            object.to_string(),
+            r#"{"a":80,"b":16,"c":9007199254740993,"d":1,"e":0.5,"f":[18446744073709551615],"g":1e+30}"#
         );
     }
 

@@ -1,11 +1,12 @@
 //! `windlass create`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::helm::{self, NewHelmApi};
 use crate::output::Output;
 use crate::project::Resource;
 use crate::scaffold::{self, NewApi, NewWebhook, Written, describe, facts};
@@ -42,6 +43,9 @@ pub(crate) struct CreateApi {
     /// The kind, in CamelCase
     #[arg(long)]
     kind: String,
+    /// In a project of Helm charts, the chart of the kind: a folder or a .tgz [default: a small one]
+    #[arg(long, value_name = "PATH")]
+    helm_chart: Option<PathBuf>,
     /// Whether objects live in namespaces
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, default_value_t = true, default_missing_value = "true")]
     namespaced: bool,
@@ -57,6 +61,15 @@ pub(crate) struct CreateApi {
 
 impl CreateApi {
     fn run(self) -> Result<()> {
+        if helm::is_project(Path::new(".")) {
+            return chart_api(self);
+        }
+        if self.helm_chart.is_some() {
+            return Err(Error::Other(
+                "--helm-chart is for projects of Helm charts; make one with `windlass init --plugins=helm`"
+                    .to_owned(),
+            ));
+        }
         let new = NewApi {
             group: self.group,
             version: self.version,
@@ -69,6 +82,39 @@ impl CreateApi {
         report(self.output, &resource.shown(), &resource, &written);
         Ok(())
     }
+}
+
+/// Adds a kind and its chart to a project of charts.
+fn chart_api(api: CreateApi) -> Result<()> {
+    if !api.namespaced {
+        return Err(Error::Other(
+            "objects of a chart's kind live in namespaces".to_owned(),
+        ));
+    }
+    let new = NewHelmApi {
+        group: api.group,
+        version: api.version,
+        kind: api.kind,
+        chart: api.helm_chart,
+    };
+    let (resource, written) = helm::create_api(Path::new("."), &new)?;
+    report_chart(api.output, resource, &written);
+    Ok(())
+}
+
+/// Says what became of a kind of a chart.
+fn report_chart(output: Output, mut resource: Value, written: &[Written]) {
+    resource["files"] = facts(written);
+    output.print(&resource, || {
+        let text = |field: &str| resource[field].as_str().unwrap_or_default();
+        format!(
+            "{}Added {} of {}, made from {}.\nNext: `windlass manifests`, then `windlass run --embedded`.\n",
+            describe(written),
+            text("kind"),
+            text("group"),
+            text("chart")
+        )
+    });
 }
 
 /// Add a webhook, for a kind of the project or of Kubernetes

@@ -24,7 +24,7 @@ use crate::output::Output;
 pub(crate) struct Rbac {
     /// The chart: a folder or a .tgz
     chart: PathBuf,
-    /// Name of the ClusterRole [default: the chart's name]
+    /// Name of the role [default: the chart's name]
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use syn::{Expr, File, Item, Stmt};
 
 /// Why an edit could not be made; the text says what to add by hand.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     #[error("it is not valid Rust: {0}")]
     Syntax(String),
     #[error("there is no `fn {function}` that ends in a value to add `{call}` to")]

@@ -17,5 +17,5 @@ mod writing;
 
 pub(crate) use self::api::{NewApi, create_api};
 pub(crate) use self::init::{NewProject, init};
-pub(crate) use self::plan::{Written, describe, facts};
+pub(crate) use self::plan::{Plan, Written, describe, facts};
 pub(crate) use self::webhook::{NewWebhook, create_webhook};

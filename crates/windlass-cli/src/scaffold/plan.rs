@@ -35,6 +35,15 @@ pub(crate) enum Written {
     Changed(String),
 }
 
+impl Written {
+    /// Which file.
+    pub(crate) fn path(&self) -> &str {
+        match self {
+            Self::New(path) | Self::Changed(path) => path,
+        }
+    }
+}
+
 impl Plan {
     pub(crate) fn new(root: &Path) -> Self {
         Self {

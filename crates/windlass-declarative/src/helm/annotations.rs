@@ -16,14 +16,15 @@ pub const LEGACY_FINALIZER: &str = "uninstall-helm-release";
 pub const CHART_LABEL: &str = "helm.sdk.operatorframework.io/chart";
 
 /// What the annotations of a custom resource say.
+///
+/// `uninstall-wait` is not among them: a custom resource always stays until the objects of its
+/// release are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotations {
-    /// Objects that cannot be changed are made again in an upgrade.
+    /// The original replaced objects in an upgrade. Nothing does that here: they are applied.
     pub upgrade_force: bool,
     /// Likewise when an upgrade is rolled back.
     pub rollback_force: bool,
-    /// The custom resource stays until all objects of its release are gone.
-    pub uninstall_wait: bool,
     /// How often the release is reconciled although nothing changed.
     pub reconcile_period: Option<Duration>,
 }
@@ -44,7 +45,6 @@ impl Annotations {
         Ok(Self {
             upgrade_force: flag("upgrade-force", false),
             rollback_force: flag("rollback-force", true),
-            uninstall_wait: flag("uninstall-wait", false),
             reconcile_period,
         })
     }
@@ -68,15 +68,14 @@ mod tests {
     #[test]
     fn annotations_are_read_with_defaults() {
         let none = Annotations::of(&json!({"metadata": {}})).unwrap();
-        assert!(!none.upgrade_force && none.rollback_force && !none.uninstall_wait);
+        assert!(!none.upgrade_force && none.rollback_force);
         let annotations = json!({
             "helm.sdk.operatorframework.io/upgrade-force": "T",
             "helm.sdk.operatorframework.io/rollback-force": "0",
-            "helm.sdk.operatorframework.io/uninstall-wait": "maybe",
             "helm.sdk.operatorframework.io/reconcile-period": "5s",
         });
         let some = Annotations::of(&json!({"metadata": {"annotations": annotations}})).unwrap();
-        assert!(some.upgrade_force && !some.rollback_force && !some.uninstall_wait);
+        assert!(some.upgrade_force && !some.rollback_force);
         assert_eq!(some.reconcile_period, Some(Duration::from_secs(5)));
     }
 }

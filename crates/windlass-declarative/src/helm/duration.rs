@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn durations_are_read_as_go_does() {
         assert_eq!(parse("1m30s"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse("1.5h"), Ok(Duration::from_mins(90)));
         assert_eq!(parse("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse("0"), Ok(Duration::ZERO));
         for wrong in ["", "5", "m", "-1s", "1x", "1s2"] {

@@ -17,15 +17,20 @@
 //! | [`seed`](mod@seed) | random values that stay |
 
 pub mod annotations;
+mod capabilities;
 mod comments;
 pub mod definition;
 pub mod duration;
+mod lookups;
+pub mod operator;
 pub mod plan;
 pub mod release;
+mod renderer;
 pub mod rights;
 pub mod seed;
 pub mod stages;
 pub mod status;
+mod store;
 mod stored_chart;
 pub mod values;
 pub mod watches;

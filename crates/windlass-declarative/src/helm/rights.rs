@@ -153,8 +153,7 @@ pub fn plural_of(kind: &str) -> String {
         (Some('y'), Some(before)) if !vowel(before) => {
             format!("{}ies", &lower[..lower.len() - 1])
         }
-        (Some('s' | 'x' | 'z'), _) => format!("{lower}es"),
-        (Some('h'), Some('c' | 's')) => format!("{lower}es"),
+        (Some('s' | 'x' | 'z'), _) | (Some('h'), Some('c' | 's')) => format!("{lower}es"),
         _ => format!("{lower}s"),
     }
 }

@@ -4,7 +4,7 @@
 //! Hooks of one event run by weight, then by name.
 
 use serde_json::Value;
-use windlass_charts::{Error, Hook, Manifest, Rendered, documents, from_yaml};
+use windlass_charts::{Error, Hook, Manifest, Rendered, documents, object_from_yaml};
 
 /// What is done with a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub fn in_order<'a>(hooks: &'a [Hook], event: &str) -> Vec<&'a Hook> {
 
 /// The objects of a document: one, or those of a list.
 pub fn objects_of(source: &str, text: &str) -> Result<Vec<Object>, Error> {
-    let object = from_yaml(text.as_bytes())
+    let object = object_from_yaml(text.as_bytes())
         .map_err(|why| Error::Manifest(format!("YAML parse error on {source}: {why}")))?;
     let make = |object: Value| Object {
         source: source.to_owned(),

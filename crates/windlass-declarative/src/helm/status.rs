@@ -1,6 +1,10 @@
 //! The status of a custom resource: conditions and the deployed release.
 
 use serde_json::{Map, Value, json};
+use windlass_charts::{documents, object_from_yaml, to_yaml};
+
+/// Conditions that are not part of what is said of a release.
+const FRAMEWORK: [&str; 3] = ["Available", "Progressing", "Degraded"];
 
 /// A condition's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +58,12 @@ impl Status {
             Value::Object(map) => map.clone(),
             _ => Map::new(),
         };
-        let conditions = match rest.remove("conditions") {
+        let mut conditions = match rest.remove("conditions") {
             Some(Value::Array(conditions)) => conditions,
             _ => Vec::new(),
         };
+        // These are the framework's.
+        conditions.retain(|one| !FRAMEWORK.iter().any(|name| one["type"] == **name));
         Self { conditions, rest }
     }
 
@@ -97,10 +103,11 @@ impl Status {
         self.conditions.iter().any(is)
     }
 
-    /// Sets the release that is deployed, or that none is.
+    /// Sets the release that is deployed, or that none is. What Secrets hold is not shown.
     pub fn set_release(&mut self, release: Option<(&str, &str)>) {
         match release {
             Some((name, manifest)) => {
+                let manifest = without_secrets(manifest);
                 let release = json!({"name": name, "manifest": manifest});
                 self.rest.insert("deployedRelease".to_owned(), release);
             }
@@ -116,6 +123,56 @@ impl Status {
         self.rest.insert("conditions".to_owned(), conditions);
         Value::Object(self.rest)
     }
+}
+
+/// A manifest in which no Secret says what it holds: more people may read a status than Secrets.
+fn without_secrets(manifest: &str) -> String {
+    let mut shown = String::new();
+    let mut is_hidden = false;
+    for document in documents(manifest) {
+        shown.push_str("---\n");
+        let mut object = object_from_yaml(document.as_bytes()).unwrap_or_default();
+        if hide(&mut object) {
+            is_hidden = true;
+            let sources = document
+                .lines()
+                .filter(|line| line.starts_with("# Source: "));
+            for line in sources {
+                shown.push_str(line);
+                shown.push('\n');
+            }
+            shown.push_str(&to_yaml(&object));
+        } else {
+            shown.push_str(document.trim());
+        }
+        shown.push('\n');
+    }
+    if is_hidden {
+        shown
+    } else {
+        manifest.to_owned()
+    }
+}
+
+/// Hides what the Secrets in an object hold. Whether there are any.
+fn hide(object: &mut Value) -> bool {
+    let mut found = false;
+    if let Some(Value::Array(items)) = object.get_mut("items") {
+        for item in items {
+            found |= hide(item);
+        }
+    }
+    if object["apiVersion"] == "v1" && object["kind"] == "Secret" {
+        for field in ["data", "stringData"] {
+            if let Some(Value::Object(data)) = object.get_mut(field) {
+                for value in data.values_mut() {
+                    *value = json!("(hidden)");
+                    found = true;
+                }
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -171,5 +228,25 @@ mod tests {
         let value = status.into_value();
         assert_eq!(value["conditions"][1]["lastTransitionTime"], "3");
         assert!(value.get("deployedRelease").is_none());
+    }
+
+    #[test]
+    fn data_of_secrets_is_hidden_and_all_else_is_as_it_is() {
+        let map = "---\n# Source: web/templates/map.yaml\nkind: ConfigMap\napiVersion: v1\ndata: {a: b}\n";
+        assert_eq!(without_secrets(map), map);
+        let secret =
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {key: hunter2}\n";
+        let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  data: {key: aHVudGVyMg==}\n";
+        let shown = without_secrets(&format!("{map}---\n# Source: s\n{secret}---\n{list}"));
+        assert!(shown.starts_with(map), "{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("aHVudGVyMg"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("---\n# Source: s\napiVersion: v1\nkind: Secret\n"),
+            "{shown}"
+        );
+        assert!(shown.contains("key: (hidden)"), "{shown}");
     }
 }

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// How long an answer is kept by its `ETag` if nothing else is said.
-pub(super) const KEPT: Duration = Duration::from_secs(300);
+pub(super) const KEPT: Duration = Duration::from_mins(5);
 
 /// A hook that is ready to be called.
 pub(super) struct HookCaller {

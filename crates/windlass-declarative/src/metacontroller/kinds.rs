@@ -377,12 +377,12 @@ pub struct CaBundle {
     /// A key of a Secret, `ca.crt` if it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<KeyReference>,
-    /// A key of a ConfigMap, `ca.crt` if it does not say.
+    /// A key of a `ConfigMap`, `ca.crt` if it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_ref: Option<KeyReference>,
 }
 
-/// A key of a Secret or ConfigMap.
+/// A key of a Secret or `ConfigMap`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyReference {
     /// The object's name.

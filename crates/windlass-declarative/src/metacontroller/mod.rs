@@ -8,7 +8,7 @@
 //!
 //! - A hook may be a program (`exec`) instead of a webhook.
 //! - Children are written by server-side apply.
-//! - A Secret or ConfigMap that a hook's configuration names, and the endpoints of its Service, are
+//! - A Secret or `ConfigMap` that a hook's configuration names, and the endpoints of its Service, are
 //!   watched: when they change, all parents are synced again.
 //! - A hook may answer with `events`: a list of `type`, `reason` and `message`.
 //! - A controller has conditions that say whether it runs, and why not.

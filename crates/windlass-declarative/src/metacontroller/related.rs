@@ -26,13 +26,16 @@ use crate::{Objects, RendererContext, engine::key_of};
 /// So many answers are kept.
 const KEPT: usize = 10_000;
 
+/// Rules, and the generation that they are for.
+type Rules = (i64, Arc<Vec<RelatedRule>>);
+
 /// What a customize hook wants to see, watched.
 pub(super) struct Related {
     watches: Watches,
     raw: Raw,
     kinds: Mutex<BTreeMap<(String, String), KindInfo>>,
-    /// The rules for a parent, by its uid, with the generation that they are for.
-    rules: Mutex<BTreeMap<String, (i64, Arc<Vec<RelatedRule>>)>>,
+    /// The rules for a parent, by its uid.
+    rules: Mutex<BTreeMap<String, Rules>>,
 }
 
 impl Related {

@@ -28,7 +28,7 @@ pub(super) enum Named {
     Secret,
     ConfigMap,
     Service,
-    /// The EndpointSlices of a Service of that name.
+    /// The `EndpointSlice`s of a Service of that name.
     Slices,
 }
 
@@ -362,7 +362,7 @@ fn login_of(connection: &Connection, found: &Found) -> Result<Option<(String, St
     Ok(Some(("Authorization".to_owned(), login)))
 }
 
-/// The bytes under a key of a Secret or ConfigMap.
+/// The bytes under a key of a Secret or `ConfigMap`.
 fn value(
     found: &Found,
     kind: Named,

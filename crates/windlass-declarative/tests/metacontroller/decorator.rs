@@ -22,8 +22,11 @@ fn decorator(more: Value) -> DecoratorController {
         }],
         "hooks": {"sync": {"webhook": {"url": SYNC}}},
     });
-    for (field, value) in more.as_object().into_iter().flatten() {
-        spec[field] = value.clone();
+    let Value::Object(more) = more else {
+        panic!("{more} is no map");
+    };
+    for (field, value) in more {
+        spec[field] = value;
     }
     DecoratorController::new("marks", serde_json::from_value(spec).unwrap())
 }

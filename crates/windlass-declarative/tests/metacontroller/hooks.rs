@@ -137,8 +137,11 @@ pub(crate) fn composite(name: &str, more: Value) -> CompositeController {
         }],
         "hooks": {"sync": {"webhook": {"url": "http://hook/sync"}}},
     });
-    for (field, value) in more.as_object().into_iter().flatten() {
-        spec[field] = value.clone();
+    let Value::Object(more) = more else {
+        panic!("{more} is no map");
+    };
+    for (field, value) in more {
+        spec[field] = value;
     }
     CompositeController::new(name, serde_json::from_value(spec).unwrap())
 }

@@ -36,6 +36,8 @@ use crate::{
 /// What all controllers of a running operator share.
 pub(crate) struct Shared {
     pub(crate) operator: Arc<str>,
+    /// The field manager of what it applies.
+    pub(crate) manager: Arc<str>,
     pub(crate) signals: Signals,
     /// The controllers that are started and stopped while the operator runs.
     pub(crate) late: Late,

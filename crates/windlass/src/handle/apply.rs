@@ -263,7 +263,10 @@ async fn send(
             .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))
     };
     let mut tries = 0;
-    let patch = cached.and_then(|cached| replacements(store, cached, &intent));
+    // A program that shares the field manager knows nothing of that of patches.
+    let is_shared = session.shared.manager != session.shared.operator;
+    let patch = cached.filter(|_| !is_shared);
+    let patch = patch.and_then(|cached| replacements(store, cached, &intent));
     let mut request = addressed(intent, kind, key);
     let mut sent = if let Some(operations) = patch {
         debug!(%kind, %key, "patching values");
@@ -289,7 +292,7 @@ async fn send(
         let Some(live) = live.filter(|live| cached.is_none_or(|old| is_same(old, live))) else {
             return Err(error);
         };
-        let live = CachedObject::new(live, kind, &session.shared.operator, &Examples::default());
+        let live = CachedObject::new(live, kind, &session.shared.manager, &Examples::default());
         refuse(&live)?;
         debug!(%kind, %key, "applying");
         sent = apply_to(session, kind, key, &mut request, Some(&live), &refuse).await;
@@ -351,7 +354,7 @@ async fn own_by_applies(
     known: &CachedObject,
     refuse: &(impl Fn(&CachedObject) -> Result<()> + Sync),
 ) -> Result<CachedObject> {
-    let (requests, operator) = (&session.shared.requests, &session.shared.operator);
+    let (requests, operator) = (&session.shared.requests, &session.shared.manager);
     let cached = |object: Value| CachedObject::new(object, kind, operator, &Examples::default());
     // Its place among the managers is only in the object itself.
     let Some(live) = requests.get(kind, key).await? else {

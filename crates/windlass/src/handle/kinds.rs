@@ -249,6 +249,16 @@ impl OwnedKinds {
         Ok(found.iter().map(|object| object.value()).collect())
     }
 
+    /// As [`adopt`](Self::adopt), of an object that stays when the reconciled object goes.
+    pub async fn adopt_marked<K: Object>(
+        &self,
+        ctx: &Context<K>,
+        kind: &KindInfo,
+        object: &Value,
+    ) -> Result<Value> {
+        self.adopt_as(ctx, kind, object, true).await
+    }
+
     /// Takes over an object that nobody controls. The API server is asked first whether the
     /// reconciled object stays: if it is being deleted or gone, this is [`Error::Deleted`].
     pub async fn adopt<K: Object>(
@@ -256,6 +266,16 @@ impl OwnedKinds {
         ctx: &Context<K>,
         kind: &KindInfo,
         object: &Value,
+    ) -> Result<Value> {
+        self.adopt_as(ctx, kind, object, false).await
+    }
+
+    async fn adopt_as<K: Object>(
+        &self,
+        ctx: &Context<K>,
+        kind: &KindInfo,
+        object: &Value,
+        is_kept: bool,
     ) -> Result<Value> {
         let session = &ctx.session;
         if self.owns(ctx, object) {
@@ -272,7 +292,7 @@ impl OwnedKinds {
             .pointer("/metadata/namespace")
             .and_then(Value::as_str);
         let mut patch = precondition(object);
-        if reaches(session, kind, namespace) {
+        if !is_kept && reaches(session, kind, namespace) {
             let mut references = references_of(object);
             references.push(session.owner_reference());
             patch["metadata"]["ownerReferences"] = references.into();

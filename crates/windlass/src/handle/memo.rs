@@ -71,7 +71,7 @@ pub(super) fn remember(
     mut live: Value,
 ) -> Value {
     // What is rehearsed is not so: the next reconcile asks again.
-    if let (Some(fields), _) = take_managed(&mut live, &session.shared.operator)
+    if let (Some(fields), _) = take_managed(&mut live, &session.shared.manager)
         && !session.shared.caches.is_rehearsal()
     {
         let memo = Memo {

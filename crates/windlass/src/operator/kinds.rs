@@ -19,6 +19,13 @@ impl Operator {
         self
     }
 
+    /// As [`sample`](Self::sample), of an object of a kind that is known only at run time.
+    #[must_use]
+    pub fn sample_value(mut self, object: serde_json::Value) -> Self {
+        self.samples.push(object);
+        self
+    }
+
     /// Why definitions of kinds could not be made.
     pub(super) fn flaws(&self) -> Vec<String> {
         let flaws = self.controllers.iter().flat_map(AnyController::flaws);

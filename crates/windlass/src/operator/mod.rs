@@ -66,6 +66,7 @@ const UNVERSIONED: &str = "0.0.0";
 pub struct Operator {
     name: Arc<str>,
     version: String,
+    manager: Option<Arc<str>>,
     controllers: Vec<AnyController>,
     tasks: Vec<Arc<Task>>,
     samples: Vec<serde_json::Value>,
@@ -84,6 +85,7 @@ impl Operator {
         Self {
             name: name.into(),
             version: UNVERSIONED.to_owned(),
+            manager: None,
             controllers: Vec::new(),
             tasks: Vec::new(),
             samples: Vec::new(),
@@ -101,6 +103,14 @@ impl Operator {
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
+        self
+    }
+
+    /// The field manager of what it applies; by default the operator's name. For an operator that
+    /// shares its objects with another program of that name.
+    #[must_use]
+    pub fn field_manager(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.manager = Some(name.into());
         self
     }
 

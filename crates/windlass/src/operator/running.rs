@@ -88,6 +88,7 @@ impl Running {
         apart: Option<Apart>,
     ) -> Self {
         let name = &operator.name;
+        let manager = operator.manager.as_ref().unwrap_or(name);
         let metrics = operator.metrics.clone();
         let dry_run = launch.dry_run;
         let election_wanted = launch.leader_election.filter(|_| !dry_run);
@@ -99,9 +100,9 @@ impl Running {
         let (guarded, counted) = (unguarded.clone(), metrics.requests(host));
         let client = guard(guarded, gate.clone(), counted, dry_run);
         let transforms: BTreeMap<_, _> = operator.transforms.clone();
-        let caches = Caches::new(Arc::clone(name), transforms, metrics.clone());
+        let caches = Caches::new(Arc::clone(manager), transforms, metrics.clone());
         let caches = Arc::new(caches.rehearsing(dry_run));
-        let mut requests = Requests::new(client.clone(), Arc::clone(name));
+        let mut requests = Requests::new(client.clone(), Arc::clone(manager));
         if dry_run {
             requests = requests.rehearsing(&caches);
         }
@@ -120,6 +121,7 @@ impl Running {
         let late = Late::default();
         let shared = Arc::new(Shared {
             operator: Arc::clone(name),
+            manager: Arc::clone(manager),
             signals: signals.clone(),
             late: late.clone(),
             requests,

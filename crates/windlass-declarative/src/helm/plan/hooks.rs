@@ -54,16 +54,16 @@ impl<'a> Hooks<'a> {
         let mut stages = Vec::new();
         for hook in in_order(self.release, event) {
             let mut wanted = Vec::new();
-            let mut states = Vec::new();
+            let mut found = Vec::new();
             for object in objects(&hook, self.release)? {
                 let live = (self.live)(&object);
-                states.push(state(live.as_deref(), self.release.revision()));
+                found.push(state(live.as_deref(), self.release.revision()));
                 if hook.phase != "Succeeded" || (live.is_some() && hook.stays) {
                     wanted.push(wanted_of(object));
                 }
             }
             if hook.phase != "Succeeded" {
-                self.record(&hook, &states);
+                self.record(&hook, &found);
             }
             if !wanted.is_empty() {
                 stages.push(wanted);

@@ -13,6 +13,7 @@
 //! that is decided depends on what is stored, so it goes on after a crash where it was.
 
 mod hooks;
+mod objects;
 mod removal;
 #[cfg(test)]
 mod tests;
@@ -21,17 +22,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
-use serde_json::{Value, json};
+use serde_json::Value;
 use windlass::Event;
 use windlass_charts::{Capabilities, Chart, Lookup, Options, Rendered, Values, render};
 
-use super::annotations::{Annotations, CHART_LABEL};
+use super::annotations::{Annotations, PREFIX};
 use super::release::{Contents, Release, Status as Stage};
 use super::seed::seed;
-use super::stages::{Object, Operation, is_kept, objects_of, objects_of_manifest};
+use super::stages::Operation;
 use super::status::{Reason, Status, Type};
 use super::values::values_of;
-use crate::{Check, Method, Ready, Wanted};
+use crate::Wanted;
 use hooks::Hooks;
 
 pub use removal::{Removal, removal};
@@ -122,6 +123,7 @@ struct Planner<'a> {
     name: &'a str,
     namespace: &'a str,
     values: Values,
+    annotations: Annotations,
     now: String,
     status: Status,
     history: Vec<Release>,
@@ -136,6 +138,7 @@ impl<'a> Planner<'a> {
             name: text("name"),
             namespace: text("namespace"),
             values: values_of(at.parent, &at.overrides.values).map_err(PlanError::Parent)?,
+            annotations: Annotations::of(at.parent).map_err(PlanError::Parent)?,
             now: shown(at.now),
             status: Status::of(at.parent),
             history: at.history.to_vec(),
@@ -144,8 +147,8 @@ impl<'a> Planner<'a> {
     }
 
     fn plan(mut self) -> Result<Plan, PlanError> {
-        let annotations = Annotations::of(self.at.parent).map_err(PlanError::Parent)?;
-        let retry_after = annotations.reconcile_period.unwrap_or(self.at.retry_after);
+        let retry_after = self.annotations.reconcile_period;
+        let retry_after = retry_after.unwrap_or(self.at.retry_after);
         self.status
             .set(Type::Initialized, true, None, "", &self.now);
         let Some(latest) = self.history.last().cloned() else {
@@ -189,6 +192,9 @@ impl<'a> Planner<'a> {
                         Stage::PendingRollback,
                         &self.now,
                     );
+                    if !self.annotations.rollback_force {
+                        self.ignores("rollback-force: false");
+                    }
                     self.plan.before.push(back.clone());
                     self.history.push(back.clone());
                     self.go_on(back, Operation::Rollback)
@@ -295,9 +301,22 @@ impl<'a> Planner<'a> {
                 .events
                 .push(Event::warning("OverrideValuesInUse", note));
         }
+        if operation == Operation::Upgrade && self.annotations.upgrade_force {
+            self.ignores("upgrade-force: true");
+        }
         self.plan.before.push(release.clone());
         self.history.push(release.clone());
         self.go_on(release, operation)
+    }
+
+    /// Says that an annotation asks for something that this operator does not do.
+    fn ignores(&mut self, annotation: &str) {
+        let note = format!(
+            "Annotation {PREFIX}{annotation} has no effect: objects are applied server-side, and never replaced"
+        );
+        self.plan
+            .events
+            .push(Event::warning("AnnotationIgnored", note));
     }
 
     /// Goes on with a pending revision, unless it is not what is wanted any more.
@@ -307,12 +326,12 @@ impl<'a> Planner<'a> {
         }
         let why = format!("Replaced by revision {}", latest.revision() + 1);
         latest.set_status(Stage::Failed, &why);
-        self.replace(latest);
+        self.replace(&latest);
         self.begin(operation)
     }
 
     /// A revision that is in the history, to be written as it is now.
-    fn replace(&mut self, release: Release) {
+    fn replace(&mut self, release: &Release) {
         let revision = release.revision();
         self.plan.before.retain(|one| one.revision() != revision);
         self.plan.before.push(release.clone());
@@ -325,10 +344,14 @@ impl<'a> Planner<'a> {
 
     /// The stages of a pending revision, from where it is.
     fn go_on(mut self, mut release: Release, operation: Operation) -> Result<Plan, PlanError> {
-        let mut stages = Vec::new();
-        if operation == Operation::Install {
-            stages.extend(self.definitions()?);
+        // Before its definition is served nothing can be said of an object of a kind.
+        if operation == Operation::Install
+            && let Some(definitions) = self.definitions()?
+        {
+            self.plan.stages = vec![definitions];
+            return Ok(self.finish());
         }
+        let mut stages = Vec::new();
         let mut hooks = Hooks::new(&mut release, self.at.live, &self.now);
         let before = hooks.stages(operation.before())?;
         let after = hooks.stages(operation.after())?;
@@ -340,7 +363,7 @@ impl<'a> Planner<'a> {
                 _ => format!("Upgrade {:?} failed: {why}", self.name),
             };
             release.set_status(Stage::Failed, &description);
-            self.replace(release);
+            self.replace(&release);
             let mut next = Planner::new(self.at)?;
             next.history = self.history;
             next.plan.before = self.plan.before;
@@ -348,10 +371,10 @@ impl<'a> Planner<'a> {
             return next.plan();
         }
         if changed {
-            self.replace(release.clone());
+            self.replace(&release);
         }
         stages.extend(before);
-        stages.push(self.objects(release.manifest())?);
+        stages.extend(self.objects(release.manifest())?);
         stages.extend(after);
         self.plan.stages = stages;
 
@@ -385,9 +408,9 @@ impl<'a> Planner<'a> {
 
     /// Keeps the objects of the deployed revision as they are.
     fn keep(mut self, release: &Release) -> Result<Plan, PlanError> {
-        let mut stage = self.objects(release.manifest())?;
-        stage.extend(hooks::remaining(release, self.at.live)?);
-        self.plan.stages = vec![stage];
+        self.plan.stages = self.objects(release.manifest())?;
+        let remaining = hooks::remaining(release, self.at.live)?;
+        self.plan.stages.push(remaining);
         let is_back = self.status.is(Type::ReleaseFailed) && self.plan.again.is_some();
         self.deployed(release, is_back);
         Ok(self.finish())
@@ -419,74 +442,6 @@ impl<'a> Planner<'a> {
         }
         self.plan
     }
-
-    /// The objects of a release as Helm would apply them.
-    fn objects(&self, manifest: &str) -> Result<Vec<Wanted>, PlanError> {
-        let objects =
-            objects_of_manifest(manifest).map_err(|error| PlanError::Render(error.to_string()))?;
-        Ok(objects.into_iter().map(|one| self.wanted(one)).collect())
-    }
-
-    fn wanted(&self, one: Object) -> Wanted {
-        let is_kept = is_kept(&one.object);
-        let object = labelled(one.object, self.name, self.namespace, self.at.chart.name());
-        let wanted = Wanted::new(object).ready(Ready::Exists);
-        if is_kept { wanted.keep() } else { wanted }
-    }
-
-    /// The definitions of `crds/`: made if they are not there, and never touched again.
-    fn definitions(&self) -> Result<Option<Vec<Wanted>>, PlanError> {
-        let mut found = Vec::new();
-        for file in self.at.chart.crds() {
-            let text = String::from_utf8_lossy(&file.data).into_owned();
-            for document in windlass_charts::documents(&text) {
-                let objects = objects_of(&file.name, document)
-                    .map_err(|error| PlanError::Render(error.to_string()))?;
-                let established = Ready::Conditions(vec![Check {
-                    kind: "Established".to_owned(),
-                    status: Some("True".to_owned()),
-                    reason: None,
-                }]);
-                found.extend(objects.into_iter().map(|one| {
-                    let wanted = Wanted::new(one.object).method(Method::OnDelete);
-                    wanted.ready(established.clone()).keep()
-                }));
-            }
-        }
-        Ok((!found.is_empty()).then_some(found))
-    }
-}
-
-/// An object with what Helm and the operator mark all objects of a release with.
-fn labelled(mut object: Value, name: &str, namespace: &str, chart: &str) -> Value {
-    if !object["metadata"].is_object() {
-        object["metadata"] = json!({});
-    }
-    let metadata = &mut object["metadata"];
-    for (field, marks) in [
-        (
-            "labels",
-            [
-                ("app.kubernetes.io/managed-by", "Helm"),
-                (CHART_LABEL, chart),
-            ],
-        ),
-        (
-            "annotations",
-            [
-                ("meta.helm.sh/release-name", name),
-                ("meta.helm.sh/release-namespace", namespace),
-            ],
-        ),
-    ] {
-        if !metadata[field].is_object() {
-            metadata[field] = json!({});
-        }
-        for (key, value) in marks {
-            metadata[field][key] = json!(value);
-        }
-    }
-    object
 }
 
 /// A time as releases and conditions have it.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::hooks::Hooks;
-use super::{PlanError, labelled, shown};
+use super::objects::labelled;
+use super::{PlanError, shown};
 use crate::helm::release::{Release, Status as Stage};
-use crate::helm::stages::{Operation, objects_of_manifest};
+use crate::helm::stages::{Operation, is_kept, objects_of_manifest};
 use crate::{Ready, Wanted};
 
 /// What to do.
@@ -57,13 +58,16 @@ pub fn removal(
         let objects = objects_of_manifest(release.manifest())
             .map_err(|error| PlanError::Render(error.to_string()))?;
         let objects = objects.into_iter().map(|one| {
+            let stays = is_kept(&one.object);
             let object = labelled(
                 one.object,
                 release.name(),
                 release.namespace(),
                 release.chart_name(),
             );
-            Wanted::new(object).ready(Ready::Exists)
+            let wanted = Wanted::new(object).ready(Ready::Exists);
+            // It must not get an owner that takes it along.
+            if stays { wanted.keep() } else { wanted }
         });
         // What is gone already is not made again for the time that is left.
         removal

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use windlass_charts::File;
 
 use super::*;
+use crate::Ready;
 
 const HOOK: &str = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {{ .Release.Name }}-hook\n  annotations:\n    helm.sh/hook: pre-install,pre-upgrade\n    helm.sh/hook-delete-policy: {{ .Values.policy | default \"before-hook-creation\" }}\n";
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  text: {{ .Values.text | quote }}\n  password: {{ randAlphaNum 8 }}\n";
@@ -66,7 +68,7 @@ impl World {
             lookup: None,
             live: &|object| self.objects.get(&key(object)).cloned().map(Arc::new),
             now: self.now,
-            retry_after: Duration::from_secs(60),
+            retry_after: Duration::from_mins(1),
         })
     }
 
@@ -291,7 +293,7 @@ fn failed_install_is_uninstalled_and_tried_again_later() {
         world.conditions(),
         ["Initialized=True ", "ReleaseFailed=True InstallError"]
     );
-    assert_eq!(world.plan().unwrap().again, Some(Duration::from_secs(60)));
+    assert_eq!(world.plan().unwrap().again, Some(Duration::from_mins(1)));
     world.jobs = Some("Complete");
     world.now = "2026-01-02T00:01:00Z".parse().unwrap();
     world.settle();
@@ -319,7 +321,7 @@ fn failed_upgrade_is_rolled_back_and_not_repeated_at_once() {
         "{:?}",
         world.conditions()
     );
-    assert_eq!(world.plan().unwrap().again, Some(Duration::from_secs(60)));
+    assert_eq!(world.plan().unwrap().again, Some(Duration::from_mins(1)));
     // What made it fail is taken back.
     world.parent["spec"]["text"] = json!("one");
     world.settle();
@@ -328,6 +330,50 @@ fn failed_upgrade_is_rolled_back_and_not_repeated_at_once() {
         world.conditions(),
         ["Initialized=True ", "Deployed=True UpgradeSuccessful"]
     );
+}
+
+#[test]
+fn annotations_that_ask_for_replacement_are_answered_by_an_event() {
+    let ignored = |plan: &Plan, wanted: &str| {
+        let shown = format!("{:?}", plan.events);
+        shown.contains("AnnotationIgnored") && shown.contains(wanted)
+    };
+    let mut world = World::new(&[("templates/map.yaml", MAP), ("templates/hook.yaml", HOOK)]);
+    world.settle();
+    world.parent["spec"]["text"] = json!("two");
+    assert!(world.plan().unwrap().events.is_empty());
+    world.parent["metadata"]["annotations"] = json!({
+        "helm.sdk.operatorframework.io/upgrade-force": "true",
+        "helm.sdk.operatorframework.io/rollback-force": "false",
+    });
+    assert!(ignored(&world.plan().unwrap(), "upgrade-force: true"));
+    world.jobs = Some("Failed");
+    world.reconcile(usize::MAX);
+    assert!(ignored(&world.plan().unwrap(), "rollback-force: false"));
+}
+
+#[test]
+fn definitions_are_served_before_anything_else_and_then_left_alone() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: toys}\n";
+    let mut world = World::new(&[("crds/toys.yaml", crd), ("templates/map.yaml", MAP)]);
+    let names = |plan: &Plan| -> Vec<String> {
+        let wanted = plan.stages.iter().flatten();
+        wanted.map(|one| key(&one.object)).collect()
+    };
+    assert_eq!(
+        names(&world.plan().unwrap()),
+        ["CustomResourceDefinition toys"]
+    );
+    world.reconcile(usize::MAX);
+    assert_eq!(world.statuses(), ["1 pending-install"]);
+    let served = json!({"conditions": [{"type": "Established", "status": "True"}]});
+    world
+        .objects
+        .get_mut("CustomResourceDefinition toys")
+        .unwrap()["status"] = served;
+    let plan = world.plan().unwrap();
+    assert_eq!(names(&plan), ["ConfigMap shop"]);
+    assert!(plan.before.is_empty());
 }
 
 #[test]

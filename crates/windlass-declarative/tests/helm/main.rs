@@ -1,0 +1,5 @@
+//! Operators of Helm charts, in a cluster in this process.
+
+mod releases;
+mod taken_over;
+mod web;
