@@ -18,7 +18,7 @@ fn samples_of_all_bundled_operators_run_and_tell_how_they_are() {
         "--runtime",
         "process",
         "--with",
-        "demo,memcached,sidecarset",
+        "demo,kubewatch,memcached,sidecarset,usage",
         "--sample",
         "--detach",
     ]);
@@ -50,6 +50,15 @@ fn samples_of_all_bundled_operators_run_and_tell_how_they_are() {
         r#"{"spec":{"type":"redis"}}"#,
     ]);
     assert!(refused.contains("type is immutable"), "{refused}");
+
+    // A Watch names its handlers, and a Report the end of the hour that it counts.
+    let watches = folder.kubectl(&["get", "watches", "--no-headers"]);
+    assert!(watches.contains("webhook"), "{watches}");
+    let reports = folder.kubectl(&["get", "reports", "--no-headers"]);
+    assert!(
+        reports.contains("Hourly") && reports.contains("requests"),
+        "{reports}"
+    );
 
     // A Memcached is scaled as a Deployment is.
     folder.kubectl(&["scale", "memcached/example-memcached", "--replicas=1"]);

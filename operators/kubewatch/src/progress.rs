@@ -72,6 +72,14 @@ impl Place {
         let Some(map) = self.api().get_opt(&self.name).await? else {
             return Ok(None);
         };
+        // That of a deleted watch of this name is not this one's.
+        let mine = |owner: &OwnerReference| {
+            let mut owners = map.metadata.owner_references.iter().flatten();
+            owners.any(|one| one.uid == owner.uid)
+        };
+        if !self.owner.as_ref().is_none_or(mine) {
+            return Ok(None);
+        }
         let data = map.binary_data.unwrap_or_default().remove(KEY);
         Ok(data.and_then(|data| unpack(&data.0)))
     }

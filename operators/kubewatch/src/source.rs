@@ -281,7 +281,7 @@ impl Source {
         }));
     }
 
-    /// Remembers an object as it is now, if somebody wants to know later; returns how it was.
+    /// Remembers an object as it is now, if it is asked for later; returns how it was.
     fn keep(&mut self, key: &str, object: Option<&Arc<Value>>) -> Option<Arc<Value>> {
         match object {
             Some(object) if self.keeps_old => self.last.insert(key.to_owned(), Arc::clone(object)),

@@ -1,4 +1,4 @@
-//! The bodies, as kubewatch 2.15 makes them.
+//! The bodies, as the source of kubewatch 2.15 makes them: typed from it, not recorded from a run.
 
 use std::sync::Arc;
 

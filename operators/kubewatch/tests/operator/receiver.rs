@@ -40,7 +40,7 @@ impl Receiver {
         self.state.lock().unwrap().messages.clone()
     }
 
-    /// What webhooks were told: `Pod web Created`.
+    /// What webhooks were sent: `Pod web Created`.
     pub(crate) fn lines(&self) -> Vec<String> {
         let messages = self.messages();
         let bodies = messages.iter().map(|(_, body)| body);

@@ -53,6 +53,28 @@ async fn status(cluster: &TestCluster) -> Value {
 }
 
 #[windlass_cluster::test]
+async fn watch_made_again_under_its_name_begins_as_at_its_first_start(cluster: TestCluster) {
+    let receiver = start(&cluster).await;
+    cluster.create(watch(json!({}))).await;
+    cluster.settle().await;
+    let old = cluster.get::<ConfigMap>("kubewatch-all").await;
+    cluster.delete::<Watch>("all").await;
+    cluster.settle().await;
+    receiver.take();
+    // As if the garbage collector had not come to the progress of the first watch yet.
+    let mut late = map("kubewatch-all", "");
+    late.binary_data = old.binary_data;
+    cluster.create(late).await;
+    cluster.create(map("between", "1")).await;
+    cluster.create(watch(json!({}))).await;
+    cluster.settle().await;
+    assert_eq!(own(receiver.take()), [""; 0]);
+    cluster.create(map("after", "1")).await;
+    cluster.settle().await;
+    assert_eq!(own(receiver.take()), ["ConfigMap after Created"]);
+}
+
+#[windlass_cluster::test]
 async fn changes_after_the_first_start_are_sent_in_order(cluster: TestCluster) {
     let receiver = start(&cluster).await;
     cluster.create(map("before", "1")).await;
