@@ -91,6 +91,14 @@ etcd-replay: ## compare the simulated etcd with real ones over 100 random sequen
 explore-corpus: ## explore small operators with one mistake each, and their twins without it; print how many are found
 	cargo test --release --locked -p windlass-explore --test corpus --test blackbox -- --ignored --nocapture --test-threads 1
 
+.PHONY: explore-real
+explore-real: build ## build operators of others at exact versions, explore them, and replay what is found ten times
+	scripts/explore-real
+
+.PHONY: bench-explore
+bench-explore: ## print how many plans are explored a minute: of Memcached in virtual time, of a process in Python
+	cargo test --release --locked -p memcached-operator -p windlass-explore -- --ignored --nocapture --test-threads 1 bench_explore
+
 SCAFFOLD ?= scaffold walkthroughs project interrupted_project real_cluster
 
 .PHONY: scaffold
@@ -148,9 +156,14 @@ real-manifests: ## show that a real cluster takes the manifests of operators
 	@scripts/real-manifests
 
 .PHONY: clients
-clients: ## run clients and operator frameworks of Go, Python, JavaScript and Java against a cluster (CLIENTS=fabric8: that one)
+clients: ## run clients and operator frameworks of Go, Python, JavaScript and Java, k9s and stern against a cluster (CLIENTS=fabric8: that one; CLIENTS=--real: the real control plane)
 	cargo build --locked -p windlass-cli
 	@scripts/all-clients $(CLIENTS)
+
+.PHONY: envtest-suites
+envtest-suites: ## run controller-runtime's own envtest suites on `windlass envtest` (SUITES=pkg/cache: that one; ASSETS=.real/bin: on the real servers)
+	cargo build --locked -p windlass-cli
+	@scripts/envtest-suites $(SUITES)
 
 .PHONY: controller-gen
 controller-gen: ## have controller-gen write the CRD that ours is compared with

@@ -58,6 +58,7 @@ const CLUSTER: &[&str] = &["windlass-cluster", "windlass-skip"];
 const SHARED: &[&str] = &["windlass-apimachinery"];
 const SKIP: &[&str] = &["windlass-skip"];
 const FRAMEWORK: &[&str] = &["windlass"];
+const OPERATOR_PARTS: &[&str] = &["windlass", "windlass-apimachinery", "windlass-cel"];
 const FRAMEWORK_AND_SHARED: &[&str] = &["windlass", "windlass-apimachinery"];
 const CLUSTER_PARTS: &[&str] = &[
     "windlass",
@@ -127,7 +128,7 @@ const TABLE: &[Row] = &[
         .tests_may(CLUSTER)
         .client(),
     Row::of("operators/")
-        .may(FRAMEWORK)
+        .may(OPERATOR_PARTS)
         .tests_may(CLUSTER)
         .client()
         .program(),

@@ -126,6 +126,8 @@ fn every_requirement_of_python_has_a_version_and_hashes() {
     for path in [
         "scripts/python/go.txt",
         "scripts/python/kubectl.txt",
+        "scripts/python/kubectl-28.txt",
+        "scripts/python/kubectl-30.txt",
         "tests/clients/python/requirements.txt",
         "tests/clients/python/kopf.txt",
     ] {

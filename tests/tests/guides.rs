@@ -27,7 +27,7 @@ fn code_of_the_book_is_a_piece_of_what_is_compiled() {
         for block in page.blocks() {
             let at = format!("{}:{}", page.path, block.line);
             match block.info.as_str() {
-                "rust" | "go" | "toml" => {
+                "rust" | "go" | "toml" | "python" | "javascript" | "java" => {
                     checked += 1;
                     if !sources.iter().any(|source| source.contains(&block.text)) {
                         let from = page.sources().join(" ");

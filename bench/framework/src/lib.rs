@@ -4,25 +4,11 @@
 //! peers in `bench/peers`. The program `bench-framework` starts one after the other on the same API
 //! server and prints what each of them took.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::{
-    api::{
-        apps::v1::{Deployment, DeploymentSpec},
-        core::v1::{
-            Container, ContainerPort, EnvVar, HTTPGetAction, PodSpec, PodTemplateSpec, Probe,
-            ResourceRequirements,
-        },
-    },
-    apimachinery::pkg::{
-        api::resource::Quantity,
-        apis::meta::v1::{LabelSelector, ObjectMeta},
-        util::intstr::IntOrString,
-    },
-};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::EnvVar};
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windlass::object;
 
 /// How many objects are reconciled at once, by every operator.
 pub const WORKERS: u16 = 8;
@@ -75,76 +61,40 @@ pub fn status_of(widget: &Widget, deployment: Option<&Deployment>) -> WidgetStat
 
 /// A Deployment of about 2 KB, as operators make them.
 pub fn deployment(name: &str, replicas: i32, image: &str) -> Deployment {
-    let labels: BTreeMap<String, String> = [
+    let labels = windlass::labels([
         ("app.kubernetes.io/name", "widget"),
         ("app.kubernetes.io/instance", name),
-    ]
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .into();
-    Deployment {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            labels: Some(labels.clone()),
-            ..ObjectMeta::default()
-        },
-        spec: Some(DeploymentSpec {
-            replicas: Some(replicas),
-            selector: LabelSelector {
-                match_labels: Some(labels.clone()),
-                ..LabelSelector::default()
-            },
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels: Some(labels),
-                    ..ObjectMeta::default()
-                }),
-                spec: Some(PodSpec {
-                    containers: vec![container(image)],
-                    ..PodSpec::default()
-                }),
-            },
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
-}
-
-fn container(image: &str) -> Container {
-    let amounts = |of: &[(&str, &str)]| {
-        let amounts = of.iter();
-        amounts
-            .map(|(name, amount)| ((*name).to_owned(), Quantity((*amount).to_owned())))
-            .collect()
-    };
-    let env = (0..4).map(|nth| EnvVar {
-        name: format!("WIDGET_OPTION_{nth}"),
-        value: Some(format!("value-{nth}")),
-        ..EnvVar::default()
+    ]);
+    let env = (0..4).map(|nth| {
+        object!(EnvVar {
+            name: format!("WIDGET_OPTION_{nth}"),
+            value: format!("value-{nth}"),
+        })
     });
-    Container {
-        name: "widget".to_owned(),
-        image: Some(image.to_owned()),
-        env: Some(env.collect()),
-        ports: Some(vec![ContainerPort {
-            name: Some("http".to_owned()),
-            container_port: 8080,
-            protocol: Some("TCP".to_owned()),
-            ..ContainerPort::default()
-        }]),
-        resources: Some(ResourceRequirements {
-            requests: Some(amounts(&[("cpu", "100m"), ("memory", "64Mi")])),
-            limits: Some(amounts(&[("memory", "128Mi")])),
-            ..ResourceRequirements::default()
-        }),
-        readiness_probe: Some(Probe {
-            http_get: Some(HTTPGetAction {
-                path: Some("/ready".to_owned()),
-                port: IntOrString::String("http".to_owned()),
-                ..HTTPGetAction::default()
-            }),
-            period_seconds: Some(5),
-            ..Probe::default()
-        }),
-        ..Container::default()
-    }
+    object!(Deployment {
+        metadata: { name, labels: labels.clone() },
+        spec: {
+            replicas,
+            selector: { match_labels: labels.clone() },
+            template: {
+                metadata: { labels },
+                spec: {
+                    containers: [{
+                        name: "widget",
+                        image,
+                        env: env.collect::<Vec<EnvVar>>(),
+                        ports: [{ name: "http", container_port: 8080, protocol: "TCP" }],
+                        resources: {
+                            requests: { "cpu": "100m", "memory": "64Mi" },
+                            limits: { "memory": "128Mi" },
+                        },
+                        readiness_probe: {
+                            http_get: { path: "/ready", port: "http" },
+                            period_seconds: 5,
+                        },
+                    }],
+                },
+            },
+        },
+    })
 }

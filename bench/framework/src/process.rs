@@ -50,6 +50,15 @@ impl Subject {
     }
 }
 
+/// Resident memory, in KiB.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) all: f64,
+    /// Without the pages of its code. How many of those are resident differs from one start of the
+    /// same program to the next, by half a MiB and more.
+    pub(crate) data: f64,
+}
+
 /// A running operator.
 pub(crate) struct Process {
     child: Child,
@@ -70,12 +79,16 @@ impl Process {
         Ok(ticks.sum::<f64>() / TICKS_PER_SECOND)
     }
 
-    /// KiB of memory that are its own and resident.
-    pub(crate) fn resident(&self) -> Anything<f64> {
+    /// How much memory of it is resident.
+    pub(crate) fn memory(&self) -> Anything<Memory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        Ok(number.ok_or("it has ended")?)
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        };
+        let (all, data) = (number("VmRSS:"), number("RssAnon:"));
+        let (all, data) = all.zip(data).ok_or("it has ended")?;
+        Ok(Memory { all, data })
     }
 
     /// Waits until it has used next to no CPU for a second; answers what it has used by then.

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::{
     Anything,
     count::Requests,
-    process::Subject,
+    process::{Memory, Subject},
     world::{World, name},
 };
 
@@ -27,16 +27,17 @@ pub(crate) struct Rounds {
     pub(crate) singles: u32,
     pub(crate) cached: u32,
     pub(crate) idle_seconds: u32,
+    /// How often everything is done.
+    pub(crate) times: u32,
 }
 
-/// What one operator took.
+/// What one operator took in one round.
 #[derive(Debug, Default)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    /// KiB with nothing to hold.
-    pub(crate) empty: f64,
-    /// KiB with all widgets and their Deployments.
-    pub(crate) converged: f64,
+pub(crate) struct Play {
+    /// With nothing to hold.
+    pub(crate) empty: Memory,
+    /// With all widgets and their Deployments.
+    pub(crate) converged: Memory,
     pub(crate) converge: Phase,
     pub(crate) change: Phase,
     pub(crate) single: Phase,
@@ -47,7 +48,7 @@ pub(crate) struct Column {
     /// Seconds from a change to the watch event of its effect, in order.
     pub(crate) latencies: Vec<f64>,
     /// KiB for each Deployment that is only held.
-    pub(crate) cached: Option<f64>,
+    pub(crate) cached: f64,
 }
 
 /// What one thing took.
@@ -60,64 +61,63 @@ pub(crate) struct Phase {
 
 impl Rounds {
     /// Puts an operator through everything but the last.
-    pub(crate) async fn play(&self, world: &World, subject: &Subject) -> Anything<Column> {
+    pub(crate) async fn play(&self, world: &World, subject: &Subject) -> Anything<Play> {
         let process = subject.start()?;
         let mut used = process.calm().await?;
-        let mut column = Column {
-            name: subject.name.clone(),
-            empty: process.resident()?,
-            ..Column::default()
+        let mut play = Play {
+            empty: process.memory()?,
+            ..Play::default()
         };
 
         let (begun, before) = (Instant::now(), world.requests().await?);
         world.create_widgets(self.widgets).await?;
         self.until_converged(world, "widget:1").await?;
-        column.converge.wall = begun.elapsed().as_secs_f64();
+        play.converge.wall = begun.elapsed().as_secs_f64();
         let now = process.calm().await?;
-        column.converge.cpu = now - used;
-        column.converge.requests = world.requests().await? - before;
-        column.converged = process.resident()?;
+        play.converge.cpu = now - used;
+        play.converge.requests = world.requests().await? - before;
+        play.converged = process.memory()?;
         used = now;
 
         let (begun, before) = (Instant::now(), world.requests().await?);
         world.change_widgets(self.widgets, "widget:2").await?;
         self.until_converged(world, "widget:2").await?;
-        column.change.wall = begun.elapsed().as_secs_f64();
+        play.change.wall = begun.elapsed().as_secs_f64();
         used = {
             let now = process.calm().await?;
-            column.change.cpu = now - used;
+            play.change.cpu = now - used;
             now
         };
-        column.change.requests = world.requests().await? - before;
+        play.change.requests = world.requests().await? - before;
 
         let before = world.requests().await?;
         tokio::time::sleep(Duration::from_secs(self.idle_seconds.into())).await;
         let now = process.cpu()?;
-        column.idle = (now - used) / f64::from(self.idle_seconds);
-        column.idle_requests = world.requests().await? - before;
+        play.idle = (now - used) / f64::from(self.idle_seconds);
+        play.idle_requests = world.requests().await? - before;
         used = now;
 
         let before = world.requests().await?;
-        column.latencies = self.singles(world).await?;
-        column.single.cpu = process.calm().await? - used;
-        column.single.requests = world.requests().await? - before;
+        play.latencies = self.singles(world).await?;
+        play.single.cpu = process.calm().await? - used;
+        play.single.requests = world.requests().await? - before;
         process.stop().await?;
 
         let before = world.requests().await?;
         let process = subject.start()?;
-        column.restart.cpu = process.calm().await?;
-        column.restart.requests = world.requests().await? - before;
+        play.restart.cpu = process.calm().await?;
+        play.restart.requests = world.requests().await? - before;
         process.stop().await?;
-        Ok(column)
+        Ok(play)
     }
 
     /// How much an operator's memory grows by each Deployment that is there when it starts.
-    pub(crate) async fn hold(&self, subject: &Subject, empty: f64) -> Anything<f64> {
+    pub(crate) async fn hold(&self, subject: &Subject, empty: Memory) -> Anything<f64> {
         let process = subject.start()?;
         process.calm().await?;
-        let resident = process.resident()?;
+        let full = process.memory()?;
         process.stop().await?;
-        Ok((resident - empty) / f64::from(self.cached))
+        Ok((full.data - empty.data) / f64::from(self.cached))
     }
 
     /// Waits until every widget's Deployment and status say this image and generation. Asked by

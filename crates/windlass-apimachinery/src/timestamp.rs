@@ -3,6 +3,47 @@
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
+/// Why a text is no time, in Go's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimeError {
+    /// The text does not go on as its layout does.
+    #[error("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")]
+    Layout {
+        /// The whole text.
+        text: String,
+        /// What it should look like.
+        layout: &'static str,
+        /// What is left of the text.
+        rest: String,
+        /// What of the layout it should begin with.
+        part: &'static str,
+    },
+    /// The text goes on after the time.
+    #[error("parsing time {text:?}: extra text: {rest:?}")]
+    Extra {
+        /// The whole text.
+        text: String,
+        /// What is left of it.
+        rest: String,
+    },
+    /// A number that no time has.
+    #[error("parsing time {text:?}: {what} out of range")]
+    Range {
+        /// The whole text.
+        text: String,
+        /// What the number is: a month, a day, and so on.
+        what: &'static str,
+    },
+    /// A time beyond those that can be kept.
+    #[error("parsing time {text:?}: {why}")]
+    Instant {
+        /// The whole text.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
 /// How precise a field's times are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
@@ -13,7 +54,7 @@ pub enum Precision {
 }
 
 /// The form in which a time is kept, or what Go says of a text that is none.
-pub fn canonical(text: &str, precision: Precision) -> Result<String, String> {
+pub fn canonical(text: &str, precision: Precision) -> Result<String, TimeError> {
     let time = parse(text, precision)?;
     Ok(match precision {
         Precision::Seconds => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -21,7 +62,7 @@ pub fn canonical(text: &str, precision: Precision) -> Result<String, String> {
     })
 }
 
-fn parse(text: &str, precision: Precision) -> Result<Timestamp, String> {
+fn parse(text: &str, precision: Precision) -> Result<Timestamp, TimeError> {
     let mut reader = Reader {
         text,
         rest: text,
@@ -51,10 +92,10 @@ fn parse(text: &str, precision: Precision) -> Result<Timestamp, String> {
     };
     let offset = reader.offset()?;
     if !reader.rest.is_empty() {
-        return Err(format!(
-            "parsing time {text:?}: extra text: {:?}",
-            reader.rest
-        ));
+        return Err(TimeError::Extra {
+            text: text.to_owned(),
+            rest: reader.rest.to_owned(),
+        });
     }
     let small = |number: i32| i8::try_from(number).unwrap_or_default();
     let date = jiff::civil::Date::new(
@@ -62,10 +103,13 @@ fn parse(text: &str, precision: Precision) -> Result<Timestamp, String> {
         small(month),
         small(day),
     )
-    .map_err(|_| format!("parsing time {text:?}: day out of range"))?;
+    .map_err(|_| reader.out_of_range("day"))?;
     offset
         .to_timestamp(date.at(small(hour), small(minute), small(second), nanosecond))
-        .map_err(|error| format!("parsing time {text:?}: {error}"))
+        .map_err(|error| TimeError::Instant {
+            text: text.to_owned(),
+            why: error.to_string(),
+        })
 }
 
 /// What is left of a text, and what it should have looked like.
@@ -76,14 +120,23 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, part: &str) -> String {
-        format!(
-            "parsing time {:?} as {:?}: cannot parse {:?} as {part:?}",
-            self.text, self.layout, self.rest
-        )
+    fn wrong(&self, part: &'static str) -> TimeError {
+        TimeError::Layout {
+            text: self.text.to_owned(),
+            layout: self.layout,
+            rest: self.rest.to_owned(),
+            part,
+        }
     }
 
-    fn number(&mut self, digits: usize, part: &str) -> Result<i32, String> {
+    fn out_of_range(&self, what: &'static str) -> TimeError {
+        TimeError::Range {
+            text: self.text.to_owned(),
+            what,
+        }
+    }
+
+    fn number(&mut self, digits: usize, part: &'static str) -> Result<i32, TimeError> {
         let found = self.rest.get(..digits).filter(|text| all_digits(text));
         let number = found.and_then(|text| text.parse().ok());
         let number = number.ok_or_else(|| self.wrong(part))?;
@@ -91,7 +144,7 @@ impl Reader<'_> {
         Ok(number)
     }
 
-    fn literal(&mut self, part: &str) -> Result<(), String> {
+    fn literal(&mut self, part: &'static str) -> Result<(), TimeError> {
         self.rest = self
             .rest
             .strip_prefix(part)
@@ -99,11 +152,17 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn within(&self, number: i32, least: i32, most: i32, what: &str) -> Result<(), String> {
+    fn within(
+        &self,
+        number: i32,
+        least: i32,
+        most: i32,
+        what: &'static str,
+    ) -> Result<(), TimeError> {
         if (least..=most).contains(&number) {
             Ok(())
         } else {
-            Err(format!("parsing time {:?}: {what} out of range", self.text))
+            Err(self.out_of_range(what))
         }
     }
 
@@ -119,7 +178,7 @@ impl Reader<'_> {
         0
     }
 
-    fn micros(&mut self) -> Result<i32, String> {
+    fn micros(&mut self) -> Result<i32, TimeError> {
         let digits = self
             .rest
             .get(..7)
@@ -131,7 +190,7 @@ impl Reader<'_> {
         Ok(micros * 1000)
     }
 
-    fn offset(&mut self) -> Result<Offset, String> {
+    fn offset(&mut self) -> Result<Offset, TimeError> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
             return Ok(Offset::UTC);
@@ -149,12 +208,7 @@ impl Reader<'_> {
         });
         let seconds = found.ok_or_else(|| self.wrong("Z07:00"))?;
         self.rest = &self.rest[6..];
-        Offset::from_seconds(seconds).map_err(|_| {
-            format!(
-                "parsing time {:?}: time zone offset hour out of range",
-                self.text
-            )
-        })
+        Offset::from_seconds(seconds).map_err(|_| self.out_of_range("time zone offset hour"))
     }
 }
 
@@ -179,7 +233,7 @@ mod tests {
             "2026-01-02T03:04:05.000100Z"
         );
         assert_eq!(
-            micros("2026-01-02T03:04:05Z").unwrap_err(),
+            micros("2026-01-02T03:04:05Z").unwrap_err().to_string(),
             r#"parsing time "2026-01-02T03:04:05Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000""#
         );
     }

@@ -145,7 +145,8 @@ pub(crate) fn resources(known: &Known, group: &str, version: &str) -> Result<Ans
         if !resource.categories.is_empty() {
             row["categories"] = json!(resource.categories);
         }
-        if resource.is_stored() {
+        // A Binding is a request, and is kept nowhere.
+        if resource.is_stored() && !resource.strategy.binds_pods() {
             row["storageVersionHash"] = resource.storage_version_hash().into();
         }
         rows.push(row);

@@ -31,8 +31,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    alpha, completion, create, deploy, envtest as assets, explore, image as oci, init, operator,
-    rbac, render, run, version,
+    alpha, completion, create, deploy, envtest as assets, explore, image as oci, init,
+    metacontroller, operator, rbac, render, run, version,
 };
 
 /// A toolkit for Kubernetes operators, with a cluster to run them on.
@@ -69,6 +69,7 @@ enum Command {
     Explore(explore::Explore),
     Render(render::Render),
     Rbac(rbac::Rbac),
+    Metacontroller(metacontroller::Metacontroller),
     #[command(subcommand)]
     Alpha(alpha::Alpha),
     Envtest(assets::Envtest),
@@ -111,6 +112,10 @@ async fn run() -> ExitCode {
         },
         Command::Render(render) => render.run(),
         Command::Rbac(rbac) => rbac.run(),
+        Command::Metacontroller(metacontroller) => match metacontroller.run() {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Alpha(alpha) => alpha.run(),
         Command::Envtest(envtest) => envtest.run(),
         Command::Completion(completion) => {

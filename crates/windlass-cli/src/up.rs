@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{IsTerminal as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,9 @@ pub(crate) struct Up {
     /// Where the API server listens; port 0 is any free one. Default: the port of last time, or a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    /// Also name this host or address in the API server's certificate; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    san: Vec<String>,
     /// Where objects, certificates, logs and the node's state are kept; one cluster at a time can use it
     #[arg(long, default_value = ".windlass")]
     data_dir: PathBuf,
@@ -89,6 +92,24 @@ impl From<RuntimeName> for Runtime {
             RuntimeName::Sandbox => Self::Sandbox,
             RuntimeName::Process => Self::Process,
         }
+    }
+}
+
+/// A host name, perhaps with a star for its first part, or an address.
+fn host(text: &str) -> std::result::Result<String, String> {
+    let is_label = |label: &str| {
+        let mut bytes = label.bytes();
+        !label.is_empty()
+            && label.len() <= 63
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    if text.parse::<IpAddr>().is_ok() || (text.len() <= 253 && name.split('.').all(is_label)) {
+        Ok(text.to_owned())
+    } else {
+        Err("it is neither a host name nor an address".to_owned())
     }
 }
 
@@ -154,6 +175,7 @@ impl Up {
         let mut cluster = Cluster::start(ClusterConfig {
             data_dir: self.data_dir.clone(),
             listen: self.listen.unwrap_or_else(|| last_address(&self.data_dir)),
+            names: self.san.clone(),
             in_memory: self.in_memory,
             controllers: !self.no_controllers,
             node: if self.no_node || self.no_controllers {
@@ -259,6 +281,9 @@ impl Up {
         command.arg("up").arg("--data-dir").arg(&self.data_dir);
         if let Some(listen) = self.listen {
             command.arg("--listen").arg(listen.to_string());
+        }
+        for name in &self.san {
+            command.arg("--san").arg(name);
         }
         if let Some(path) = &self.kubeconfig_out {
             command.arg("--kubeconfig-out").arg(path);

@@ -45,6 +45,9 @@ pub struct ClusterConfig {
     pub data_dir: PathBuf,
     /// Where the API server listens; port 0 is any free one.
     pub listen: SocketAddr,
+    /// What else its certificate is for, besides `localhost` and that address: host names and
+    /// addresses by which clients of other machines reach it.
+    pub names: Vec<String>,
     /// Whether objects are kept in memory alone, and gone with the cluster.
     pub in_memory: bool,
     /// Whether controllers run. Without them objects are what their writers say they are, and a pod
@@ -180,7 +183,7 @@ impl Cluster {
                 address: config.listen,
                 source,
             })?;
-        let names = [
+        let mut names = vec![
             "localhost",
             "kubernetes",
             "kubernetes.default",
@@ -188,6 +191,12 @@ impl Cluster {
             "kubernetes.default.svc.cluster.local",
         ];
         let mut addresses = vec![IpAddr::from(Ipv4Addr::LOCALHOST), address.ip()];
+        for name in &config.names {
+            match name.parse() {
+                Ok(address) => addresses.push(address),
+                Err(_) => names.push(name),
+            }
+        }
         addresses.extend(ground.iter().flat_map(Ground::addresses));
         let second = match &ground {
             Some(ground) => ground

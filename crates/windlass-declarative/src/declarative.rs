@@ -1,6 +1,9 @@
 //! [`Declarative`]: a renderer as a controller of the framework.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::DynamicObject;
@@ -231,6 +234,7 @@ impl Declarative {
             concurrency,
             timeout,
         } = self;
+        let is_defined = crd.is_some();
         let mut controller = Controller::of_kind(parent.clone()).scoped(scope);
         if let Some(name) = name {
             controller = controller.named(name);
@@ -257,6 +261,7 @@ impl Declarative {
             controller = controller.timeout(limit);
         }
         let closed = access.is_empty();
+
         let engine = move |declare: &mut Declare<DynamicObject>| {
             declare.writes_status();
             Engine {
@@ -267,6 +272,8 @@ impl Declarative {
                 parents: declare.writes_kind(&parent, Access::to([Verb::Patch])),
                 renderer: renderer(declare),
                 inventory: inventory.as_ref().map(|inventory| inventory(declare)),
+                is_defined,
+                given: Mutex::default(),
             }
         };
         if has_finalizer {

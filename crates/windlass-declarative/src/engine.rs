@@ -1,6 +1,9 @@
 //! [`Engine`]: one reconcile of one parent.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use futures::future::BoxFuture;
 use kube::core::{DynamicObject, SelectorExt};
@@ -28,7 +31,14 @@ pub(crate) struct Engine {
     pub(crate) parents: Writes<DynamicObject>,
     pub(crate) renderer: Arc<dyn Renderer>,
     pub(crate) inventory: Option<Arc<dyn Inventory>>,
+    /// Whether the operator defines the kind of the parents.
+    pub(crate) is_defined: bool,
+    /// What was written as the status of a parent, and its uid and status before.
+    pub(crate) given: Mutex<BTreeMap<Key, (Value, Value)>>,
 }
+
+/// The given status of so many parents is kept.
+const KEPT: usize = 10_000;
 
 /// What is wanted, by kind and key, with the number of its stage.
 pub(crate) type Plan<'a> = BTreeMap<(KindInfo, Key), (usize, &'a Wanted)>;
@@ -39,10 +49,45 @@ impl Engine {
         let input = self.input(parent, ctx, false).await?;
         let desired = self.renderer.render(ctx, &input).await?;
         let (action, status) = self.carry_out(ctx, &input, &desired).await;
-        if let Some(status) = status? {
-            ctx.set_status(status)?;
+        let written = match status {
+            Ok(Some(status)) => self.write_status(ctx, &input, status).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let action = action?;
+        written.map(|()| action)
+    }
+
+    /// Writes the status of a parent. One that was written before and changed nothing is not sent
+    /// again: the API server adds defaults to it, say, which it does not have.
+    async fn write_status(
+        &self,
+        ctx: &RendererContext,
+        input: &Input,
+        status: Value,
+    ) -> Result<()> {
+        if self.is_defined {
+            // The framework keeps conditions in it, which follow from how the reconcile ends.
+            return ctx.set_status(status);
         }
-        action
+        let parent = &input.parent;
+        let before = json!([parent["metadata"]["uid"], parent["status"]]);
+        let now = (status, before);
+        if self.given().get(ctx.key()) == Some(&now) {
+            return Ok(());
+        }
+        ctx.write_status(&now.0).await?;
+        let mut given = self.given();
+        // Those of parents that are gone go with the rest.
+        if given.len() >= KEPT {
+            given.clear();
+        }
+        given.insert(ctx.key().clone(), now);
+        Ok(())
+    }
+
+    fn given(&self) -> MutexGuard<'_, BTreeMap<Key, (Value, Value)>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Undoes what was made for a parent that is being deleted.

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass::{Error, Operator, Result, kind::KindInfo};
-use windlass_cluster::{TestCluster, minutes};
+use windlass_cluster::{TestCluster, hours, minutes};
 use windlass_declarative::{
     Check, Declarative, Desired, Input, Method, ParentInventory, Ready, Renderer, RendererContext,
     Wanted,
@@ -112,6 +112,72 @@ fn expected(of: &[(&str, &str)]) -> BTreeMap<String, String> {
     of.iter()
         .map(|(name, text)| ((*name).into(), (*text).into()))
         .collect()
+}
+
+#[windlass_cluster::test]
+async fn children_are_made_repaired_and_pruned(cluster: TestCluster) {
+    cluster.start(maps_by(Maps::default())).await;
+    cluster.create(thing("t", &["a", "b"])).await;
+    cluster.settle().await;
+    assert_eq!(
+        texts(&cluster).await,
+        expected(&[("a", "one"), ("b", "one")])
+    );
+    assert_eq!(
+        cluster.get::<Thing>("t").await.status.unwrap().maps,
+        Some(2)
+    );
+
+    cluster.delete::<ConfigMap>("a").await;
+    cluster
+        .patch::<ConfigMap>("b", json!({"data": {"text": "changed"}}))
+        .await;
+    cluster.settle().await;
+    assert_eq!(
+        texts(&cluster).await,
+        expected(&[("a", "one"), ("b", "one")])
+    );
+
+    let spec = json!({"spec": {"maps": ["b", "c"], "text": "two"}});
+    cluster.patch::<Thing>("t", spec).await;
+    cluster.settle().await;
+    assert_eq!(
+        texts(&cluster).await,
+        expected(&[("b", "two"), ("c", "two")])
+    );
+
+    let before = cluster.requests_of("maps").len();
+    cluster.advance(hours(2)).await;
+    let writes = cluster.requests_of("maps").split_off(before);
+    assert!(
+        writes.iter().all(|request| !request.verb.writes()),
+        "{writes:?}"
+    );
+
+    cluster.delete::<Thing>("t").await;
+    cluster.settle().await;
+    assert_eq!(texts(&cluster).await, BTreeMap::new());
+}
+
+#[windlass_cluster::test]
+async fn failed_render_deletes_nothing_and_is_tried_again(cluster: TestCluster) {
+    let fails = Arc::new(AtomicBool::new(false));
+    let renderer = Maps {
+        fails: Arc::clone(&fails),
+        ..Maps::default()
+    };
+    cluster.start(maps_by(renderer)).await;
+    cluster.create(thing("t", &["a"])).await;
+    cluster.settle().await;
+    fails.store(true, Ordering::Relaxed);
+    cluster
+        .patch::<Thing>("t", json!({"spec": {"maps": []}}))
+        .await;
+    tokio::time::sleep(minutes(10)).await;
+    assert_eq!(texts(&cluster).await, expected(&[("a", "one")]));
+    fails.store(false, Ordering::Relaxed);
+    cluster.advance(hours(1)).await;
+    assert_eq!(texts(&cluster).await, BTreeMap::new());
 }
 
 #[windlass_cluster::test]
@@ -298,4 +364,20 @@ async fn objects_of_other_scopes_are_repaired_and_go_with_their_parent(cluster: 
             .await
             .is_some()
     );
+}
+
+#[windlass_cluster::test]
+async fn stages_end_alike_however_disturbed(cluster: TestCluster) {
+    cluster.start(staged()).await;
+    let runs = cluster
+        .ends_alike_however_disturbed(|cluster| async move {
+            cluster.create(thing("t", &[])).await;
+            cluster.advance(minutes(1)).await;
+            is_ready(&cluster).await;
+            cluster.advance(minutes(1)).await;
+            cluster.delete::<Thing>("t").await;
+            cluster.advance(minutes(1)).await;
+        })
+        .await;
+    assert!(runs > 6, "{runs}");
 }

@@ -248,6 +248,7 @@ mod tests {
             code: 200,
             changes: vec![change],
             unseen: vec!["pods b in default".to_owned()],
+            conflicts: None,
         };
         let record = Record {
             at: Duration::ZERO,

@@ -22,6 +22,12 @@ pub fn is_precious(resource: &str) -> bool {
     PRECIOUS.contains(&resource)
 }
 
+/// Whether an object, by what it is called, holds data that nothing makes again.
+pub(crate) fn holds_data(object: &str) -> bool {
+    let kinds = ["persistentvolumeclaims ", "persistentvolumes ", "secrets "];
+    kinds.iter().any(|kind| object.starts_with(kind))
+}
+
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wrong {
@@ -35,6 +41,10 @@ pub enum Wrong {
     Stuck(Vec<Difference>),
     /// The cluster ends differently, for good.
     Differs(Vec<Difference>),
+    /// A change that is taken back leaves this.
+    Lingers(Vec<Difference>),
+    /// What was changed is not as what was made so.
+    ByItsPast(Vec<Difference>),
     /// The operator does not stop writing: how often, and what it wrote last.
     Restless(String),
     /// A restart at rest changes something.
@@ -55,6 +65,10 @@ pub enum Title {
     Stuck,
     /// [`Wrong::Differs`].
     Differs,
+    /// [`Wrong::Lingers`].
+    Lingers,
+    /// [`Wrong::ByItsPast`].
+    ByItsPast,
     /// [`Wrong::Restless`].
     Restless,
     /// [`Wrong::WritesAtRest`].
@@ -70,6 +84,8 @@ impl Title {
             Self::Broken => "breaks what must always hold",
             Self::Stuck => "deletion never ends",
             Self::Differs => "ends differently",
+            Self::Lingers => "change cannot be taken back",
+            Self::ByItsPast => "depends on what was before",
             Self::Restless => "never settles",
             Self::WritesAtRest => "restart changes a cluster at rest",
         }
@@ -93,6 +109,12 @@ impl Title {
             Self::Differs => {
                 "derive what is left to do from what there is in the cluster, not from what was seen or done before; every step must be taken again after a crash at any point"
             }
+            Self::Lingers => {
+                "remove what is no longer asked for, also labels and annotations; act on what there is even while it is not ready"
+            }
+            Self::ByItsPast => {
+                "write the whole of what is wanted at each reconcile, so that an object that was changed becomes as one that was made so"
+            }
             Self::Restless => {
                 "compare with what there is before writing, and write only what differs"
             }
@@ -112,6 +134,8 @@ impl Wrong {
             Self::Broken(..) => Title::Broken,
             Self::Stuck(_) => Title::Stuck,
             Self::Differs(_) => Title::Differs,
+            Self::Lingers(_) => Title::Lingers,
+            Self::ByItsPast(_) => Title::ByItsPast,
             Self::Restless(_) => Title::Restless,
             Self::WritesAtRest(_) => Title::WritesAtRest,
         }
@@ -138,9 +162,10 @@ impl Wrong {
             sites
         };
         match (self, other) {
-            (Self::Differs(one), Self::Differs(other)) | (Self::Stuck(one), Self::Stuck(other)) => {
-                sites(one) == sites(other)
-            }
+            (Self::Differs(one), Self::Differs(other))
+            | (Self::Stuck(one), Self::Stuck(other))
+            | (Self::Lingers(one), Self::Lingers(other))
+            | (Self::ByItsPast(one), Self::ByItsPast(other)) => sites(one) == sites(other),
             (Self::Deleted(one), Self::Deleted(other))
             | (Self::Broken(one, _), Self::Broken(other, _)) => one == other,
             (one, other) => one.title() == other.title(),
@@ -157,7 +182,10 @@ impl Wrong {
                 "{object} was deleted, and stays when nothing is disturbed"
             )],
             Self::Broken(name, when) => vec![format!("{name}: {when}")],
-            Self::Stuck(differences) | Self::Differs(differences) => {
+            Self::Stuck(differences)
+            | Self::Differs(differences)
+            | Self::Lingers(differences)
+            | Self::ByItsPast(differences) => {
                 let mut lines: Vec<String> = differences
                     .iter()
                     .take(NAMED)

@@ -16,6 +16,7 @@
 
 mod edge;
 pub mod explore;
+pub mod fields;
 pub mod html;
 mod invariant;
 pub mod judge;

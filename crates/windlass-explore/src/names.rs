@@ -59,6 +59,20 @@ fn described(watch: &Watch, event: &WatchEvent<'_>, name: &str) -> String {
         what = format!("DELETING {}", resource_of(&watch.request));
     }
     let mut text = place(&what, event.namespace, name);
+    text.push_str(&selected(watch));
+    text
+}
+
+/// What a watch is of.
+pub(crate) fn watched(watch: &Watch) -> String {
+    let namespace = watch.request.namespace.as_deref().unwrap_or_default();
+    let text = place(&resource_of(&watch.request), namespace, "");
+    format!("{text}{}", selected(watch))
+}
+
+/// Which objects a watch is of, and how it sees them.
+fn selected(watch: &Watch) -> String {
+    let mut text = String::new();
     for selector in [&watch.label_selector, &watch.field_selector] {
         if !selector.is_empty() {
             text.push_str(" by ");

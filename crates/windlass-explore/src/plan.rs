@@ -23,12 +23,19 @@ pub struct Point {
 pub enum Act {
     /// The write is applied, and the operator killed before it has the answer.
     Kill,
+    /// The same, and it is started again only once the next step of the scenario has settled.
+    KillOverStep,
+    /// The operator stops for longer than its lease, the write under way. Another instance leads; once
+    /// the next step has settled, the write arrives.
+    Overtake,
     /// The event and all later ones of that watch are held until the operator writes, a minute at most.
     HoldUntilWrite,
     /// They are held until everything else has settled, or for a minute.
     Hold,
     /// They are held until the next step of the scenario has settled.
     HoldOverStep,
+    /// They are held for ten minutes, whatever else happens: virtual time only.
+    HoldLong,
     /// They are held until everything else has settled; then the watch ends with 410 Expired, and the
     /// client lists what there is: it never sees the events.
     Skip,
@@ -41,8 +48,19 @@ pub enum Act {
     Down,
     /// The operator is killed and started again once the step has settled.
     Restart,
+    /// What the user deletes in this step is deleted in the foreground: it stays until its dependents are
+    /// gone.
+    Foreground,
     /// The write is applied, and the answer lost with its connection.
     LoseAnswer,
+    /// The write is applied, and the answer comes once everything else has settled: events pass it.
+    HoldAnswer,
+    /// The answer comes once the next step has settled.
+    HoldAnswerOverStep,
+    /// The write is applied, and every connection of the operator reset; for a moment none can be made.
+    ServerRestart,
+    /// A call to a system outside of the cluster is lost before it arrives there.
+    LoseCall,
     /// The write is refused with this code and not applied.
     Refuse(u16),
     /// Nothing is lost or reordered: all answers and events for the operator wait a moment.
@@ -50,17 +68,25 @@ pub enum Act {
 }
 
 impl Act {
-    const ALL: [(Self, &str); 16] = [
+    const ALL: [(Self, &str); 24] = [
         (Self::Kill, "kill-after"),
+        (Self::KillOverStep, "kill-over-step"),
+        (Self::Overtake, "overtake"),
         (Self::HoldUntilWrite, "hold-until-write"),
         (Self::Hold, "hold"),
         (Self::HoldOverStep, "hold-over-step"),
+        (Self::HoldLong, "hold-long"),
         (Self::Skip, "skip"),
         (Self::SkipOverStep, "skip-over-step"),
         (Self::StaleRestart, "restart-before"),
         (Self::Down, "down-during"),
         (Self::Restart, "restart-after"),
+        (Self::Foreground, "delete-foreground"),
         (Self::LoseAnswer, "lose-answer"),
+        (Self::HoldAnswer, "hold-answer"),
+        (Self::HoldAnswerOverStep, "hold-answer-over-step"),
+        (Self::ServerRestart, "restart-server"),
+        (Self::LoseCall, "lose-call"),
         (Self::Refuse(409), "refuse-409"),
         (Self::Refuse(429), "refuse-429"),
         (Self::Refuse(500), "refuse-500"),
@@ -80,15 +106,23 @@ impl Act {
     pub fn title(self) -> &'static str {
         match self {
             Self::Kill => "killed after",
+            Self::KillOverStep => "killed, and down over the next step, after",
+            Self::Overtake => "stopped past its lease, and another led, before",
             Self::HoldUntilWrite => "watch held until the next write, at",
             Self::Hold => "watch held until all else settled, at",
             Self::HoldOverStep => "watch held over the next step, at",
+            Self::HoldLong => "watch held for ten minutes, at",
             Self::Skip => "watch held, then expired (410), at",
             Self::SkipOverStep => "watch held over the next step, then expired (410), at",
             Self::StaleRestart => "restarted with lists from before",
             Self::Down => "down during",
             Self::Restart => "restarted after",
+            Self::Foreground => "deletion in the foreground in",
             Self::LoseAnswer => "answer lost of",
+            Self::HoldAnswer => "answer held until all else settled, of",
+            Self::HoldAnswerOverStep => "answer held over the next step, of",
+            Self::ServerRestart => "API server restarted after",
+            Self::LoseCall => "call lost:",
             Self::Refuse(409) => "conflict (409) instead of",
             Self::Refuse(429) => "429 instead of",
             Self::Refuse(403) => "quota exceeded (403) instead of",
@@ -102,8 +136,21 @@ impl Act {
     pub fn why_legal(self) -> &'static str {
         match self {
             Self::Kill | Self::Restart => "a process can end between any two of its steps",
-            Self::Down => "a process can be down for any time",
-            Self::HoldUntilWrite | Self::Hold | Self::HoldOverStep => {
+            Self::Down | Self::KillOverStep => {
+                "a process can end at any time, and be down for any time"
+            }
+            Self::Overtake => {
+                "the operator elects a leader by a lease: a leader that stops for longer than that goes \
+                 on with the request that was under way"
+            }
+            Self::Foreground => {
+                "a user can delete in the foreground (kubectl delete --cascade=foreground)"
+            }
+            Self::HoldAnswer | Self::HoldAnswerOverStep => {
+                "answers and events come on different streams, and each can be late by any time"
+            }
+            Self::ServerRestart => "an API server can be restarted at any time",
+            Self::HoldUntilWrite | Self::Hold | Self::HoldOverStep | Self::HoldLong => {
                 "a watch can be late by any time, and each by another"
             }
             Self::Skip | Self::SkipOverStep => {
@@ -115,7 +162,11 @@ impl Act {
                  behind may answer it"
             }
             Self::LoseAnswer => "a connection can break after the request was applied",
-            Self::Refuse(409) => "another writer can be quicker: a conflict changes nothing",
+            Self::LoseCall => "a connection can break before the request arrives",
+            Self::Refuse(409) => {
+                "the write names the version that it means, and another writer can be quicker: a conflict \
+                 changes nothing"
+            }
             Self::Refuse(403) => "a quota can be used up",
             Self::Refuse(429) => "an API server can be busy",
             Self::Refuse(_) => "an API server can fail before it applies a request",
@@ -169,6 +220,23 @@ impl FromStr for Fault {
 /// The faults of one run; none for the reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Plan(pub Vec<Fault>);
+
+impl Plan {
+    /// Four letters that follow from it, and from what else it is played with.
+    pub fn id(&self, with: &str) -> String {
+        // FNV-1a: short, and the same in every release.
+        let text = format!("{self}{with}");
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        let letters = b"abcdefghijklmnopqrstuvwxyz234567";
+        let id = (0..4).map(|at| {
+            let index = usize::try_from((hash >> (40 + 5 * at)) & 31).unwrap_or_default();
+            char::from(letters[index])
+        });
+        id.collect()
+    }
+}
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

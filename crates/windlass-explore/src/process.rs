@@ -150,6 +150,14 @@ impl Process {
         let _ = self.child.kill().await;
     }
 
+    /// Stops it where it is, with its requests under way.
+    pub(crate) fn stop(&mut self) {
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(pid) = id.and_then(Pid::from_raw) {
+            let _ = kill_process_group(pid, Signal::STOP);
+        }
+    }
+
     /// Whether it has used a processor since this was asked last, or waits for one.
     pub(crate) fn is_busy(&mut self) -> bool {
         let Some(pid) = self.child.id() else {

@@ -43,6 +43,13 @@ pub fn head(report: &Report) -> String {
         report.left_out,
         report.not_reached
     );
+    if report.changes > 0 {
+        let _ = writeln!(
+            text,
+            "fields      {} changes of the sample; {} tried, {} of them refused by the API server",
+            report.changes, report.changes_tried, report.changes_refused
+        );
+    }
     if report.unsteady > 0 {
         let _ = writeln!(
             text,
@@ -76,6 +83,9 @@ pub fn finding_text(finding: &Finding, replay: &str) -> String {
         };
         let _ = writeln!(text, "  fault   {} {what}{nth}", fault.act.title());
         let _ = writeln!(text, "  legal   {}", fault.act.why_legal());
+    }
+    if let Ok(Some(change)) = finding.kept.change() {
+        let _ = writeln!(text, "  change  {}, and back", change.title());
     }
     let steps: Vec<String> = finding.kept.steps.iter().map(ToString::to_string).collect();
     let _ = writeln!(text, "  steps   {}", steps.join(", "));

@@ -54,6 +54,11 @@ impl Subject {
         })))
     }
 
+    /// Whether several can run at a time, and gain by it.
+    pub(crate) fn can_overlap(&self) -> bool {
+        matches!(&self.0, Kind::Process(template) if template.names_ports())
+    }
+
     /// Whether it runs in a process of its own.
     pub(crate) fn is_process(&self) -> bool {
         matches!(self.0, Kind::Process(_))
@@ -111,6 +116,13 @@ impl Life {
                 task.abort();
                 let _ = task.await;
             }
+        }
+    }
+
+    /// Stops it where it is: a function by nothing being answered.
+    pub(crate) fn stop(&mut self) {
+        if let Self::Process(process) = self {
+            process.stop();
         }
     }
 

@@ -37,6 +37,8 @@ pub enum Happened {
         changes: Vec<Change>,
         /// Objects that had changed by then without the operator having been shown it.
         unseen: Vec<String>,
+        /// The attempt that it was, if another writer could have been quicker.
+        conflicts: Option<Point>,
     },
     /// Another client, such as a controller of the cluster or the user, changed something.
     Other {

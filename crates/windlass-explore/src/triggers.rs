@@ -11,6 +11,7 @@ use windlass_apiserver::hooks::EventKind;
 
 use crate::edge::OPERATOR;
 use crate::plan::{Act, Fault, Plan, Point};
+use crate::scenario::Step;
 use crate::state::{Mask, changed_fields};
 use crate::trace::{Change, Happened, Record};
 use crate::world::is_fleeting;
@@ -18,77 +19,153 @@ use crate::world::is_fleeting;
 /// How many points of one name a kind of fault is tried at.
 const ALIKE: usize = 3;
 
-/// Every plan of one fault, in the order in which they are run: kinds of faults take turns.
-pub(crate) fn single(records: &[Record], steps: usize, reads_any_version: bool) -> Vec<Plan> {
-    let mut classes: Vec<VecDeque<Fault>> = vec![VecDeque::new(); 7];
-    let [rest, kills, holds, skips, answers, refusals, stale] = &mut classes[..] else {
-        return Vec::new();
-    };
-    let mut seen: HashMap<(Act, String), usize> = HashMap::new();
-    let mut add = |class: &mut VecDeque<Fault>, act: Act, at: &Point| {
-        let count = seen.entry((act, at.what.clone())).or_default();
+/// What is known about the undisturbed run, beside what happened in it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Facts<'a> {
+    pub(crate) steps: &'a [Step],
+    /// Whether the operator asks for lists of any version.
+    pub(crate) reads_any_version: bool,
+    /// Whether replicas of it elect a leader.
+    pub(crate) elects: bool,
+    /// Whether ten minutes pass in no time.
+    pub(crate) is_virtual: bool,
+}
+
+/// Kinds of faults, in the order in which they take turns.
+#[derive(Clone, Copy)]
+enum Class {
+    Rest,
+    /// After a deletion: it cannot be taken back.
+    KillAfterDelete,
+    Kill,
+    Hold,
+    Skip,
+    Answer,
+    Refusal,
+    Stale,
+    Late,
+}
+
+/// What a trace calls for, by kind.
+#[derive(Default)]
+struct Called {
+    seen: HashMap<(Act, String), usize>,
+    classes: [VecDeque<Fault>; 9],
+}
+
+impl Called {
+    /// Adds a fault, unless enough of its name are there.
+    fn add(&mut self, class: Class, act: Act, at: &Point) {
+        let count = self.seen.entry((act, at.what.clone())).or_default();
         *count += 1;
         if *count <= ALIKE {
-            class.push_back(Fault {
-                act,
-                at: at.clone(),
-            });
+            let at = at.clone();
+            self.classes[class as usize].push_back(Fault { act, at });
         }
-    };
+    }
+
+    fn plans(mut self) -> Vec<Plan> {
+        let mut plans = Vec::new();
+        while self.classes.iter().any(|class| !class.is_empty()) {
+            for (index, class) in self.classes.iter_mut().enumerate() {
+                // Kills find the most.
+                let kills = [Class::KillAfterDelete as usize, Class::Kill as usize];
+                let turns = if kills.contains(&index) { 2 } else { 1 };
+                for _ in 0..turns {
+                    plans.extend(class.pop_front().map(|fault| Plan(vec![fault])));
+                }
+            }
+        }
+        plans
+    }
+}
+
+/// Every plan of one fault, in the order in which they are run.
+pub(crate) fn single(records: &[Record], facts: Facts<'_>) -> Vec<Plan> {
+    let mut called = Called::default();
+    let steps = facts.steps.len();
     for number in (1..=steps).rev() {
         let at = step(number);
         if number == steps || number == 1 {
-            add(rest, Act::Restart, &at);
+            called.add(Class::Rest, Act::Restart, &at);
         }
-        add(rest, Act::Down, &at);
+        called.add(Class::Rest, Act::Down, &at);
+        if matches!(facts.steps[number - 1], Step::Delete(_)) {
+            called.add(Class::Late, Act::Foreground, &at);
+        }
     }
     let last_write = records
         .iter()
         .rposition(|record| matches!(record.happened, Happened::Attempt(_)));
+    let mut restarted = HashSet::new();
     for (index, record) in records.iter().enumerate() {
+        let has_next = record.step > 0 && record.step < steps;
+        let is_followed = last_write.is_some_and(|last| last > index);
         match &record.happened {
-            Happened::Write { at, changes, .. } if changes.iter().any(is_telling) => {
-                add(kills, Act::Kill, at);
-                add(answers, Act::LoseAnswer, at);
+            Happened::Write {
+                at,
+                changes,
+                conflicts,
+                ..
+            } => {
+                if let Some(attempt) = conflicts {
+                    called.add(Class::Refusal, Act::Refuse(409), attempt);
+                }
+                if !changes.iter().any(is_telling) {
+                    continue;
+                }
+                let deletes = at.what.starts_with("delete");
+                let class = if deletes {
+                    Class::KillAfterDelete
+                } else {
+                    Class::Kill
+                };
+                called.add(class, Act::Kill, at);
+                called.add(Class::Answer, Act::LoseAnswer, at);
+                if has_next {
+                    called.add(Class::Late, Act::KillOverStep, at);
+                    called.add(Class::Answer, Act::HoldAnswerOverStep, at);
+                }
+                if is_followed {
+                    called.add(Class::Answer, Act::HoldAnswer, at);
+                }
+                if restarted.insert(record.step) {
+                    called.add(Class::Answer, Act::ServerRestart, at);
+                }
             }
             Happened::Attempt(at) => {
-                // What is created or deleted has no version to be in conflict with.
-                if at.what.starts_with("update ") || at.what.starts_with("patch ") {
-                    add(refusals, Act::Refuse(409), at);
+                called.add(Class::Refusal, Act::Refuse(500), at);
+                if at.what.starts_with("create ") {
+                    called.add(Class::Refusal, Act::Refuse(403), at);
                 }
-                add(refusals, Act::Refuse(500), at);
+                if facts.elects && has_next {
+                    called.add(Class::Late, Act::Overtake, at);
+                }
             }
             Happened::Event {
                 at, initial: false, ..
             } => {
-                let is_followed = last_write.is_some_and(|last| last > index);
                 if is_followed {
-                    add(holds, Act::HoldUntilWrite, at);
-                    add(skips, Act::Skip, at);
-                    add(holds, Act::Hold, at);
+                    called.add(Class::Hold, Act::HoldUntilWrite, at);
+                    called.add(Class::Skip, Act::Skip, at);
+                    called.add(Class::Hold, Act::Hold, at);
                 }
-                if record.step < steps && record.step > 0 {
-                    add(holds, Act::HoldOverStep, at);
-                    add(skips, Act::SkipOverStep, at);
+                // What is due after minutes is written then, though nothing was undisturbed.
+                if facts.is_virtual {
+                    called.add(Class::Late, Act::HoldLong, at);
                 }
-                if reads_any_version && !at.what.starts_with("ADDED") {
-                    add(stale, Act::StaleRestart, at);
+                if has_next {
+                    called.add(Class::Hold, Act::HoldOverStep, at);
+                    called.add(Class::Skip, Act::SkipOverStep, at);
+                }
+                if facts.reads_any_version && !at.what.starts_with("ADDED") {
+                    called.add(Class::Stale, Act::StaleRestart, at);
                 }
             }
             _ => {}
         }
     }
-    let mut plans = Vec::new();
-    while classes.iter().any(|class| !class.is_empty()) {
-        for (index, class) in classes.iter_mut().enumerate() {
-            // Kills find the most.
-            let turns = if index == 1 { 2 } else { 1 };
-            for _ in 0..turns {
-                plans.extend(class.pop_front().map(|fault| Plan(vec![fault])));
-            }
-        }
-    }
-    plans
+    called.plans()
 }
 
 /// The point of a step.
@@ -237,6 +314,7 @@ mod tests {
                     code: 200,
                     changes: changed.then_some(change).into_iter().collect(),
                     unseen: Vec::new(),
+                    conflicts: what.starts_with("patch").then(|| point(what, nth)),
                 },
             ),
         ]
@@ -252,6 +330,18 @@ mod tests {
         record(1, happened)
     }
 
+    /// Plans of a scenario of one step.
+    fn plans(records: &[Record]) -> Vec<Plan> {
+        let steps = [Step::Advance(Duration::ZERO)];
+        single(
+            records,
+            Facts {
+                steps: &steps,
+                ..Facts::default()
+            },
+        )
+    }
+
     fn texts(plans: &[Plan]) -> Vec<String> {
         plans.iter().map(ToString::to_string).collect()
     }
@@ -259,7 +349,7 @@ mod tests {
     #[test]
     fn write_without_effect_is_no_point_to_be_killed_at() {
         let records: Vec<Record> = [write("a", 1, true), write("b", 1, false)].concat();
-        let plans = texts(&single(&records, 1, false));
+        let plans = texts(&plans(&records));
         let kills: Vec<&String> = plans
             .iter()
             .filter(|text| text.starts_with("kill"))
@@ -272,7 +362,7 @@ mod tests {
         let mut records = vec![event("early")];
         records.extend(write("a", 1, true));
         records.push(event("late"));
-        let plans = texts(&single(&records, 1, false));
+        let plans = texts(&plans(&records));
         assert!(
             plans.contains(&"hold operator: early #1".to_owned()),
             "{plans:?}"
@@ -281,19 +371,20 @@ mod tests {
     }
 
     #[test]
-    fn create_is_refused_but_never_by_a_conflict() {
+    fn conflict_is_planned_only_where_a_version_is_named() {
         let records = [
             write("create pods in default", 1, true),
             write("patch pods a", 1, true),
         ];
-        let plans = texts(&single(&records.concat(), 1, false));
+        let plans = texts(&plans(&records.concat()));
         let refused = plans.iter().filter(|text| text.starts_with("refuse"));
         assert_eq!(
             refused.collect::<Vec<_>>(),
             [
                 "refuse-500 operator: create pods in default #1",
-                "refuse-409 operator: patch pods a #1",
+                "refuse-403 operator: create pods in default #1",
                 "refuse-500 operator: patch pods a #1",
+                "refuse-409 operator: patch pods a #1",
             ]
         );
     }
@@ -301,16 +392,34 @@ mod tests {
     #[test]
     fn points_of_one_name_are_tried_a_few_times() {
         let records: Vec<Record> = (1..=9).flat_map(|nth| write("a", nth, true)).collect();
-        let plans = texts(&single(&records, 1, false));
+        let plans = texts(&plans(&records));
         let kills = plans.iter().filter(|text| text.starts_with("kill"));
         assert_eq!(kills.count(), ALIKE);
+    }
+
+    #[test]
+    fn kills_after_deletions_come_before_other_kills() {
+        let records = [
+            write("create pods", 1, true),
+            write("delete pods a", 1, true),
+        ];
+        let plans = texts(&plans(&records.concat()));
+        let mut kills = plans.iter().filter(|text| text.starts_with("kill-after"));
+        assert_eq!(
+            kills.next().map(String::as_str),
+            Some("kill-after operator: delete pods a #1")
+        );
     }
 
     #[test]
     fn lists_of_the_past_are_planned_only_for_clients_that_accept_them() {
         let records = [event("MODIFIED webs one")];
         let stale = |reads| {
-            texts(&single(&records, 1, reads))
+            let facts = Facts {
+                reads_any_version: reads,
+                ..Facts::default()
+            };
+            texts(&single(&records, facts))
                 .join(" ")
                 .contains("restart-before")
         };

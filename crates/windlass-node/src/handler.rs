@@ -3,6 +3,7 @@
 //! The same four ways: a command in the container, an HTTP request to it, a TCP connection or a
 //! gRPC health check.
 
+mod error;
 mod grpc;
 mod request;
 
@@ -16,6 +17,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::TcpStream;
 
+pub(crate) use error::HandlerError;
 pub(crate) use grpc::check as check_grpc;
 pub(crate) use request::get;
 
@@ -77,7 +79,7 @@ impl<R: Runtime> Target<R> {
 
 impl<R> Target<R> {
     /// The number of a port that may be named.
-    pub(crate) fn port(&self, port: &IntOrString) -> Result<u16, String> {
+    pub(crate) fn port(&self, port: &IntOrString) -> Result<u16, HandlerError> {
         let number = match port {
             IntOrString::Int(number) => Some(*number),
             IntOrString::String(name) => self
@@ -91,7 +93,7 @@ impl<R> Target<R> {
         };
         number
             .and_then(|number| u16::try_from(number).ok())
-            .ok_or_else(|| "the container has no such port".to_owned())
+            .ok_or(HandlerError::NoPort)
     }
 
     /// Where a handler goes: to the host it names, or to the pod.
@@ -102,13 +104,12 @@ impl<R> Target<R> {
 }
 
 /// Connects to a port.
-pub(crate) async fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
+pub(crate) async fn dial(host: &str, port: u16) -> Result<TcpStream, HandlerError> {
     let connected = TcpStream::connect((host, port)).await;
-    connected.map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            format!("dial tcp {host}:{port}: connect: connection refused")
-        }
-        _ => format!("dial tcp {host}:{port}: {error}"),
+    connected.map_err(|why| HandlerError::Dial {
+        host: host.to_owned(),
+        port,
+        why,
     })
 }
 

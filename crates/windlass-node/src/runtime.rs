@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use windlass::testing::{Activity, BusyGuard, Environment as Surroundings};
 
 use crate::env::{Environment, Sources};
+use crate::hook::HookError;
 use crate::log::Progress;
 use crate::pod::{Eviction, Health, Refusal, Termination};
 
@@ -228,7 +229,7 @@ pub(crate) enum Report {
     Hooked {
         container: String,
         run: i32,
-        outcome: Result<(), String>,
+        outcome: Result<(), HookError>,
     },
     /// Its probes say something new.
     Probed {

@@ -45,7 +45,7 @@ fn visit(
 
 fn value(schema: &Schema, read: ReadMetadata, default: &Value, at: &str, causes: &mut Vec<Cause>) {
     if let Err(why) = schema.read_embedded(&mut default.clone(), read) {
-        causes.push(field::invalid(at, default, &why));
+        causes.push(field::invalid(at, default, &why.to_string()));
         return;
     }
     let mut found = embedded::check(default, schema, at);

@@ -1,5 +1,6 @@
 //! Paths to fields that a definition names: in rules and in selectable fields.
 
+use super::error::PathError;
 use super::path;
 use super::schema::Schema;
 
@@ -9,35 +10,34 @@ pub(super) fn find<'a>(
     text: &str,
     schema: &'a Schema,
     brackets: bool,
-) -> Result<(String, &'a Schema), String> {
+) -> Result<(String, &'a Schema), PathError> {
     let mut tokens = tokens(text).into_iter();
     let (mut at, mut schema) = (String::new(), schema);
     while let Some(token) = tokens.next() {
         let name = match token.as_str() {
-            "[" if !brackets => return Err("array notation is not allowed".into()),
+            "[" if !brackets => return Err(PathError::Brackets),
             "[" => {
-                let quoted = tokens.next().ok_or("unexpected end of JSON path")?;
+                let quoted = tokens.next().ok_or(PathError::End)?;
                 let name = quoted
                     .strip_prefix('\'')
                     .and_then(|rest| rest.strip_suffix('\''))
-                    .ok_or_else(|| format!("expected single quoted string but got {quoted}"))?;
+                    .ok_or_else(|| PathError::NotQuoted(quoted.clone()))?;
                 let name = unescape(name)?;
-                let next = tokens.next().ok_or("unexpected end of JSON path")?;
+                let next = tokens.next().ok_or(PathError::End)?;
                 if next != "]" {
-                    return Err(format!("expected ] but got {next}"));
+                    return Err(PathError::NotClosed(next));
                 }
                 name
             }
-            "." => tokens.next().ok_or("unexpected end of JSON path")?,
-            other => return Err(format!("expected [ or . but got: {other}")),
+            "." => tokens.next().ok_or(PathError::End)?,
+            other => return Err(PathError::NoStep(other.to_owned())),
         };
-        let nowhere = || "does not refer to a valid field".to_owned();
         if schema.properties.is_empty() {
             at = path::key(&at, &name);
-            schema = schema.values().ok_or_else(nowhere)?;
+            schema = schema.values().ok_or(PathError::Nowhere)?;
         } else {
             at = path::child(&at, &name);
-            schema = schema.properties.get(&name).ok_or_else(nowhere)?;
+            schema = schema.properties.get(&name).ok_or(PathError::Nowhere)?;
         }
     }
     Ok((at, schema))
@@ -70,7 +70,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-fn unescape(text: &str) -> Result<String, String> {
+fn unescape(text: &str) -> Result<String, PathError> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -89,9 +89,7 @@ fn unescape(text: &str) -> Result<String, String> {
             Some(quoted @ ('\'' | '\\')) => quoted,
             other => {
                 let other = other.map(String::from).unwrap_or_default();
-                return Err(format!(
-                    "invalid string literal: invalid escape char \\{other}"
-                ));
+                return Err(PathError::Escape(other));
             }
         });
     }
@@ -119,7 +117,7 @@ mod tests {
         assert_eq!(find(".a['b.c']").unwrap(), "a.b.c");
         assert_eq!(find(".m['x']").unwrap(), "m[x]");
         assert!(find(".a.z").is_err());
-        assert!(find("a").unwrap_err().starts_with("expected [ or ."));
+        assert_eq!(find("a"), Err(PathError::NoStep("a".into())));
         assert!(super::find(".a['b.c']", &schema, false).is_err());
     }
 

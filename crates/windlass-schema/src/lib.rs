@@ -18,6 +18,7 @@ mod declare;
 mod default_check;
 mod definition;
 mod embedded;
+mod error;
 mod field_path;
 mod format;
 mod jsonpath;
@@ -43,6 +44,7 @@ mod tests;
 use std::cmp::Ordering;
 
 pub use definition::{fill_defaults, has_condition, unknown_formats, validate};
+pub use error::{MetadataError, ReadError};
 pub use jsonpath::JsonPath;
 pub use names::{mark_terminating, set_condition, status_of};
 pub use object::{ObjectSchema, ReadMetadata, Schemas};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_apimachinery::field::{self, Cause};
 
+use crate::error::{MetadataError, ReadError};
 use crate::prune::TooMuch;
 use crate::ratchet::Correlated;
 use crate::rules::Rules;
@@ -15,7 +16,7 @@ use crate::{embedded, lists, scale, validate};
 
 /// Reads the metadata of an object inside of another: returns its unknown fields, which are
 /// removed, or why it cannot be read.
-pub type ReadMetadata = fn(&mut Value) -> Result<Vec<String>, String>;
+pub type ReadMetadata = fn(&mut Value) -> Result<Vec<String>, MetadataError>;
 
 /// The schemas of all versions of a definition.
 #[derive(Clone, Debug)]
@@ -83,16 +84,16 @@ impl ObjectSchema {
 
     /// Brings an object of this version into the form it is looked at: returns the unknown fields it
     /// removed, or why it cannot be read.
-    pub fn read(&self, object: &mut Value) -> Result<Vec<String>, String> {
+    pub fn read(&self, object: &mut Value) -> Result<Vec<String>, ReadError> {
         self.read_with(object, false)
     }
 
     /// The same for what an apply made: nulls that mean nothing are not forgiven there.
-    pub fn read_applied(&self, object: &mut Value) -> Result<Vec<String>, String> {
+    pub fn read_applied(&self, object: &mut Value) -> Result<Vec<String>, ReadError> {
         self.read_with(object, true)
     }
 
-    fn read_with(&self, object: &mut Value, nulls_stay: bool) -> Result<Vec<String>, String> {
+    fn read_with(&self, object: &mut Value, nulls_stay: bool) -> Result<Vec<String>, ReadError> {
         let Some(schema) = self.schema() else {
             return Ok(Vec::new());
         };
@@ -101,9 +102,7 @@ impl ObjectSchema {
             schema.drop_nulls(object);
         }
         unknown.extend(schema.read_embedded(object, self.read_metadata)?);
-        schema
-            .fill_defaults(object)
-            .map_err(|too_much| too_much.to_string())?;
+        schema.fill_defaults(object)?;
         Ok(unknown)
     }
 

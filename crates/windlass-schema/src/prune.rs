@@ -9,10 +9,10 @@
 
 use serde_json::{Map, Value};
 
+use super::error::ReadError;
 use super::object::ReadMetadata;
 use super::schema::{AdditionalProperties, META_FIELDS, Schema};
 use windlass_apimachinery::findings::Findings;
-use windlass_apimachinery::go;
 use windlass_apimachinery::place::Place;
 use windlass_apimachinery::steps::step;
 
@@ -152,7 +152,7 @@ impl Schema {
         &self,
         object: &mut Value,
         read: ReadMetadata,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Vec<String>, ReadError> {
         let mut unknown = Findings::bounded();
         read_embedded(object, self, &Place::Root, read, &mut unknown)?;
         let mut unknown = unknown.into_texts();
@@ -227,7 +227,7 @@ fn read_embedded(
     at: &Place<'_>,
     read: ReadMetadata,
     unknown: &mut Findings,
-) -> Result<(), String> {
+) -> Result<(), ReadError> {
     step();
     match value {
         Value::Object(map) => {
@@ -259,11 +259,13 @@ fn read_metadata(
     at: &Place<'_>,
     read: ReadMetadata,
     unknown: &mut Findings,
-) -> Result<(), String> {
+) -> Result<(), ReadError> {
     for part in ["apiVersion", "kind"] {
         if let Some(value) = map.get(part).filter(|value| !value.is_string()) {
-            let at = Place::Field(at, part);
-            return Err(format!("{at}: Invalid value: {value}: must be a string"));
+            return Err(ReadError::NotText {
+                at: Place::Field(at, part).to_string(),
+                value: value.clone(),
+            });
         }
     }
     let Some(metadata) = map.get_mut("metadata") else {
@@ -271,12 +273,10 @@ fn read_metadata(
     };
     let at = &Place::Field(at, "metadata");
     let shown = metadata.clone();
-    let found = read(metadata).map_err(|why| {
-        let shown = match &shown {
-            Value::Object(map) => go::metadata_json(map),
-            other => other.to_string(),
-        };
-        format!("{at}: Invalid value: {shown}: {why}")
+    let found = read(metadata).map_err(|why| ReadError::Metadata {
+        at: at.to_string(),
+        value: shown,
+        why,
     })?;
     for field in &found {
         unknown.add(|| format!("{at}.{field}"));

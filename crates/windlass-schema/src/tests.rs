@@ -116,7 +116,7 @@ fn definition(spec: &Value) -> Value {
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "it reads metadata as others do")]
-fn no_metadata(_: &mut Value) -> Result<Vec<String>, String> {
+fn no_metadata(_: &mut Value) -> Result<Vec<String>, crate::MetadataError> {
     Ok(Vec::new())
 }
 

@@ -49,7 +49,7 @@ pub use recording::{Recorded, recording};
 pub use windlass_apimachinery::{Labelled, Labels};
 
 /// How many bytes an object may have, as in etcd. One that has more from earlier may still shrink.
-const MOST_BYTES: usize = 1536 * 1024;
+pub const MOST_BYTES: usize = 1536 * 1024;
 /// How many changes a table remembers. A watch or a page that needs older ones is told to start over.
 const CHANGES_KEPT: usize = 8_192;
 
@@ -87,8 +87,8 @@ pub enum WriteError {
     Changed,
     /// The object could not be encoded.
     Encode(serde_json::Error),
-    /// The object has more bytes than one may have.
-    TooLarge,
+    /// The object, which comes back encoded, has more bytes than one may have.
+    TooLarge(Vec<u8>),
     /// The disk cannot take it.
     Storage(Arc<str>),
 }
@@ -327,7 +327,7 @@ impl Store {
         check(previous.as_ref(), from)?;
         let before = previous.as_ref().map_or(0, |previous| previous.json.len());
         if pending::stays(kind) && draft.len() > MOST_BYTES.max(before) {
-            return Err(WriteError::TooLarge);
+            return Err(WriteError::TooLarge(draft.into_json()));
         }
         let object = Arc::new(draft.at(key.clone(), revision));
         if pending::stays(kind) {

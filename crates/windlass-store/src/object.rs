@@ -84,6 +84,11 @@ impl Draft {
         self.json.len()
     }
 
+    /// The object as JSON, of no revision.
+    pub(crate) fn into_json(self) -> Vec<u8> {
+        self.json
+    }
+
     /// The object as it is stored under `key` at `revision`.
     pub(crate) fn at(self, key: Key, revision: u64) -> Stored {
         Stored {

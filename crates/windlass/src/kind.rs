@@ -87,7 +87,7 @@ impl KindScope for ClusterResourceScope {
 }
 
 /// A kind as a value: what is needed to address its objects.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindInfo {
     /// API group; empty for the core group.
     pub group: String,

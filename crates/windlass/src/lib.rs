@@ -198,6 +198,7 @@ mod event;
 mod finalizer;
 pub mod handle;
 mod hash;
+mod helper;
 mod install;
 mod key;
 pub mod kind;
@@ -239,6 +240,7 @@ pub use self::{
     error::{Error, Result},
     event::Event,
     hash::{hash_of, name_within},
+    helper::own_image,
     key::Key,
     kind::Kind,
     object::labels,

@@ -169,6 +169,16 @@ pub struct EtcdClusterStatus {
     pub roster: Vec<MemberRecord>,
     /// How many members the cluster has ever had: no name is used twice.
     pub serial: i64,
+    /// How often the cluster has begun again from a backup.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub incarnation: i64,
+    /// What distinguishes its members from those of other incarnations; the uid of this object
+    /// before the first restore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The member that was made from the backup, until others have taken its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<String>,
     /// How long etcd's log was at least when this was written: a leader with less is another
     /// cluster's.
     pub raft_index: i64,
@@ -255,6 +265,11 @@ impl EtcdClusterSpec {
         let version = version.strip_prefix('v').unwrap_or(version);
         format!("{repository}:v{version}")
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 fn anything(_: &mut SchemaGenerator) -> Schema {

@@ -7,6 +7,7 @@ use k8s_openapi::api::{
     core::v1::{PersistentVolumeClaim, Pod, Service},
     policy::v1::PodDisruptionBudget,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use windlass::{
     Action, Context, Declare, Error, Key, Reconciler, Result,
@@ -18,7 +19,9 @@ use crate::{
     etcd::{Etcd, EtcdError, MemberStatus, Membership},
     kind::{EtcdCluster, EtcdClusterStatus},
     member::{CLIENT_PORT, Names},
-    objects, status, told,
+    objects,
+    restore::Plan,
+    status, told,
     view::{ClaimView, PodView, View},
 };
 
@@ -52,7 +55,13 @@ impl Caretaker {
     ) -> Result<Action> {
         match &decision.step {
             // Written already, with the status.
-            Step::Record(_) | Step::Forget => {}
+            Step::Record(_) | Step::Forget | Step::Reincarnate(_) => {}
+            Step::CreateSeed(plan) => {
+                let image = crate::own_image();
+                let version = view.version();
+                let seed = objects::seed(view.names, view.spec, version, plan, &image);
+                self.pods.apply(ctx, seed).await?;
+            }
             Step::CreateClaim { member } => {
                 if let Some(storage) = &view.spec.storage {
                     let claim = objects::claim(view.names, member, storage);
@@ -193,6 +202,8 @@ impl Reconciler for Caretaker {
         ctx.set_status(&recorded)?;
         let (name, namespace) = (cluster.name_any(), cluster.namespace().unwrap_or_default());
         let uid = cluster.uid().unwrap_or_default();
+        let token = recorded.token.clone().unwrap_or_else(|| uid.clone());
+        let plan = Plan::of(cluster).map_err(Error::terminal)?;
         let labels = objects::labels(&name);
         let pods = self.pods.candidates(ctx, labels.clone()).await?;
         let claims = self.claims.candidates(ctx, labels).await?;
@@ -200,19 +211,22 @@ impl Reconciler for Caretaker {
             names: Names {
                 cluster: &name,
                 namespace: &namespace,
-                uid: &uid,
+                uid: &token,
             },
             spec: &cluster.spec,
+            plan,
             recorded: &recorded,
             membership: None,
             silence: String::new(),
             answers: BTreeMap::new(),
             pods: pods
                 .iter()
+                .filter(|pod| !is_former(pod.labels(), pod.owner_references(), &uid, &token))
                 .map(|pod| (pod.name_any(), PodView::of(pod, &uid)))
                 .collect(),
             claims: claims
                 .iter()
+                .filter(|one| !is_former(one.labels(), one.owner_references(), &uid, &token))
                 .map(|claim| (claim.name_any(), ClaimView::of(claim, &uid)))
                 .collect(),
             now: ctx.clock().now(),
@@ -259,10 +273,26 @@ impl Caretaker {
         self.budgets
             .apply(ctx, objects::budget(names, size.max(voters)))
             .await?;
-        let clients = objects::clients(names, begun);
+        // A cluster that begins again lets clients in when it has all its members.
+        let clients = objects::clients(names, begun && status.seed.is_none());
         self.services.apply(ctx, clients).await?;
         Ok(())
     }
+}
+
+/// Whether something belongs to an incarnation before this one: it is kept, and is not looked at.
+fn is_former(
+    labels: &BTreeMap<String, String>,
+    owners: &[OwnerReference],
+    uid: &str,
+    token: &str,
+) -> bool {
+    let ours = owners
+        .iter()
+        .any(|owner| owner.controller == Some(true) && owner.uid == uid);
+    ours && labels
+        .get(objects::CLUSTER_UID)
+        .is_some_and(|of| of != token)
 }
 
 /// Where the members that follow a leader are reached, those with a vote first.

@@ -5,9 +5,10 @@ use kube::ResourceExt;
 
 use crate::{
     decision::{Decision, Step},
-    kind::{Action, EtcdCluster, EtcdClusterStatus, MemberRecord, MembersStatus},
+    kind::{Action, EtcdCluster, EtcdClusterStatus, Intent, MemberRecord, MembersStatus},
     member::{CLIENT_PORT, hex},
     objects::client_name,
+    restore::Plan,
     view::View,
 };
 
@@ -63,6 +64,26 @@ pub(crate) fn status_of(
     status
 }
 
+/// Nothing is left of what was recorded of the members; the seed is the first of the next ones.
+fn reincarnate(view: &View<'_>, plan: &Plan, status: &mut EtcdClusterStatus) {
+    let seed = plan.seed(view.names.cluster);
+    status.incarnation = plan.incarnation;
+    status.token = Some(plan.token.clone());
+    status.seed = Some(seed.clone());
+    status.intent = Some(Intent {
+        action: Action::Bootstrap,
+        member: seed,
+        id: None,
+        reason: format!("the cluster begins again from {}", plan.source.key),
+        start_time: Some(Time(view.now)),
+    });
+    status.cluster_id = None;
+    status.roster.clear();
+    status.raft_index = 0;
+    // The members of before may have had another one.
+    status.current_version.clear();
+}
+
 /// What later decisions rest upon.
 fn remember(view: &View<'_>, decision: &Decision, status: &mut EtcdClusterStatus) {
     match &decision.step {
@@ -76,6 +97,10 @@ fn remember(view: &View<'_>, decision: &Decision, status: &mut EtcdClusterStatus
             status.intent = Some(intent.clone());
         }
         Step::Forget => status.intent = None,
+        Step::Reincarnate(plan) => {
+            reincarnate(view, plan, status);
+            return;
+        }
         _ => {}
     }
     let stopped = matches!(decision.step, Step::Stop) && decision.reason == "TwoClusters";
@@ -89,6 +114,15 @@ fn remember(view: &View<'_>, decision: &Decision, status: &mut EtcdClusterStatus
         return;
     };
     status.cluster_id = Some(hex(told.cluster_id));
+    if let Some(seed) = &status.seed {
+        let mut names = told
+            .members
+            .iter()
+            .filter_map(|member| view.names.of(member));
+        if !names.any(|name| name == *seed) && !view.pods.contains_key(seed) {
+            status.seed = None;
+        }
+    }
     if status.current_version.is_empty() {
         view.spec.version().clone_into(&mut status.current_version);
     }

@@ -72,8 +72,9 @@ pub(crate) fn event(
     let action = match &decision.step {
         Step::Record(_) => "Record",
         Step::Forget => "Finish",
+        Step::Reincarnate(_) => "Restore",
         Step::CreateClaim { .. } => "CreateVolume",
-        Step::CreatePod { .. } => "CreatePod",
+        Step::CreatePod { .. } | Step::CreateSeed(_) => "CreatePod",
         Step::RequireData { .. } => "PatchPod",
         Step::AddMember { .. } => "AddMember",
         Step::PromoteMember { .. } => "PromoteMember",

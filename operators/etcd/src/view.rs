@@ -11,6 +11,7 @@ use crate::{
     kind::{EtcdClusterSpec, EtcdClusterStatus},
     member::Names,
     objects::INITIAL_CLUSTER,
+    restore::Plan,
 };
 
 /// How often a container must have been started again before its member counts as broken.
@@ -27,6 +28,8 @@ pub struct View<'a> {
     pub names: Names<'a>,
     /// What is asked for.
     pub spec: &'a EtcdClusterSpec,
+    /// From which backup the cluster begins, or has begun.
+    pub plan: Option<Plan>,
     /// What was recorded before.
     pub recorded: &'a EtcdClusterStatus,
     /// The members as a majority tells of them; none when no majority answers.
@@ -106,6 +109,11 @@ impl View<'_> {
     pub fn lost_data(&self, member: &str) -> bool {
         let pod = self.pods.get(member);
         pod.is_some_and(|pod| pod.ours && pod.without_data) && !self.answers.contains_key(member)
+    }
+
+    /// Whether a member was made from a backup, to be replaced by others.
+    pub fn is_seed(&self, member: &str) -> bool {
+        self.recorded.seed.as_deref() == Some(member)
     }
 
     /// The claim that holds a member's data, if it is there to stay.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use etcd_operator::etcd::{Call, Etcd, EtcdError, Member, MemberStatus, Membership};
+use etcd_operator::etcd::{Call, Etcd, EtcdError, Member, MemberStatus, Membership, Snapshot};
+use etcd_operator::store::Remote;
 use etcd_operator::{EtcdCluster, EtcdClusterSpec, EtcdClusterStatus};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -61,10 +62,13 @@ impl Etcd for Nobody {
     async fn move_leader(&self, _: &str, _: u64) -> Result<(), EtcdError> {
         Err(silence(Call::MoveLeader))
     }
+    async fn snapshot(&self, _: &str) -> Result<Snapshot, EtcdError> {
+        Err(silence(Call::Snapshot))
+    }
 }
 
 fn operator() -> Operator {
-    etcd_operator::operator_with(Arc::new(Nobody))
+    etcd_operator::operator_with(Arc::new(Nobody), Arc::new(Remote::default()))
 }
 
 fn cluster(name: &str, spec: Value) -> EtcdCluster {

@@ -249,3 +249,28 @@ async fn explored_with_faults_it_ends_alike(cluster: TestCluster) {
         .await;
     report.expect_sound();
 }
+
+#[windlass_cluster::test]
+#[ignore = "`make bench-explore` runs it"]
+async fn bench_explore(cluster: TestCluster) {
+    cluster.start(operator()).await;
+    let began = std::time::Instant::now();
+    let report = cluster
+        .explore(|cluster| async move {
+            cluster.create(memcached("cache", 2)).await;
+            cluster.settle().await;
+            let smaller = json!({ "spec": { "size": 1 } });
+            cluster.patch::<Memcached>("cache", smaller).await;
+            cluster.settle().await;
+        })
+        .plans(1_000)
+        .await;
+    report.expect_sound();
+    // A test has one thread, which is never idle.
+    #[allow(clippy::cast_precision_loss, reason = "it is a small number")]
+    let rate = report.runs as f64 / began.elapsed().as_secs_f64() * 60.0;
+    println!(
+        "memcached: {} plans, {rate:.0} a minute and core",
+        report.runs
+    );
+}

@@ -12,8 +12,9 @@ use windlass::{Event, Key, prelude::*, watch::Select};
 
 use crate::injection::selects;
 use crate::kind::SidecarSet;
-use crate::record::{ANNOTATION, Record, records_of};
-use crate::rollout::{id_of, is_active, plan};
+use crate::readiness::formers_of;
+use crate::record::{ANNOTATION, Record, SENT, records_of};
+use crate::rollout::{is_active, plan};
 
 pub(crate) struct Rollout {
     pods: Reads<Pod>,
@@ -47,7 +48,7 @@ impl Rollout {
 
     /// Gives a pod the images that the set says, and records it on the pod in the same write.
     async fn upgrade(&self, set: &SidecarSet, pod: &Pod, ctx: &Context<SidecarSet>) -> Result<()> {
-        let patch = upgrade_of(set, pod)?;
+        let patch = upgrade_of(set, pod, &ctx.clock().time())?;
         self.written.patch_entries(ctx, pod, patch).await?;
         let (pod, generation) = (Key::of(pod), set.metadata.generation.unwrap_or_default());
         let note = format!("pod {pod} gets the images of generation {generation}");
@@ -84,22 +85,24 @@ impl Reconciler for Rollout {
 }
 
 /// What is changed in a pod that gets new images.
-fn upgrade_of(set: &SidecarSet, pod: &Pod) -> Result<Value> {
+fn upgrade_of(set: &SidecarSet, pod: &Pod, now: &Time) -> Result<Value> {
     let mut record = Record::of(set);
     let running = pod.spec.iter().flat_map(|spec| &spec.containers);
     let running: BTreeMap<_, _> = running.map(|one| (&one.name, &one.image)).collect();
+    let mut records = records_of(pod);
+    record.former = records.remove(&set.name_any()).unwrap_or_default().former;
     let mut changed = Vec::new();
     for Container { name, image, .. } in set.spec.containers.iter().map(|one| &one.container) {
         if running.get(name).is_some_and(|running| *running != image) {
             changed.push(json!({ "name": name, "image": image }));
-            let id = id_of(pod, name).unwrap_or_default();
-            record.replaced.insert(name.clone(), id);
+            let formers = record.former.entry(name.clone()).or_default();
+            let image = image.as_deref().unwrap_or_default();
+            *formers = formers_of(pod, name, formers, image);
         }
     }
-    let mut records = records_of(pod);
     records.insert(set.name_any(), record);
     Ok(json!({
-        "metadata": { "annotations": { ANNOTATION: serde_json::to_string(&records)? } },
+        "metadata": { "annotations": { ANNOTATION: serde_json::to_string(&records)?, SENT: now } },
         "spec": { "containers": changed },
     }))
 }

@@ -8,6 +8,7 @@
 //! | what is wrong between fields and between sets | [`validation`], [`overlap`] |
 //! | a new pod that matches gets the containers | [`injection`] |
 //! | what was put into a pod is recorded on it | [`record`] |
+//! | whether a pod really runs what it was sent, and is ready | [`readiness`] |
 //! | which pods get a new image next | [`rollout`] |
 //! | the controller that does it and counts | [`controller`] |
 //! | the webhooks that call the pure functions | [`webhooks`] |
@@ -19,6 +20,7 @@ mod defaults;
 mod injection;
 pub mod kind;
 mod overlap;
+mod readiness;
 mod record;
 mod rollout;
 mod sample;
@@ -29,7 +31,7 @@ mod webhooks;
 use windlass::{Controller, Operator};
 
 pub use self::kind::{SidecarSet, SidecarSetSpec, SidecarSetStatus};
-pub use self::record::{ANNOTATION, Record, records_of};
+pub use self::record::{ANNOTATION, Former, Record, records_of};
 
 /// Pods of these namespaces are never touched.
 const IGNORED: [&str; 2] = ["kube-system", "kube-public"];

@@ -13,6 +13,9 @@ use crate::kind::{SidecarSet, SidecarSetSpec};
 /// The annotation of a pod that holds its records, as JSON: an object by the names of the sets.
 pub const ANNOTATION: &str = "kruise.io/sidecarset-hash";
 
+/// The annotation of a pod that says when it was last sent an image.
+pub(crate) const SENT: &str = "kruise.io/sidecarset-image-sent-time";
+
 /// What one set put into a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,10 +31,24 @@ pub struct Record {
     /// The names of its containers.
     #[serde(default)]
     pub sidecar_list: Vec<String>,
-    /// The ids of containers that were given another image: one that runs under the same id is still
-    /// the old one.
+    /// By container that was given another image: what it ran before, as far as was known when the
+    /// image was sent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub replaced: BTreeMap<String, String>,
+    pub former: BTreeMap<String, Vec<Former>>,
+}
+
+/// What a container ran before it was given another image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Former {
+    /// The image, as the pod named it.
+    pub image: String,
+    /// What ran for it; empty if that was not known.
+    #[serde(rename = "imageID", skip_serializing_if = "String::is_empty")]
+    pub image_id: String,
+    /// The container's id; empty if that was not known.
+    #[serde(rename = "containerID", skip_serializing_if = "String::is_empty")]
+    pub container_id: String,
 }
 
 impl Record {
@@ -48,7 +65,7 @@ impl Record {
             hash,
             hash_without_image: hash_of_pod_parts(&spec),
             sidecar_list: names.cloned().collect(),
-            replaced: BTreeMap::new(),
+            former: BTreeMap::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A pod is **updated** when what is recorded on it is what the set says now. It can be **upgraded**
 //! when the two differ in images alone: nothing else of a running pod can be changed. It is **ready**
-//! when its condition says so and no container of it is still the one that was replaced.
+//! when its condition says so and what it was sent really runs: [`crate::readiness`].
 //!
 //! Pods that are not ready come first: they lose nothing by an upgrade. A pod that is ready is only
 //! upgraded while fewer than `maxUnavailable` are not. And no more than `maxUnavailable` that were
@@ -17,6 +17,7 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 
 use crate::kind::{NOT_UPDATE, SidecarSet, SidecarSetStatus};
+use crate::readiness::is_ready;
 use crate::record::{Record, records_of};
 
 /// What is to be done, and how things are.
@@ -43,8 +44,10 @@ pub(crate) fn plan<'a>(set: &SidecarSet, pods: &'a [impl Borrow<Pod>]) -> Plan<'
     let mut plan = Plan::default();
     let (mut waiting, mut unavailable, mut upgrading) = (Vec::new(), 0, 0);
     for pod in pods.iter().map(Borrow::borrow) {
-        let record = records_of(pod).remove(&set.name_any()).unwrap_or_default();
-        let ready = is_ready(pod, &record);
+        let mut records = records_of(pod);
+        // What another set has sent to the pod counts as well.
+        let ready = is_ready(pod, records.values());
+        let record = records.remove(&set.name_any()).unwrap_or_default();
         let updated = record.hash == wanted.hash;
         plan.status.matched_pods += 1;
         plan.status.ready_pods += i32::from(ready);
@@ -96,21 +99,6 @@ fn amount(of: Option<&IntOrString>, default: usize, all: usize) -> usize {
             _ => default,
         },
     }
-}
-
-fn is_ready(pod: &Pod, record: &Record) -> bool {
-    let status = pod.status.iter();
-    let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
-    let is_new = |(name, old): (&String, &String)| id_of(pod, name).is_some_and(|id| id != *old);
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
-        && record.replaced.iter().all(is_new)
-}
-
-/// The id of a container that runs, or ran last.
-pub(crate) fn id_of(pod: &Pod, container: &str) -> Option<String> {
-    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    let status = statuses.iter().find(|status| status.name == container)?;
-    status.container_id.clone().filter(|id| !id.is_empty())
 }
 
 #[cfg(test)]
@@ -242,29 +230,5 @@ mod tests {
             ..SidecarSetStatus::default()
         };
         assert_eq!(plan.status, status);
-    }
-
-    #[test]
-    fn a_pod_whose_old_container_still_runs_is_not_ready() {
-        let set = set("a:2", json!({}));
-        let mut pod = pod("p1", &set, true);
-        let mut records = records_of(&pod);
-        records
-            .get_mut(&set.name_any())
-            .unwrap()
-            .replaced
-            .insert("cache".to_owned(), "id-1".to_owned());
-        pod.annotations_mut().insert(
-            ANNOTATION.to_owned(),
-            serde_json::to_string(&records).unwrap(),
-        );
-        let running = |id: &str| {
-            serde_json::from_value(json!([{ "name": "cache", "containerID": id, "image": "", "imageID": "", "ready": true, "restartCount": 0 }])).unwrap()
-        };
-        let mut ready = |id: &str| {
-            pod.status.as_mut().unwrap().container_statuses = running(id);
-            plan(&set, std::slice::from_ref(&pod)).status.ready_pods
-        };
-        assert_eq!((ready("id-1"), ready(""), ready("id-2")), (0, 0, 1));
     }
 }

@@ -1,5 +1,6 @@
 // What people do with the JavaScript client: objects, an informer, commands in a pod and forwarded
-// ports. It makes a pod, and ends with an error at the first thing that goes wrong.
+// ports, and a proxy. It makes a pod (none with PODS=0), and ends with an error at the first thing that
+// goes wrong.
 import * as net from 'node:net';
 import { Readable, Writable } from 'node:stream';
 import * as k8s from '@kubernetes/client-node';
@@ -11,6 +12,7 @@ import http.server, os
 class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", "5")
         self.end_headers()
         self.wfile.write(b"hello")
@@ -97,7 +99,13 @@ async function forward() {
   server.close();
 }
 
-for (const step of [objects, informer, pod, command, forward]) {
+async function proxy() {
+  const page = await core.connectGetNamespacedPodProxyWithPath({ name: `${NAME}:18202`, namespace: 'default', path: '' });
+  expect(page === 'hello', `hello, not ${page}`);
+}
+
+const withPods = process.env.PODS === '0' ? [] : [pod, command, forward, proxy];
+for (const step of [objects, informer, ...withPods]) {
   await step();
   console.log(`ok ${step.name}`);
 }

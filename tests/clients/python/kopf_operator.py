@@ -59,9 +59,8 @@ def definition():
         "group": GROUP, "scope": "Namespaced", "names": {"plural": "notes", "kind": "Note"}, "versions": [version]}}
 
 
-def main():
-    config.load_kube_config()
-    core, custom, extensions = client.CoreV1Api(), client.CustomObjectsApi(), client.ApiextensionsV1Api()
+def define():
+    extensions = client.ApiextensionsV1Api()
     extensions.create_custom_resource_definition(definition())
 
     def established():
@@ -69,14 +68,27 @@ def main():
         return any(c.type == "Established" and c.status == "True" for c in made.status.conditions or [])
 
     until("definition", established)
+
+
+def note(text):
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Note", "metadata": {"name": "one"}, "spec": {"text": text}}
+
+
+def text_of(name):
+    return client.CoreV1Api().read_namespaced_config_map(name, "default").data["text"]
+
+
+def main():
+    config.load_kube_config()
+    core, custom = client.CoreV1Api(), client.CustomObjectsApi()
+    define()
     operator = subprocess.Popen([sys.executable, "-m", "kopf", "run", "--quiet", "--namespace", "default", "--standalone", __file__])
     try:
-        body = {"apiVersion": f"{GROUP}/v1", "kind": "Note", "metadata": {"name": "one"}, "spec": {"text": "first"}}
-        custom.create_namespaced_custom_object(**PLACE, body=body)
-        until("created", lambda: core.read_namespaced_config_map("note-one", "default").data == {"text": "first"})
+        custom.create_namespaced_custom_object(**PLACE, body=note("first"))
+        until("created", lambda: text_of("note-one") == "first")
         until("timer", lambda: custom.get_namespaced_custom_object(**PLACE, name="one").get("status", {}).get("ticks", 0) > 2)
         custom.patch_namespaced_custom_object(**PLACE, name="one", body={"spec": {"text": "second"}})
-        until("updated", lambda: core.read_namespaced_config_map("note-one", "default").data == {"text": "second"})
+        until("updated", lambda: text_of("note-one") == "second")
         custom.delete_namespaced_custom_object(**PLACE, name="one")
         until("deleted", lambda: core.read_namespaced_config_map("gone-one", "default"))
     finally:

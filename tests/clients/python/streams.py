@@ -1,4 +1,4 @@
-"""What people do to pods with the Python client: commands, input, port-forwarding. It makes a pod."""
+"""What people do to pods with the Python client: commands, input, port-forwarding, proxies. It makes a pod."""
 
 import sys
 import time
@@ -62,16 +62,27 @@ def forward(core):
         ports = portforward(core.connect_get_namespaced_pod_portforward, NAME, "default", ports="18201")
         socket = ports.socket(18201)
         socket.setblocking(True)
-        socket.sendall(b"GET / HTTP/1.0\r\n\r\n")
         answer = b""
-        while piece := socket.recv(4096):
-            answer += piece
-        if ports.error(18201):
+        try:
+            socket.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            while piece := socket.recv(4096):
+                answer += piece
+        except ConnectionError:
             return None
-        return answer
+        return None if ports.error(18201) else answer
     expect(until("a page", page).endswith(b"\r\n\r\nhello"), "the page comes")
     ports = portforward(core.connect_get_namespaced_pod_portforward, NAME, "default", ports="18299")
     expect(until("an error", lambda: ports.error(18299)), "a port that nobody listens on is an error")
+
+
+def proxy(core):
+    page = core.connect_get_namespaced_pod_proxy_with_path(f"{NAME}:18201", "default", path="")
+    expect(page == "hello", page)
+    try:
+        core.connect_get_namespaced_pod_proxy_with_path(f"{NAME}:18299", "default", path="")
+        raise AssertionError("a port that nobody listens on answers")
+    except client.ApiException as error:
+        expect(error.status == 503, error.status)
 
 
 def logs(core):
@@ -80,7 +91,7 @@ def logs(core):
 
 def main():
     core = client.CoreV1Api(config.new_client_from_config())
-    for step in (pod, command, forward, logs):
+    for step in (pod, command, forward, proxy, logs):
         step(core)
         print("ok", step.__name__)
 

@@ -32,7 +32,8 @@ fn collect(path: &Path, found: &mut Vec<Source>) {
         return;
     }
     let kind = path.extension().unwrap_or_default();
-    if !["rs", "go", "toml"].iter().any(|known| kind == *known) {
+    let known = ["rs", "go", "toml", "py", "js", "java"];
+    if !known.iter().any(|known| kind == *known) {
         return;
     }
     let text = fs::read_to_string(path);

@@ -30,7 +30,9 @@ const OPERATOR: [&str; 7] = [
 ];
 
 /// Programs of others, whose arguments are their own business.
-const OTHERS: [&str; 7] = ["cd", "curl", "go", "kubectl", "mkdir", "export", "git"];
+const OTHERS: [&str; 10] = [
+    "cd", "curl", "go", "kubectl", "mkdir", "export", "git", "java", "kopf", "node",
+];
 
 impl Commands {
     /// Of `windlass` as its pages describe it (a test keeps them current), of the operator of the

@@ -1,6 +1,6 @@
 //! Whether a configuration has the form its type asks for.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -118,7 +118,7 @@ fn check_at(value: &Value, ty: &Type, way: &Way<'_>, wrong: &mut Wrong) {
             }
         }
         (Value::Array(items), Type::List { item, kind }) => {
-            let mut seen = BTreeSet::new();
+            let mut seen = HashSet::new();
             for (index, value) in items.iter().enumerate() {
                 if let Err(why) = check_element(value, kind, item) {
                     wrong.add(|| format!("{way}: element {index}: {why}"));

@@ -137,6 +137,25 @@ impl FieldSet {
         self
     }
 
+    /// The difference, without a copy of what stays.
+    pub(crate) fn minus(mut self, other: &Self) -> Self {
+        step();
+        for member in &other.members {
+            self.members.remove(member);
+        }
+        for (element, theirs) in &other.children {
+            if let Some(ours) = self.children.get_mut(element) {
+                let rest = std::mem::take(ours).minus(theirs);
+                if rest.is_empty() {
+                    self.children.remove(element);
+                } else {
+                    *ours = rest;
+                }
+            }
+        }
+        self
+    }
+
     pub(crate) fn difference(&self, other: &Self) -> Self {
         step();
         let members = self.members.difference(&other.members).cloned().collect();
@@ -209,6 +228,19 @@ impl FieldSet {
         ControlFlow::Continue(())
     }
 
+    /// How many bytes its `fieldsV1` has at least.
+    pub(crate) fn least_bytes(&self) -> usize {
+        // A member of the JSON object, and an empty object as its value.
+        let step = |element: &PathElement| element.least_bytes() + 4;
+        let members = self.members.iter();
+        let alone = members.filter(|member| !self.children.contains_key(member));
+        let children = self.children.iter();
+        alone.map(step).sum::<usize>()
+            + children
+                .map(|(element, below)| step(element) + below.least_bytes())
+                .sum::<usize>()
+    }
+
     /// The `fieldsV1` form: `.` marks a path that ends where others go on.
     pub(crate) fn to_fields_v1(&self) -> Value {
         let mut out = Map::new();
@@ -268,6 +300,9 @@ mod tests {
         });
         let set = FieldSet::from_fields_v1(&written).unwrap();
         assert_eq!(set.to_fields_v1(), written);
+        // Three dots and the commas are not counted.
+        let length = written.to_string().len();
+        assert!((length - 25..=length).contains(&set.least_bytes()));
         let shown: Vec<_> = set.paths().iter().map(|path| show(path)).collect();
         assert!(
             shown.contains(&".spec.containers[name=\"x\"].image".to_owned()),
@@ -300,6 +335,7 @@ mod tests {
             prop_assert_eq!(a.clone().union(b.clone()).paths().into_iter().collect::<BTreeSet<_>>(), both);
             let only: BTreeSet<_> = a.paths().into_iter().filter(|path| !b.paths().contains(path)).collect();
             prop_assert_eq!(a.difference(&b).paths().into_iter().collect::<BTreeSet<_>>(), only);
+            prop_assert_eq!(a.clone().minus(&b), a.difference(&b));
             let shared: BTreeSet<_> = a.paths().into_iter().filter(|path| b.paths().contains(path)).collect();
             prop_assert_eq!(a.intersection(&b).paths().into_iter().collect::<BTreeSet<_>>(), shared);
             prop_assert_eq!(FieldSet::from_fields_v1(&a.to_fields_v1()), Some(a));

@@ -164,6 +164,11 @@ impl Managers {
         self.0.is_empty()
     }
 
+    /// How many bytes `managedFields` has at least.
+    pub(crate) fn least_bytes(&self) -> usize {
+        self.sets().map(FieldSet::least_bytes).sum()
+    }
+
     pub(crate) fn sets(&self) -> impl Iterator<Item = &FieldSet> {
         self.0.values().map(|owned| &owned.fields)
     }
@@ -250,10 +255,11 @@ impl Managers {
 
     fn take(&mut self, written: &FieldSet, removed: &FieldSet, of: impl Fn(&Manager) -> bool) {
         for (manager, owned) in &mut self.0 {
+            let mut fields = std::mem::take(&mut owned.fields);
             if of(manager) {
-                owned.fields = owned.fields.difference(written);
+                fields = fields.minus(written);
             }
-            owned.fields = owned.fields.difference(removed);
+            owned.fields = fields.minus(removed);
         }
         self.0.retain(|_, owned| !owned.fields.is_empty());
     }
@@ -358,18 +364,36 @@ fn in_scale() -> Vec<PathElement> {
 /// Whether two objects are the same but for the times in their managedFields. Entries stand in the
 /// order of their times: a manager that another time would move past another is a change.
 pub(crate) fn equal_but_for_times(a: &Value, b: &Value) -> bool {
-    a == b || timeless(a) == timeless(b)
+    equal_with(a, b, "metadata", |a, b| {
+        equal_with(a, b, "managedFields", |a, b| match (a, b) {
+            (Value::Array(a), Value::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_without(a, b, "time"))
+            }
+            _ => a == b,
+        })
+    })
 }
 
-fn timeless(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(entries) = object
-        .pointer_mut("/metadata/managedFields")
-        .and_then(Value::as_array_mut)
-    {
-        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-            entry.remove("time");
-        }
-    }
-    object
+/// Whether two values are equal, where those of one member are compared in another way.
+fn equal_with(a: &Value, b: &Value, member: &str, other: impl Fn(&Value, &Value) -> bool) -> bool {
+    let (Value::Object(a), Value::Object(b)) = (a, b) else {
+        return a == b;
+    };
+    a.len() == b.len()
+        && a.iter().all(|(key, a)| {
+            b.get(key)
+                .is_some_and(|b| if key == member { other(a, b) } else { a == b })
+        })
+}
+
+/// Whether two values are equal but for one member.
+fn equal_without(a: &Value, b: &Value, member: &str) -> bool {
+    let (Value::Object(a), Value::Object(b)) = (a, b) else {
+        return a == b;
+    };
+    let rest = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(member));
+    rest(a) == rest(b)
+        && a.iter()
+            .filter(|(key, _)| *key != member)
+            .all(|(key, a)| b.get(key) == Some(a))
 }

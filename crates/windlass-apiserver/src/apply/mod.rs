@@ -116,9 +116,11 @@ pub(crate) fn apply(
     let difference = typed::compare(live, &merged, ty);
     let changes = !difference.is_empty();
     let (written, removed) = difference.into_written_and_removed();
-    let conflicts = managers.conflicts(&manager, &written);
-    if !force && !conflicts.is_empty() && !is_from_client_side(&conflicts, live, ty, writer) {
-        return Err(conflict_error(&conflicts));
+    if !force {
+        let conflicts = managers.conflicts(&manager, &written);
+        if !conflicts.is_empty() && !is_from_client_side(&conflicts, live, ty, writer) {
+            return Err(conflict_error(&conflicts));
+        }
     }
     managers.take_from_others(&manager, &written, &removed);
     // Whose intent changes nothing is recorded without a time.

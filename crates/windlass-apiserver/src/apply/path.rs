@@ -24,6 +24,24 @@ impl PathElement {
         Self::Key(Value::Object(fields).to_string())
     }
 
+    /// The same of the one field that most lists have as their key, without a map in between.
+    pub(crate) fn key_of_one(name: &str, value: &Value) -> Self {
+        let mut text = Vec::with_capacity(name.len() + 32);
+        text.push(b'{');
+        write_json(&mut text, name);
+        text.push(b':');
+        write_json(&mut text, value);
+        text.push(b'}');
+        Self::Key(String::from_utf8(text).unwrap_or_default())
+    }
+
+    /// The item of a set.
+    pub(crate) fn value(item: &Value) -> Self {
+        let mut text = Vec::with_capacity(32);
+        write_json(&mut text, item);
+        Self::Value(String::from_utf8(text).unwrap_or_default())
+    }
+
     /// Reads the form used in `fieldsV1`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (form, rest) = text.split_once(':')?;
@@ -41,6 +59,20 @@ impl PathElement {
         }
     }
 
+    /// How many bytes the form used in `fieldsV1` has at least, in quotes.
+    pub(crate) fn least_bytes(&self) -> usize {
+        let escaped = |text: &str| {
+            let quotes = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\'));
+            text.len() + quotes.count()
+        };
+        // The form, a colon and two quotes.
+        4 + match self {
+            Self::Field(name) => name.len(),
+            Self::Key(text) | Self::Value(text) => escaped(text),
+            Self::Index(_) => 1,
+        }
+    }
+
     /// The form used in `fieldsV1`.
     pub(crate) fn wire(&self) -> String {
         match self {
@@ -50,6 +82,11 @@ impl PathElement {
             Self::Index(index) => format!("i:{index}"),
         }
     }
+}
+
+/// JSON in memory: nothing can fail.
+fn write_json<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
+    let _ = serde_json::to_writer(text, value);
 }
 
 /// The form used in conflict messages: `.spec.containers[name="app"].image`.

@@ -5,7 +5,7 @@
 //! keyed list is merged item by item; a map entry is owned as such, a struct field only through
 //! its leaves; an empty value is a leaf, so that "empty" and "absent" stay different.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -38,11 +38,16 @@ pub(crate) fn item_element(item: &Value, list: &Type, index: usize) -> PathEleme
         Type::List {
             kind: ListKind::Set,
             ..
-        } => PathElement::Value(item.to_string()),
+        } => PathElement::value(item),
         Type::List {
             kind: ListKind::Map(keys),
             item: item_type,
         } => {
+            if let [key] = keys.as_slice()
+                && let Some(value) = item.get(key)
+            {
+                return PathElement::key_of_one(key, value);
+            }
             let mut fields = Map::new();
             for key in keys {
                 let default = || key_default(item_type, key);
@@ -362,9 +367,9 @@ fn merge_lists(base: &[Value], over: &[Value], ty: &Type) -> Vec<Value> {
             .collect()
     };
     let (left, right) = (elements(base), elements(over));
-    let in_right: BTreeSet<&PathElement> = right.iter().collect();
+    let in_right: HashSet<&PathElement> = right.iter().collect();
     // Of an item that stands there twice, the first counts.
-    let mut in_left: BTreeMap<&PathElement, usize> = BTreeMap::new();
+    let mut in_left: HashMap<&PathElement, usize> = HashMap::with_capacity(left.len());
     for (at, element) in left.iter().enumerate() {
         in_left.entry(element).or_insert(at);
     }

@@ -20,7 +20,7 @@ use crate::http::Query;
 use crate::place::Place;
 use crate::registry::resource::Resource;
 use crate::registry::types::Type;
-use windlass_schema::ObjectSchema;
+use windlass_schema::{MetadataError, ObjectSchema, ReadError};
 
 /// What to do about fields the server does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(crate) fn normalise_applied(
 fn normalise_as(
     object: &mut Value,
     resource: &Resource,
-    read: fn(&ObjectSchema, &mut Value) -> Result<Vec<String>, String>,
+    read: fn(&ObjectSchema, &mut Value) -> Result<Vec<String>, ReadError>,
 ) -> Result<Vec<String>, DecodeError> {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".into(), resource.api_version().into());
@@ -92,14 +92,6 @@ fn normalise_as(
     Ok(reader.unknown.into_texts())
 }
 
-/// Why what a webhook made is no object.
-pub(crate) fn not_an_object(value: &Value) -> String {
-    format!(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-        crate::go::json_kind(value)
-    )
-}
-
 /// Why what is posted to a subresource cannot be read as its kind, if so.
 pub(crate) fn check_body(
     body: &Value,
@@ -108,7 +100,7 @@ pub(crate) fn check_body(
     kind: &str,
 ) -> Result<(), DecodeError> {
     if !body.is_object() {
-        return Err(not_an_object(body).into());
+        return Err(DecodeError::not_an_object(body));
     }
     let package = match group.split('.').next() {
         None | Some("") => "core",
@@ -119,10 +111,10 @@ pub(crate) fn check_body(
 }
 
 /// Reads the metadata of an object inside of another; its unknown fields come back.
-pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
+pub(crate) fn read_metadata(metadata: &mut Value) -> Result<Vec<String>, MetadataError> {
     let mut reader = Reader::of("ObjectMeta");
     let ty = Type::Named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".into());
     let read = reader.read(metadata, &ty, &Place::Root);
-    read.map_err(|error| error.to_string())?;
+    read.map_err(|error| MetadataError::of(&error))?;
     Ok(reader.unknown.into_texts())
 }

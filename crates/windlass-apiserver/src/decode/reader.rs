@@ -32,7 +32,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn mismatch(&self, value: &Value, ty: &Type, place: &Place<'_>) -> String {
+    fn mismatch(&self, value: &Value, ty: &Type, place: &Place<'_>) -> DecodeError {
         // A number that is no number of this sort is shown.
         let shown = match (value, ty.resolve()) {
             (Value::Number(number), Type::Scalar(Scalar::Int32 | Scalar::Integer)) => {
@@ -40,12 +40,16 @@ impl<'t> Reader<'t> {
             }
             _ => go::json_kind(value),
         };
-        format!(
-            "json: cannot unmarshal {shown} into Go struct field {}.{} of type {}",
-            self.structure,
-            place.fields(),
-            types::type_name(ty)
-        )
+        self.misfit(shown, types::type_name(ty), place)
+    }
+
+    fn misfit(&self, found: String, ty: impl Into<String>, place: &Place<'_>) -> DecodeError {
+        DecodeError::Field {
+            found,
+            structure: self.structure.to_owned(),
+            field: place.fields(),
+            ty: ty.into(),
+        }
     }
 
     /// Reads `value` as `ty`; the error is the one Go's decoder would give.
@@ -69,7 +73,7 @@ impl<'t> Reader<'t> {
             Type::Any | Type::Named(_) => return Ok(()),
         };
         if !shape_fits {
-            return Err(self.mismatch(value, ty, place).into());
+            return Err(self.mismatch(value, ty, place));
         }
         match (ty.resolve(), value) {
             (Type::Struct { fields, open, .. }, Value::Object(map)) => {
@@ -147,20 +151,14 @@ impl<'t> Reader<'t> {
             Scalar::MicroTime => return read_time(value, Precision::Micros),
             Scalar::Bytes if value.is_string() || value.is_null() => return read_bytes(value),
             Scalar::Bytes => {
-                return Err(format!(
-                    "json: cannot unmarshal {} into Go struct field {}.{} of type []uint8",
-                    go::json_kind(value),
-                    self.structure,
-                    place.fields()
-                )
-                .into());
+                return Err(self.misfit(go::json_kind(value), "[]uint8", place));
             }
             Scalar::Quantity => return read_quantity(value),
         };
         if fits || value.is_null() {
             return Ok(());
         }
-        Err(self.mismatch(value, ty, place).into())
+        Err(self.mismatch(value, ty, place))
     }
 }
 

@@ -3,8 +3,7 @@
 use base64::Engine as _;
 use serde_json::Value;
 
-use super::DecodeError;
-use crate::go;
+use super::error::{DecodeError, QuantityError};
 use crate::quantity::{self, Quantity};
 use crate::steps::step;
 use crate::timestamp::{self, Precision};
@@ -37,11 +36,7 @@ pub(super) fn read_time(value: &mut Value, precision: Precision) -> Result<(), D
             *text = timestamp::canonical(text, precision)?;
             Ok(())
         }
-        other => Err(format!(
-            "json: cannot unmarshal {} into Go value of type string",
-            go::json_kind(other)
-        )
-        .into()),
+        other => Err(DecodeError::value(other, "string")),
     }
 }
 
@@ -74,11 +69,7 @@ pub(super) fn read_bytes(value: &mut Value) -> Result<(), DecodeError> {
                 }
             }
         }
-        other => Err(format!(
-            "json: cannot unmarshal {} into Go value of type []uint8",
-            go::json_kind(other)
-        )
-        .into()),
+        other => Err(DecodeError::value(other, "[]uint8")),
     }
 }
 
@@ -88,9 +79,14 @@ pub(super) fn read_quantity(value: &mut Value) -> Result<(), DecodeError> {
         Value::Null => return Ok(()),
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        _ => return Err(quantity::MALFORMED.to_owned().into()),
+        _ => return Err(QuantityError(quantity::MALFORMED).into()),
     };
-    let read = Quantity::parse(&text).ok_or_else(|| quantity::problem(&text).to_owned())?;
-    *value = read.to_string().into();
+    *value = canonical_quantity(&text)?.into();
     Ok(())
+}
+
+/// A quantity in its canonical form.
+pub(super) fn canonical_quantity(text: &str) -> Result<String, QuantityError> {
+    let read = Quantity::parse(text).ok_or_else(|| QuantityError(quantity::problem(text)))?;
+    Ok(read.to_string())
 }

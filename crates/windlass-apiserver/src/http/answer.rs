@@ -33,6 +33,8 @@ pub(crate) enum Content {
     Text(&'static str),
     /// Nothing but these headers: the connection becomes something else, or there is nothing to say.
     None(Vec<(HeaderName, HeaderValue)>),
+    /// What something else has answered.
+    PassedOn(Box<Response<Body>>),
     /// An endless body.
     Stream {
         content_type: &'static str,
@@ -102,12 +104,22 @@ impl Answer {
 
     /// An answer of nothing at all.
     pub(crate) fn empty(code: StatusCode) -> Self {
-        Self::new(code, Content::None(Vec::new()))
+        Self::headers(code, Vec::new())
+    }
+
+    /// Nothing but headers.
+    pub(crate) fn headers(code: StatusCode, headers: Vec<(HeaderName, HeaderValue)>) -> Self {
+        Self::new(code, Content::None(headers))
+    }
+
+    /// What something else has answered, as it is.
+    pub(crate) fn passed_on(response: Response<Body>) -> Self {
+        Self::new(response.status(), Content::PassedOn(Box::new(response)))
     }
 
     /// From here on the connection is no longer HTTP.
     pub(crate) fn switching(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
-        Self::new(StatusCode::SWITCHING_PROTOCOLS, Content::None(headers))
+        Self::headers(StatusCode::SWITCHING_PROTOCOLS, headers)
     }
 
     pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
@@ -140,6 +152,9 @@ impl Answer {
             response.headers_mut().extend(headers);
             return response;
         }
+        if let Content::PassedOn(response) = self.content {
+            return response.map(|body| body.holding(self.place));
+        }
         let (content_type, body) = match self.content {
             Content::Value(value) => (
                 encoding.content_type(),
@@ -160,7 +175,7 @@ impl Answer {
                 Body::whole(encoded_anew(&json, encoding)),
             ),
             Content::Bytes(media_type, bytes) => (media_type, Body::whole(bytes)),
-            Content::None(_) => ("", Body::pieces([])),
+            Content::None(_) | Content::PassedOn(_) => ("", Body::pieces([])),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::whole(text)),
             Content::Stream { content_type, body } => (content_type, body.holding(self.place)),
         };

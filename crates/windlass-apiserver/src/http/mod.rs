@@ -37,9 +37,9 @@ use http_body_util::{BodyExt, Limited};
 
 use metrics::Counted;
 
-use crate::auth::{Action, Presented, ResourceAction, move_token, selected_name};
+use crate::auth::{Action, Identity, Presented, ResourceAction, move_token, selected_name};
 use crate::hooks::{ConnectionReset, Outcome, Reply, Verdict};
-use crate::node::Upgrade;
+use crate::node::{self, Passed, Upgrade};
 use crate::patch::PatchKind;
 use crate::registry::resource::Resource;
 use crate::server::{ApiServer, refused_by_hook};
@@ -63,7 +63,7 @@ impl ApiServer {
         mut aside: Aside,
     ) -> Result<Response<Body>, ConnectionReset>
     where
-        B: http_body::Body<Data = Bytes>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let wanted = Wanted::from_headers(request.headers());
@@ -109,7 +109,7 @@ impl ApiServer {
         reply: &mut Reply,
     ) -> Result<Answer>
     where
-        B: http_body::Body<Data = Bytes>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if self.store().was_taken_back() {
@@ -148,7 +148,12 @@ impl ApiServer {
             Counts::begin(&asked, resource, !query.all("dryRun").is_empty(), applies)
         });
         let selected = selected_name(&asked, &query);
-        let action = Action::Resource(ResourceAction::of(&asked, selected.as_deref()));
+        let mut action = ResourceAction::of(&asked, selected.as_deref());
+        if parts.method == Method::OPTIONS {
+            // As in Kubernetes no verb is that of this method: who may do anything may do it.
+            action.verb = "";
+        }
+        let action = Action::Resource(action);
         let identity = self.impersonate(identity, &parts.headers, &action)?;
         if let Err(refusal) = self.authorize(&identity, &action) {
             let outcome = Outcome::refused(refusal.code);
@@ -163,12 +168,24 @@ impl ApiServer {
             };
         };
         let wanted = wanted.ok_or_else(|| {
-            Wanted::none_acceptable(matches!(asked.verb, Verb::List | Verb::Watch))
+            let watchable = matches!(asked.verb, Verb::List | Verb::Watch);
+            Wanted::none_acceptable(&parts.headers, watchable)
         })?;
         if let Some(why) = asked.name.as_deref().and_then(crate::names::not_in_a_path) {
             let name = asked.name.as_deref().unwrap_or_default();
             let message = format!("Name parameter invalid: {name:?}: {why}");
             return Err(ApiError::bad_request(message));
+        }
+        if asked.subresource.as_deref() == Some(node::PROXY)
+            && let Some(proxied) = resource.strategy.proxied()
+        {
+            let passed = Passed {
+                proxied,
+                parts: &parts,
+                body: body.map_err(Into::into).boxed_unsync(),
+                upgrade: &upgrade,
+            };
+            return self.pass_on(&identity, &asked, passed, reply).await;
         }
         // Nobody waits for a body that trickles: there is room for the request once it is here.
         let place = self.place_for_body(&identity);
@@ -242,9 +259,36 @@ impl ApiServer {
         })
     }
 
+    /// Has something in the cluster answer. Its body is not read here: it may be of any length.
+    async fn pass_on(
+        &self,
+        who: &Identity,
+        asked: &ResourceRequest,
+        passed: Passed<'_>,
+        reply: &mut Reply,
+    ) -> Result<Answer> {
+        let Ok(lasting) = self.place_to_last(who, asked) else {
+            return Ok(Answer::too_many_requests());
+        };
+        match self.before(who, asked).await {
+            Verdict::Pass => {}
+            Verdict::Fail(code, message) => return Err(refused_by_hook(code, message)),
+            Verdict::Reset => {
+                *reply = Reply::Lose;
+                return Err(ApiError::internal("the connection is reset"));
+            }
+        }
+        let passed = node::proxy(self, asked, passed).await;
+        let code = passed
+            .as_ref()
+            .map_or_else(|error| error.code, |answer| answer.code);
+        *reply = self.after(who, asked, Outcome::refused(code)).await;
+        passed.map(|answer| answer.lasting(lasting))
+    }
+
     /// Does what is asked; a write is answered once it is durable.
     async fn carry_out(&self, call: &verbs::Call<'_>, aside: Aside) -> Result<Answer> {
-        let run = pin!(call.run());
+        let run = pin!(verbs::run(call));
         if call.request.verb.writes() {
             let written = self.store().durably(aside.run(run)).await;
             written.unwrap_or_else(|lost| Err(ApiError::without_reason(&*lost.0)))

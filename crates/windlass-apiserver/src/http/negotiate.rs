@@ -72,15 +72,23 @@ impl Wanted {
 
     /// Nothing of what the client accepts can be given. Where there is a watch, its forms are told
     /// as well.
-    pub(crate) fn none_acceptable(watchable: bool) -> ApiError {
-        let mut message = format!(
-            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, {PROTOBUF}"
-        );
+    pub(crate) fn none_acceptable(headers: &HeaderMap, watchable: bool) -> ApiError {
+        let mut message =
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml"
+                .to_owned();
+        // Bodies are read in protobuf and not written: who wants them so must not read that they are.
+        let wants_protobuf = headers.get_all(ACCEPT).iter().any(|accept| {
+            let accept = accept.to_str().unwrap_or_default();
+            accept.contains(PROTOBUF)
+        });
+        if !wants_protobuf {
+            let _ = write!(message, ", {PROTOBUF}");
+        }
         if watchable {
-            let _ = write!(
-                message,
-                ", application/json;stream=watch, {PROTOBUF};stream=watch"
-            );
+            message.push_str(", application/json;stream=watch");
+        }
+        if watchable && !wants_protobuf {
+            let _ = write!(message, ", {PROTOBUF};stream=watch");
         }
         let mut error = ApiError::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
         error.details = Some(serde_json::json!({}));

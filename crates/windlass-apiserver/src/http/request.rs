@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use http::Method;
 pub use windlass_apimachinery::Verb;
 
+use crate::node::PROXY;
+
 /// A request for objects of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceRequest {
@@ -155,7 +157,14 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
     } else {
         namespace
     };
+    // What comes after `proxy` is passed on.
+    let is_proxied = subresource.as_ref().is_some_and(|sub| sub[0] == PROXY);
+    let subresource = subresource.map(|sub| match is_proxied {
+        true => PROXY.to_owned(),
+        false => sub.join("/"),
+    });
     let verb = match (method.as_str(), name.is_some()) {
+        ("HEAD" | "OPTIONS", true) if is_proxied => Verb::Get,
         ("GET", _) if watches => Verb::Watch,
         ("GET", true) => Verb::Get,
         ("GET", false) if query.flag("watch") => Verb::Watch,
@@ -176,7 +185,7 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
         resource: resource.to_owned(),
         namespace: namespace.map(str::to_owned),
         name: name.map(str::to_owned),
-        subresource: subresource.map(|sub| sub.join("/")),
+        subresource,
         verb,
     })
 }
@@ -229,6 +238,15 @@ mod tests {
             read(&get, "/api/v1/namespaces//pods", ""),
             "list /v1 pods ns= name= sub="
         );
+        let proxied = "get /v1 pods ns=d name=https:x:8443 sub=proxy";
+        let path = "/api/v1/namespaces/d/pods/https:x:8443/proxy";
+        assert_eq!(read(&get, path, ""), proxied);
+        assert_eq!(read(&Method::HEAD, &format!("{path}/a/b/"), ""), proxied);
+        assert_eq!(
+            read(&Method::POST, "/api/v1/nodes/n/proxy/logs", ""),
+            "create /v1 nodes ns= name=n sub=proxy"
+        );
+        assert_eq!(read(&Method::HEAD, "/api/v1/nodes/n", ""), "none");
         assert_eq!(read(&get, "/api/v1", ""), "none");
         assert_eq!(read(&get, "//api/v1/pods", ""), "none");
         assert_eq!(read(&get, "/apis//v1/pods", ""), "none");

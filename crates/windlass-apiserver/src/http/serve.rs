@@ -26,6 +26,7 @@ use super::aside::Aside;
 use super::certificate::{ClientCertificates, Shown};
 use super::stall::{Stalling, UnderWay};
 use super::unread::Answers;
+use crate::node::Peer;
 use crate::pki::KeyedCertificate;
 use crate::server::ApiServer;
 
@@ -157,6 +158,7 @@ async fn connection(
     stop: CancellationToken,
 ) {
     let _ = stream.set_nodelay(true);
+    let peer = stream.peer_addr().ok().map(|peer| Peer(peer.ip()));
     let stream = Stalling::new(stream, STALL_LIMIT, UnderWay::default());
     let shaken = tokio::select! {
         biased;
@@ -171,13 +173,14 @@ async fn connection(
     let shown = Shown::new(certificates, chain, UnixTime::now());
     // Held for as long as the connection lasts, unless its client is known.
     let stranger = (!shown.is_known()).then_some(stranger);
-    converse(server, stream, shown, stranger, stop).await;
+    converse(server, stream, peer, shown, stranger, stop).await;
 }
 
 /// Answers the requests of a client.
 async fn converse<S>(
     server: ApiServer,
     stream: S,
+    peer: Option<Peer>,
     shown: Shown,
     stranger: Option<Place<IpAddr>>,
     stop: CancellationToken,
@@ -196,11 +199,14 @@ async fn converse<S>(
     let resets = reset.clone();
     let begun = Arc::new(Notify::new());
     let begins = begun.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let (server, presented) = (server.clone(), shown.at(UnixTime::now()));
         let (counted, answers) = (under_way.count(), looked_after.clone());
         let reset = resets.clone();
         begins.notify_one();
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
         if let Some(stranger) = &used {
             stranger.is_used();
         }
@@ -297,7 +303,7 @@ mod tests {
             ApiServer::new(Config::default()),
             tokio::time::Instant::now(),
         );
-        converse(server, stream, shown, None, CancellationToken::new()).await;
+        converse(server, stream, None, shown, None, CancellationToken::new()).await;
         assert_eq!(begun.elapsed(), HEADER_LIMIT);
         drop(client);
     }

@@ -44,8 +44,7 @@ use crate::defaults;
 use crate::equality::{fields_mean_the_same, means_the_same};
 use crate::names;
 use crate::random::Random;
-use crate::registry::resource::Resource;
-use crate::registry::types::Type;
+use crate::registry::{resource::Resource, types::Type};
 use crate::server::ApiServer;
 use crate::status::{Cause, Result};
 use crate::store::Stored;
@@ -105,6 +104,11 @@ pub(crate) trait Strategy: fmt::Debug + Send + Sync {
     /// Whether posting it binds a pod to a node.
     fn binds_pods(&self) -> bool {
         false
+    }
+
+    /// What its names stand for when requests are passed on to them.
+    fn proxied(&self) -> Option<crate::node::Proxied> {
+        None
     }
 
     /// Whether it is the namespace it is in.

@@ -18,15 +18,8 @@ const QUESTIONS: &[&str] = &[
 
 /// Files that know resources by name because something else than a resource names them.
 const OTHERS: &[&str] = &[
-    // Paths and references, which are looked up by their text.
-    "auth/account/mod.rs",
-    "auth/account/request.rs",
-    // The two resources of a definition or an object: whether they are the same.
-    "registry/custom.rs",
-    "registry/mod.rs",
+    // The rules of a webhook name resources by their text.
     "webhook/matching.rs",
-    // Roles and bindings are read from the tables they are stored in.
-    "auth/rbac/mod.rs",
 ];
 
 /// How the answers to such a question are written: arms of a match on the resource.

@@ -1,14 +1,18 @@
 //! What only the node of a pod has: its logs (`log`), its processes and its ports (`stream`). The
-//! node is asked over HTTPS, at the address the Node object gives.
+//! node is asked over HTTPS, at the address the Node object gives. Requests that are passed on to
+//! pods, Services and nodes are in `proxy`.
 
 mod log;
+mod proxy;
 mod relay;
 mod stream;
 
 pub(crate) use log::logs;
+pub(crate) use proxy::{PROXY, Passed, Peer, Proxied, proxy};
 pub(crate) use stream::{Upgrade, connect};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
@@ -21,14 +25,18 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::pki::KeyedCertificate;
+use crate::server::ApiServer;
 use crate::status::{ApiError, Result, Subject};
 use crate::store::{Key, TableName};
 use crate::verbs::Call;
 
 /// Where a node listens that does not say.
 const KUBELET_PORT: u16 = 10250;
+/// How long a connection may take to come about.
+const DIAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// How the API server reaches nodes: with a certificate of its own, trusting the cluster's CA.
 #[derive(Clone)]
@@ -72,6 +80,18 @@ impl NodeClient {
         })
     }
 
+    /// A connection to a node, whose certificate must be the cluster's.
+    async fn connect(
+        &self,
+        host: &str,
+        port: u16,
+    ) -> std::result::Result<TlsStream<TcpStream>, String> {
+        let stream = dial(host, port).await?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+        let shaken = self.tls.connect(name, stream).await;
+        shaken.map_err(|error| error.to_string())
+    }
+
     /// Asks a node; a connection that is to become something else keeps its ends.
     async fn send(
         &self,
@@ -81,11 +101,7 @@ impl NodeClient {
     ) -> std::result::Result<http::Response<hyper::body::Incoming>, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let (host, port) = (node.host.as_str(), node.port);
-        let dialled = TcpStream::connect((host, port)).await;
-        let stream = dialled.map_err(|error| dial_error(host, port, &error))?;
-        let _ = stream.set_nodelay(true);
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| text(&error))?;
-        let stream = self.tls.connect(name, stream).await.map_err(|e| text(&e))?;
+        let stream = self.connect(host, port).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| text(&error))?;
@@ -108,6 +124,17 @@ impl NodeClient {
     }
 }
 
+/// A connection.
+async fn dial(host: &str, port: u16) -> std::result::Result<TcpStream, String> {
+    let connecting = TcpStream::connect((host, port));
+    let stream = match tokio::time::timeout(DIAL_LIMIT, connecting).await {
+        Ok(dialled) => dialled.map_err(|error| dial_error(host, port, &error))?,
+        Err(_) => return Err(format!("dial tcp {host}:{port}: i/o timeout")),
+    };
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
 /// Where a node is.
 struct Address {
     host: String,
@@ -126,7 +153,11 @@ fn dial_error(host: &str, port: u16, error: &std::io::Error) -> String {
 
 /// The way to nodes.
 fn client<'a>(call: &'a Call<'_>, node: &str) -> Result<&'a NodeClient> {
-    call.server.nodes().ok_or_else(|| {
+    way_to_nodes(call.server, node)
+}
+
+fn way_to_nodes<'a>(server: &'a ApiServer, node: &str) -> Result<&'a NodeClient> {
+    server.nodes().ok_or_else(|| {
         ApiError::internal(format!(
             "node \"{node}\" cannot be reached: this server was started without access to nodes"
         ))
@@ -173,6 +204,11 @@ fn address_of(call: &Call<'_>, name: &str) -> Result<Address> {
             ApiError::not_found(subject, name)
         })?
         .value();
+    address_in(&node)
+}
+
+/// The address that a Node gives.
+fn address_in(node: &Value) -> Result<Address> {
     let addresses = node["status"]["addresses"].as_array();
     let known = addresses.into_iter().flatten();
     let host = known

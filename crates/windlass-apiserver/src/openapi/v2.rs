@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::custom;
 use super::description;
 use super::v3::schema_name;
+use crate::node::PROXY;
 use crate::registry::Known;
 use crate::registry::facts::{self, RawField, RawType};
 use crate::registry::resource::Resource;
@@ -175,6 +176,8 @@ impl Operation<'_> {
             "deletecollection" => ("delete", "deletecollection"),
             "list" => ("get", "list"),
             "connect" => ("get", "connect"),
+            "head" => ("head", "connect"),
+            "options" => ("options", "connect"),
             _ => ("get", "get"),
         };
         let action = if self.connects { "connect" } else { action };
@@ -290,7 +293,7 @@ fn add_paths(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) 
             let (method, operation) = operation.of(verb);
             entry.insert(method.to_owned(), operation);
         }
-        let named = ["name", "namespace"].iter();
+        let named = ["name", "namespace", "path"].iter();
         let named = named.filter(|name| path.contains(&format!("{{{name}}}")));
         let named: Vec<Value> = named.map(|name| parameter(name)).collect();
         if !named.is_empty() {
@@ -333,9 +336,16 @@ fn add_paths(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) 
             resource,
             schema: &schema,
             kind,
-            connects: matches!(sub.name.as_str(), "attach" | "exec" | "portforward"),
+            connects: matches!(sub.name.as_str(), "attach" | "exec" | "portforward" | PROXY),
         };
         let verbs: Vec<&str> = sub.verbs.iter().map(String::as_str).collect();
-        add(&format!("{item}/{}", sub.name), &operation, &verbs);
+        let path = format!("{item}/{}", sub.name);
+        if sub.name == PROXY {
+            let verbs = [&verbs[..], &["head", "options"]].concat();
+            add(&path, &operation, &verbs);
+            add(&format!("{path}/{{path}}"), &operation, &verbs);
+        } else {
+            add(&path, &operation, &verbs);
+        }
     }
 }

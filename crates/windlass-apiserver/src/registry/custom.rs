@@ -99,7 +99,7 @@ fn serve(server: &ApiServer, definition: &Value) {
     let known = server.registry().known();
     let before: Vec<_> = known
         .all()
-        .filter(|resource| resource.group == group && resource.plural == plural)
+        .filter(|resource| resource.is_version_of(&group, &plural))
         .filter_map(|resource| resource.custom.clone())
         .collect();
     let terminating = object::is_terminating(definition);
@@ -237,9 +237,7 @@ fn delete_objects(server: &ApiServer, definition: &Value, now: &str) -> usize {
     let known = server.registry().known();
     let selectable = known
         .all()
-        .find(|resource| {
-            resource.is_custom() && resource.group == group && resource.plural == plural
-        })
+        .find(|resource| resource.is_custom() && resource.is_version_of(&group, &plural))
         .map(|resource| resource.selectable.clone())
         .unwrap_or_default();
     let mut left = 0;

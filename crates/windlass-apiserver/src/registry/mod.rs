@@ -74,7 +74,7 @@ impl Registry {
         let mut known = Known::clone(&guard);
         known
             .all
-            .retain(|one| !one.is_custom() || one.group != group || one.plural != plural);
+            .retain(|one| !one.is_custom() || !one.is_version_of(group, plural));
         for mut resource in versions {
             // What was counted of the definition before is gone on with.
             if let Some(before) = guard.at(group, &resource.version, plural) {

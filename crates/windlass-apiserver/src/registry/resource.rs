@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::crd::CustomVersion;
 use crate::http::Counts;
 use crate::kinds::{self, Strategy};
+use crate::node::PROXY;
 use crate::registry::facts::{ColumnFacts, ResourceFacts};
 use crate::registry::types::Type;
 use crate::status::Subject;
@@ -24,6 +25,7 @@ pub(crate) const SERVED_SUBRESOURCES: &[&str] = &[
     "finalize",
     "log",
     "portforward",
+    PROXY,
     "resize",
     "scale",
     "status",
@@ -120,6 +122,11 @@ impl Resource {
     /// Whether objects of it are kept, rather than answered.
     pub(crate) fn is_stored(&self) -> bool {
         !self.strategy.is_review()
+    }
+
+    /// Whether it is one of the versions of this resource.
+    pub(crate) fn is_version_of(&self, group: &str, plural: &str) -> bool {
+        [&*self.group, &*self.plural] == [group, plural]
     }
 
     pub(crate) fn is_custom(&self) -> bool {

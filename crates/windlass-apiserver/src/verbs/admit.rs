@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::Call;
+use super::{Call, form, options};
 use crate::admission;
-use crate::decode;
+use crate::decode::{self, DecodeError};
 use crate::object::{meta, set_meta};
 use crate::policy;
+use crate::registry::resource::Resource;
 use crate::status::{ApiError, Result, Subject, field};
 use crate::webhook::{self, Attributes, Operation};
 
@@ -52,148 +53,127 @@ impl<'a> Admitted<'a> {
     }
 }
 
-impl Call<'_> {
-    fn attributes<'a>(&'a self, admitted: &Admitted<'a>) -> Attributes<'a> {
-        Attributes {
-            server: self.server,
-            who: self.who,
-            resource: &self.resource,
-            subresource: admitted.subresource,
-            operation: admitted.operation,
-            // A namespace is in itself.
-            namespace: if self.resource.strategy.is_namespace() {
-                admitted.name
-            } else {
-                self.namespace()
-            },
-            name: admitted.name,
-            old: admitted.old,
-            options: admitted.options,
-            dry_run: admitted.dry_run,
-            warnings: &self.warnings,
-        }
+fn attributes<'a>(call: &'a Call<'_>, admitted: &Admitted<'a>) -> Attributes<'a> {
+    Attributes {
+        server: call.server,
+        who: call.who,
+        resource: &call.resource,
+        subresource: admitted.subresource,
+        operation: admitted.operation,
+        // A namespace is in itself.
+        namespace: if call.resource.strategy.is_namespace() {
+            admitted.name
+        } else {
+            call.namespace()
+        },
+        name: admitted.name,
+        old: admitted.old,
+        options: admitted.options,
+        dry_run: admitted.dry_run,
+        warnings: &call.warnings,
     }
+}
 
-    /// Lets webhooks change the object.
-    pub(super) async fn mutate(
-        &self,
-        admitted: &Admitted<'_>,
-        object: Option<&mut Value>,
-    ) -> Result<()> {
-        let attributes = self.attributes(admitted);
-        // What is made below an object, or beside one, is new content as well.
-        let below = !admitted.subresource.is_empty() || self.resource.strategy.binds_pods();
-        if admitted.operation == Operation::Create && below {
-            self.check_namespace(admitted.name)?;
+/// Lets webhooks change the object.
+pub(super) async fn mutate(
+    call: &Call<'_>,
+    admitted: &Admitted<'_>,
+    object: Option<&mut Value>,
+) -> Result<()> {
+    let attributes = attributes(call, admitted);
+    // What is made below an object, or beside one, is new content as well.
+    let below = !admitted.subresource.is_empty() || call.resource.strategy.binds_pods();
+    if admitted.operation == Operation::Create && below {
+        check_namespace(call, admitted.name)?;
+    }
+    let built_in = |object: &mut Value| match admitted.operation {
+        Operation::Create if admitted.subresource.is_empty() => {
+            admission::admit(call.server, &call.resource, call.namespace(), object)
         }
-        let built_in = |object: &mut Value| match admitted.operation {
-            Operation::Create if admitted.subresource.is_empty() => {
-                admission::admit(self.server, &self.resource, self.namespace(), object)
+        Operation::Update => {
+            if let Some(old) = admitted.old {
+                admission::admit_change(&call.resource, admitted.subresource, object, old);
             }
-            Operation::Update => {
-                if let Some(old) = admitted.old {
-                    admission::admit_change(&self.resource, admitted.subresource, object, old);
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    let settle = |object: &mut Value| {
+        if attributes.has_own_body() {
+            let (group, version, kind) = attributes.kind();
+            return decode::check_body(object, &group, &version, &kind)
+                .map_err(|why| webhook::internal_error(&why.to_string()));
+        }
+        settle_patched(&call.resource, object)
+    };
+    webhook::mutate(&attributes, object, &built_in, &settle).await
+}
+
+/// Lets webhooks change what is posted to a subresource.
+pub(crate) async fn mutate_posted(
+    call: &Call<'_>,
+    subresource: &str,
+    body: &mut Value,
+) -> Result<()> {
+    let options = options::shown(&call.query, "CreateOptions");
+    let admitted = Admitted {
+        subresource,
+        ..Admitted::create(call, call.name(), &options)
+    };
+    mutate(call, &admitted, Some(body)).await
+}
+
+/// Asks whether what is posted to a subresource may be done.
+pub(crate) async fn judge_posted(call: &Call<'_>, subresource: &str, body: &Value) -> Result<()> {
+    let options = options::shown(&call.query, "CreateOptions");
+    let admitted = Admitted {
+        subresource,
+        ..Admitted::create(call, call.name(), &options)
+    };
+    judge(call, &admitted, Some(body)).await
+}
+
+/// Nothing is made in a namespace that is missing or going.
+pub(crate) fn check_namespace(call: &Call<'_>, name: &str) -> Result<()> {
+    let store = call.server.store();
+    admission::namespace_lifecycle(store, &call.resource, call.namespace(), name)
+}
+
+/// Brings what a webhook made of an object back into stored form.
+fn settle_patched(resource: &Resource, object: &mut Value) -> Result<()> {
+    if !object.is_object() {
+        return Err(webhook::internal_error(
+            &DecodeError::not_an_object(object).to_string(),
+        ));
+    }
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    if resource.is_custom() && kind != resource.kind {
+        let must = format!("must be {}", resource.kind);
+        let subject = Subject {
+            group: &resource.group,
+            kind: &kind,
         };
-        let settle = |object: &mut Value| {
-            if attributes.has_own_body() {
-                let (group, version, kind) = attributes.kind();
-                return decode::check_body(object, &group, &version, &kind)
-                    .map_err(|why| webhook::internal_error(&why.to_string()));
-            }
-            self.settle_patched(object)
-        };
-        webhook::mutate(&attributes, object, &built_in, &settle).await
+        let cause = field::invalid("kind", &object["kind"], &must);
+        return Err(ApiError::invalid(subject, meta(object, "name"), &[cause]));
     }
+    let forgotten = object["metadata"]["managedFields"] == json!([]);
+    decode::normalise(object, resource).map_err(|why| webhook::internal_error(&why.to_string()))?;
+    if forgotten {
+        set_meta(object, "managedFields", None);
+    }
+    form::fill_defaults(resource, object);
+    Ok(())
+}
 
-    /// Lets webhooks change what is posted to a subresource.
-    pub(crate) async fn mutate_posted(&self, subresource: &str, body: &mut Value) -> Result<()> {
-        let options = self.create_options();
-        let admitted = Admitted {
-            subresource,
-            ..Admitted::create(self, self.name(), &options)
-        };
-        self.mutate(&admitted, Some(body)).await
-    }
-
-    /// Asks whether what is posted to a subresource may be done.
-    pub(crate) async fn judge_posted(&self, subresource: &str, body: &Value) -> Result<()> {
-        let options = self.create_options();
-        let admitted = Admitted {
-            subresource,
-            ..Admitted::create(self, self.name(), &options)
-        };
-        self.judge(&admitted, Some(body)).await
-    }
-
-    /// Nothing is made in a namespace that is missing or going.
-    pub(crate) fn check_namespace(&self, name: &str) -> Result<()> {
-        let store = self.server.store();
-        admission::namespace_lifecycle(store, &self.resource, self.namespace(), name)
-    }
-
-    /// Brings what a webhook made of an object back into stored form.
-    fn settle_patched(&self, object: &mut Value) -> Result<()> {
-        if !object.is_object() {
-            return Err(webhook::internal_error(&decode::not_an_object(object)));
-        }
-        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-        if self.resource.is_custom() && kind != self.resource.kind {
-            let must = format!("must be {}", self.resource.kind);
-            let subject = Subject {
-                group: &self.resource.group,
-                kind: &kind,
-            };
-            let cause = field::invalid("kind", &object["kind"], &must);
-            return Err(ApiError::invalid(subject, meta(object, "name"), &[cause]));
-        }
-        let forgotten = object["metadata"]["managedFields"] == json!([]);
-        decode::normalise(object, &self.resource)
-            .map_err(|why| webhook::internal_error(&why.to_string()))?;
-        if forgotten {
-            set_meta(object, "managedFields", None);
-        }
-        self.fill_defaults(object);
-        Ok(())
-    }
-
-    /// Asks policies, webhooks and quotas whether the object may be stored as it is.
-    pub(super) async fn judge(
-        &self,
-        admitted: &Admitted<'_>,
-        object: Option<&Value>,
-    ) -> Result<()> {
-        let attributes = self.attributes(admitted);
-        admission::judge(&attributes, object)?;
-        policy::validate(&attributes, object).await?;
-        webhook::validate(&attributes, object).await?;
-        admission::quota::admit(&attributes, object)
-    }
-
-    /// The options of an update as webhooks see them: a patch is one too.
-    pub(super) fn update_options(&self) -> Value {
-        self.options_of("UpdateOptions")
-    }
-
-    /// The same for a create, which may have come as an update or as an apply.
-    pub(super) fn create_options(&self) -> Value {
-        self.options_of("CreateOptions")
-    }
-
-    fn options_of(&self, kind: &str) -> Value {
-        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
-        let dry_run = self.query.all("dryRun");
-        if !dry_run.is_empty() {
-            options["dryRun"] = json!(dry_run);
-        }
-        for field in ["fieldManager", "fieldValidation"] {
-            if let Some(value) = self.query.get(field) {
-                options[field] = value.into();
-            }
-        }
-        options
-    }
+/// Asks policies, webhooks and quotas whether the object may be stored as it is.
+pub(super) async fn judge(
+    call: &Call<'_>,
+    admitted: &Admitted<'_>,
+    object: Option<&Value>,
+) -> Result<()> {
+    let attributes = attributes(call, admitted);
+    admission::judge(&attributes, object)?;
+    policy::validate(&attributes, object).await?;
+    webhook::validate(&attributes, object).await?;
+    admission::quota::admit(&attributes, object)
 }

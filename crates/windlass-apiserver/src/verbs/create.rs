@@ -2,14 +2,12 @@
 
 use http::StatusCode;
 
-use super::Call;
+use super::{Call, body, pipeline, present};
 use crate::http::Answer;
 use crate::status::Result;
 
-impl Call<'_> {
-    pub(super) async fn create(&self) -> Result<Answer> {
-        let object = self.decode()?;
-        let written = self.create_object(object, None).await?;
-        self.answer_written(written, StatusCode::CREATED).await
-    }
+pub(super) async fn run(call: &Call<'_>) -> Result<Answer> {
+    let object = body::decode(call)?;
+    let written = pipeline::create(call, object, None).await?;
+    present::written(call, written, StatusCode::CREATED).await
 }

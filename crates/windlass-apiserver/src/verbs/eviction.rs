@@ -7,10 +7,11 @@
 
 use serde_json::{Value, json};
 
-use super::Call;
-use super::admit::Admitted;
+use super::admit::{self, Admitted};
 use super::binding::success;
-use super::delete::Options;
+use super::delete::{self, Options, preconditions};
+use super::pipeline::place;
+use super::{Call, body, options, ownership, refusal};
 use crate::apply::{self, Managers, Writer};
 use crate::http::Answer;
 use crate::object::{is_terminating, meta, set_meta};
@@ -35,176 +36,179 @@ enum Verdict {
     LetGo,
 }
 
-impl Call<'_> {
-    pub(super) async fn evict(&self) -> Result<Answer> {
-        let mut eviction = self.decode_body_of("Eviction", "policy")?;
-        let create = self.create_options();
-        let admitted = Admitted {
-            subresource: "eviction",
-            ..Admitted::create(self, self.name(), &create)
-        };
-        self.place(&mut eviction)?;
-        self.record_body(&mut eviction, EVICTION, "policy/v1", "eviction");
-        self.mutate(&admitted, Some(&mut eviction)).await?;
-        if meta(&eviction, "name") != self.name() {
-            return Err(ApiError::bad_request(
-                "name in URL does not match name in Eviction object",
+pub(super) async fn run(call: &Call<'_>) -> Result<Answer> {
+    let mut eviction = body::decode_posted(call, "Eviction", "policy")?;
+    let create = options::shown(&call.query, "CreateOptions");
+    let admitted = Admitted {
+        subresource: "eviction",
+        ..Admitted::create(call, call.name(), &create)
+    };
+    place::put(call, &mut eviction)?;
+    ownership::record_body(call, &mut eviction, EVICTION, "policy/v1", "eviction");
+    admit::mutate(call, &admitted, Some(&mut eviction)).await?;
+    if meta(&eviction, "name") != call.name() {
+        return Err(ApiError::bad_request(
+            "name in URL does not match name in Eviction object",
+        ));
+    }
+    let (options, asked_dry) = Options::from_body(&eviction["deleteOptions"])?;
+    let dry_run = call.dry_run || asked_dry;
+    admit::judge(call, &admitted, Some(&eviction)).await?;
+    let found = call.find()?;
+    let pod = found.value();
+    if !counts(&pod) {
+        delete_evicted(call, options, dry_run).await?;
+        return Ok(success());
+    }
+    let budgets = budgets_of(call, &pod);
+    match budgets.as_slice() {
+        [] => delete_evicted(call, options, dry_run).await?,
+        [budget] => {
+            preconditions::check(call, &found, &options)?;
+            match verdict(&budget.value(), &pod) {
+                Verdict::LetGo => {}
+                Verdict::Take => take_disruption(call, budget, &pod, dry_run)?,
+            }
+            delete_evicted(call, options, dry_run).await?;
+        }
+        _ => {
+            return Err(ApiError::without_reason(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
             ));
         }
-        let (options, asked_dry) = Options::from_body(&eviction["deleteOptions"])?;
-        let dry_run = self.dry_run || asked_dry;
-        self.judge(&admitted, Some(&eviction)).await?;
-        let found = self.find()?;
-        let pod = found.value();
-        if !counts(&pod) {
-            self.delete_evicted(options, dry_run).await?;
-            return Ok(success());
+    }
+    Ok(success())
+}
+
+fn budgets_of(call: &Call<'_>, pod: &Value) -> Vec<Arc<Stored>> {
+    let listing = call
+        .server
+        .store()
+        .list(&budget_table(), Some(call.namespace()), None, None);
+    let budgets = listing.map(|listing| listing.objects).unwrap_or_default();
+    let labels = &pod["metadata"]["labels"];
+    budgets
+        .into_iter()
+        .filter(|budget| selects(&budget.value()["spec"]["selector"], labels))
+        .collect()
+}
+
+/// Takes a disruption from a budget, and notes for whom.
+fn take_disruption(
+    call: &Call<'_>,
+    budget: &Arc<Stored>,
+    pod: &Value,
+    dry_run: bool,
+) -> Result<()> {
+    let store = call.server.store();
+    let mut found = budget.clone();
+    for _ in 0..RACE_RETRIES {
+        let old = found.value();
+        check_allows(&old)?;
+        if dry_run {
+            return Ok(());
         }
-        let budgets = self.budgets_of(&pod);
-        match budgets.as_slice() {
-            [] => self.delete_evicted(options, dry_run).await?,
-            [budget] => {
-                self.check_preconditions(&found, &options)?;
-                match verdict(&budget.value(), &pod) {
-                    Verdict::LetGo => {}
-                    Verdict::Take => self.take_disruption(budget, &pod, dry_run)?,
+        let new = disrupted(call, &old, meta(pod, "name"));
+        let key = found.key.clone();
+        match store.update(&budget_table(), key.clone(), found.revision, new, &[]) {
+            Err(WriteError::Changed) => match store.get(&budget_table(), &key) {
+                Some(now) => found = now,
+                // Somebody removed it: nothing forbids the eviction any more.
+                None => return Ok(()),
+            },
+            Ok(_) | Err(WriteError::Missing) => return Ok(()),
+            Err(error) => return Err(refusal::of_write(call, key.name(), error)),
+        }
+    }
+    Err(still_processed(meta(&found.value(), "name")))
+}
+
+/// The budget after one more disruption.
+fn disrupted(call: &Call<'_>, old: &Value, pod: &str) -> Value {
+    let now = call.server.clock().now_seconds();
+    let mut new = old.clone();
+    let left = old["status"]["disruptionsAllowed"]
+        .as_i64()
+        .unwrap_or_default()
+        - 1;
+    new["status"]["disruptionsAllowed"] = left.into();
+    if left == 0 {
+        set_condition(
+            &mut new,
+            json!({
+                "type": "DisruptionAllowed",
+                "status": "False",
+                "reason": "InsufficientPods",
+                "message": "",
+                "observedGeneration": old["status"]["observedGeneration"],
+                "lastTransitionTime": now,
+            }),
+        );
+    }
+    if !new["status"]["disruptedPods"].is_object() {
+        new["status"]["disruptedPods"] = json!({});
+    }
+    new["status"]["disruptedPods"][pod] = now.as_str().into();
+    let writer = Writer {
+        manager: "kube-apiserver",
+        api_version: "policy/v1",
+        subresource: "status",
+        now: Some(&now),
+    };
+    let ty = Type::Named("io.k8s.api.policy.v1.PodDisruptionBudget".into());
+    let managers = Managers::read(&old["metadata"]["managedFields"]);
+    let managers = apply::record_update(old, &new, &ty, managers, &writer, &[&["spec"]]);
+    set_meta(&mut new, "managedFields", Some(managers.write()));
+    new
+}
+
+/// Says on the pod that it is evicted, and deletes it.
+async fn delete_evicted(call: &Call<'_>, mut options: Options, dry_run: bool) -> Result<()> {
+    let key = call.key();
+    for _ in 0..RACE_RETRIES {
+        let found = call.find()?;
+        preconditions::check(call, &found, &options)?;
+        if dry_run {
+            break;
+        }
+        let mut pod = found.value();
+        let before = pod.clone();
+        let now = call.server.clock().now_seconds();
+        set_condition(
+            &mut pod,
+            json!({
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+                "lastProbeTime": null,
+                "lastTransitionTime": now,
+            }),
+        );
+        if apply::equal_but_for_times(&pod, &before) || is_terminating(&before) {
+            break;
+        }
+        let written = call.server.store().update(
+            &call.resource.table,
+            key.clone(),
+            found.revision,
+            pod,
+            &call.resource.selectable,
+        );
+        match written {
+            Ok(stored) => {
+                if options.revision.is_some() {
+                    options.revision = Some(stored.revision.to_string());
                 }
-                self.delete_evicted(options, dry_run).await?;
-            }
-            _ => {
-                return Err(ApiError::without_reason(
-                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-                ));
-            }
-        }
-        Ok(success())
-    }
-
-    fn budgets_of(&self, pod: &Value) -> Vec<Arc<Stored>> {
-        let listing = self
-            .server
-            .store()
-            .list(&budget_table(), Some(self.namespace()), None, None);
-        let budgets = listing.map(|listing| listing.objects).unwrap_or_default();
-        let labels = &pod["metadata"]["labels"];
-        budgets
-            .into_iter()
-            .filter(|budget| selects(&budget.value()["spec"]["selector"], labels))
-            .collect()
-    }
-
-    /// Takes a disruption from a budget, and notes for whom.
-    fn take_disruption(&self, budget: &Arc<Stored>, pod: &Value, dry_run: bool) -> Result<()> {
-        let store = self.server.store();
-        let mut found = budget.clone();
-        for _ in 0..RACE_RETRIES {
-            let old = found.value();
-            check_allows(&old)?;
-            if dry_run {
-                return Ok(());
-            }
-            let new = self.disrupted(&old, meta(pod, "name"));
-            let key = found.key.clone();
-            match store.update(&budget_table(), key.clone(), found.revision, new, &[]) {
-                Err(WriteError::Changed) => match store.get(&budget_table(), &key) {
-                    Some(now) => found = now,
-                    // Somebody removed it: nothing forbids the eviction any more.
-                    None => return Ok(()),
-                },
-                Ok(_) | Err(WriteError::Missing) => return Ok(()),
-                Err(error) => return Err(self.write_error(key.name(), error)),
-            }
-        }
-        Err(still_processed(meta(&found.value(), "name")))
-    }
-
-    /// The budget after one more disruption.
-    fn disrupted(&self, old: &Value, pod: &str) -> Value {
-        let now = self.server.clock().now_seconds();
-        let mut new = old.clone();
-        let left = old["status"]["disruptionsAllowed"]
-            .as_i64()
-            .unwrap_or_default()
-            - 1;
-        new["status"]["disruptionsAllowed"] = left.into();
-        if left == 0 {
-            set_condition(
-                &mut new,
-                json!({
-                    "type": "DisruptionAllowed",
-                    "status": "False",
-                    "reason": "InsufficientPods",
-                    "message": "",
-                    "observedGeneration": old["status"]["observedGeneration"],
-                    "lastTransitionTime": now,
-                }),
-            );
-        }
-        if !new["status"]["disruptedPods"].is_object() {
-            new["status"]["disruptedPods"] = json!({});
-        }
-        new["status"]["disruptedPods"][pod] = now.as_str().into();
-        let writer = Writer {
-            manager: "kube-apiserver",
-            api_version: "policy/v1",
-            subresource: "status",
-            now: Some(&now),
-        };
-        let ty = Type::Named("io.k8s.api.policy.v1.PodDisruptionBudget".into());
-        let managers = Managers::read(&old["metadata"]["managedFields"]);
-        let managers = apply::record_update(old, &new, &ty, managers, &writer, &[&["spec"]]);
-        set_meta(&mut new, "managedFields", Some(managers.write()));
-        new
-    }
-
-    /// Says on the pod that it is evicted, and deletes it.
-    async fn delete_evicted(&self, mut options: Options, dry_run: bool) -> Result<()> {
-        let key = self.key();
-        for _ in 0..RACE_RETRIES {
-            let found = self.find()?;
-            self.check_preconditions(&found, &options)?;
-            if dry_run {
                 break;
             }
-            let mut pod = found.value();
-            let before = pod.clone();
-            let now = self.server.clock().now_seconds();
-            set_condition(
-                &mut pod,
-                json!({
-                    "type": "DisruptionTarget",
-                    "status": "True",
-                    "reason": "EvictionByEvictionAPI",
-                    "message": "Eviction API: evicting",
-                    "lastProbeTime": null,
-                    "lastTransitionTime": now,
-                }),
-            );
-            if apply::equal_but_for_times(&pod, &before) || is_terminating(&before) {
-                break;
-            }
-            let written = self.server.store().update(
-                &self.resource.table,
-                key.clone(),
-                found.revision,
-                pod,
-                &self.resource.selectable,
-            );
-            match written {
-                Ok(stored) => {
-                    if options.revision.is_some() {
-                        options.revision = Some(stored.revision.to_string());
-                    }
-                    break;
-                }
-                Err(WriteError::Changed) => {}
-                Err(error) => return Err(self.write_error(self.name(), error)),
-            }
+            Err(WriteError::Changed) => {}
+            Err(error) => return Err(refusal::of_write(call, call.name(), error)),
         }
-        // Webhooks were asked about the eviction, not about the deletion.
-        let deletion = self.delete_object(&key, None, &options, dry_run);
-        deletion.await.map(drop)
     }
+    // Webhooks were asked about the eviction, not about the deletion.
+    let deletion = delete::one(call, &key, None, &options, dry_run);
+    deletion.await.map(drop)
 }
 
 fn budget_table() -> TableName {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Value, json};
+
 use crate::decode::FieldValidation;
 use crate::http::{Query, Verb};
 use crate::patch::PatchKind;
@@ -85,7 +87,7 @@ fn manager_causes(manager: &str) -> Vec<Cause> {
 pub(super) fn dry_run(asked: &[&str]) -> Result<bool, Cause> {
     let said: BTreeSet<&str> = asked.iter().copied().collect();
     if said.iter().any(|one| *one != "All") {
-        let asked = serde_json::json!(asked);
+        let asked = json!(asked);
         return Err(field::not_supported(
             "dryRun",
             &asked,
@@ -114,4 +116,32 @@ pub(super) fn invalid(kind: &'static str, causes: &[Cause]) -> ApiError {
         kind,
     };
     ApiError::invalid(subject, "", causes)
+}
+
+/// The options of a write as webhooks see them. A patch is an update, and what makes an object is a
+/// create, however it came.
+pub(super) fn shown(query: &Query, kind: &str) -> Value {
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    let dry_run = query.all("dryRun");
+    if !dry_run.is_empty() {
+        options["dryRun"] = json!(dry_run);
+    }
+    for field in ["fieldManager", "fieldValidation"] {
+        if let Some(value) = query.get(field) {
+            options[field] = value.into();
+        }
+    }
+    options
+}
+
+/// A whole number of the query, with Go's words when it is none.
+pub(crate) fn parse_int(text: &str) -> Result<i64> {
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+        let why = match error.kind() {
+            PosOverflow | NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+    })
 }

@@ -1,10 +1,12 @@
 //! One object in the form the client wants.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::Value;
 
-use super::Call;
-use super::write::to_requested;
+use super::{Call, form};
 use crate::http::{Answer, Shape};
 use crate::json;
 use crate::registry::resource::Resource;
@@ -13,39 +15,56 @@ use crate::status::Result;
 use crate::store::Stored;
 use crate::table;
 
-impl Call<'_> {
-    pub(super) async fn present(&self, stored: &Stored) -> Result<Answer> {
-        Ok(match self.wanted.shape {
-            Shape::Object if is_stored_form(&self.resource) => Answer::stored(stored.json.clone()),
-            _ => self.present_value(self.to_requested(stored.value()).await?),
-        })
-    }
+/// The result of a write: what is stored now, or would be.
+pub(super) enum Written {
+    Stored(Arc<Stored>),
+    /// A dry run's object, or one that was deleted by the write.
+    Value(Value),
+}
 
-    pub(super) fn present_value(&self, object: Value) -> Answer {
-        Answer::value(match self.wanted.shape {
-            Shape::Object => object,
-            Shape::Metadata => metadata_only(&object["metadata"], &self.resource),
-            Shape::Table => {
-                let revision = object["metadata"]["resourceVersion"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned();
-                table::of(
-                    &self.resource,
-                    &[object],
-                    &serde_json::json!({"resourceVersion": revision}),
-                    self.table_options(),
-                )
-            }
-        })
-    }
+/// The answer to a write.
+pub(super) async fn written(call: &Call<'_>, written: Written, code: StatusCode) -> Result<Answer> {
+    let answer = match written {
+        Written::Stored(found) => stored(call, &found).await?,
+        Written::Value(object) => value(call, object),
+    };
+    Ok(answer.with_code(code))
+}
 
-    pub(super) fn table_options(&self) -> table::Options {
-        table::Options {
-            whole_objects: self.query.get("includeObject") == Some("Object"),
-            no_objects: self.query.get("includeObject") == Some("None"),
-            now: self.server.clock().now(),
+pub(super) async fn stored(call: &Call<'_>, stored: &Stored) -> Result<Answer> {
+    Ok(match call.wanted.shape {
+        Shape::Object if is_stored_form(&call.resource) => Answer::stored(stored.json.clone()),
+        _ => value(
+            call,
+            form::to_requested(call.server, &call.resource, stored.value()).await?,
+        ),
+    })
+}
+
+pub(super) fn value(call: &Call<'_>, object: Value) -> Answer {
+    Answer::value(match call.wanted.shape {
+        Shape::Object => object,
+        Shape::Metadata => metadata_only(&object["metadata"], &call.resource),
+        Shape::Table => {
+            let revision = object["metadata"]["resourceVersion"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            table::of(
+                &call.resource,
+                &[object],
+                &serde_json::json!({"resourceVersion": revision}),
+                table_options(call),
+            )
         }
+    })
+}
+
+pub(super) fn table_options(call: &Call<'_>) -> table::Options {
+    table::Options {
+        whole_objects: call.query.get("includeObject") == Some("Object"),
+        no_objects: call.query.get("includeObject") == Some("None"),
+        now: call.server.clock().now(),
     }
 }
 
@@ -67,7 +86,7 @@ pub(super) async fn object_bytes(
         return Ok(stored_json.clone());
     }
     let value = serde_json::from_slice(stored_json).unwrap_or_default();
-    let value = to_requested(value, resource, server).await?;
+    let value = form::to_requested(server, resource, value).await?;
     Ok(serde_json::to_vec(&value).unwrap_or_default().into())
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Call;
 use crate::kinds::core::service::allocation::{self as services, Plan, Refusal};
 use crate::object::meta;
+use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result};
 
@@ -30,50 +31,48 @@ impl Drop for Reservation<'_> {
     }
 }
 
-impl<'a> Call<'a> {
-    /// Chooses the addresses and ports of a Service that is about to be written; other kinds have
-    /// none.
-    pub(super) fn reserve(
-        &self,
-        object: &mut Value,
-        old: Option<&Value>,
-        subresource: &str,
-    ) -> Result<Option<Reservation<'a>>> {
-        if !self.resource.strategy.is_given_addresses() || !subresource.is_empty() {
-            return Ok(None);
-        }
-        let plan = services::allocate(self.server, object, old, self.dry_run)
-            .map_err(|refusal| self.not_allocated(object, refusal))?;
-        Ok(Some(Reservation {
-            server: self.server,
-            plan,
-            taken: false,
-            written: false,
-        }))
+/// Chooses the addresses and ports of a Service that is about to be written; other kinds have
+/// none.
+pub(super) fn reserve<'a>(
+    call: &Call<'a>,
+    object: &mut Value,
+    old: Option<&Value>,
+    subresource: &str,
+) -> Result<Option<Reservation<'a>>> {
+    if !call.resource.strategy.is_given_addresses() || !subresource.is_empty() {
+        return Ok(None);
     }
+    let plan = services::allocate(call.server, object, old, call.dry_run)
+        .map_err(|refusal| not_allocated(&call.resource, object, refusal))?;
+    Ok(Some(Reservation {
+        server: call.server,
+        plan,
+        taken: false,
+        written: false,
+    }))
+}
 
-    /// Makes what was chosen the object's, right before it is written.
-    pub(super) fn claim(
-        &self,
-        reservation: Option<&mut Reservation<'_>>,
-        object: &Value,
-    ) -> Result<()> {
-        let Some(reservation) = reservation else {
-            return Ok(());
-        };
-        services::take(self.server, object, &reservation.plan)
-            .map_err(|refusal| self.not_allocated(object, refusal))?;
-        reservation.taken = true;
-        Ok(())
-    }
+/// Makes what was chosen the object's, right before it is written.
+pub(super) fn claim(
+    call: &Call<'_>,
+    reservation: Option<&mut Reservation<'_>>,
+    object: &Value,
+) -> Result<()> {
+    let Some(reservation) = reservation else {
+        return Ok(());
+    };
+    services::take(call.server, object, &reservation.plan)
+        .map_err(|refusal| not_allocated(&call.resource, object, refusal))?;
+    reservation.taken = true;
+    Ok(())
+}
 
-    fn not_allocated(&self, object: &Value, refusal: Refusal) -> ApiError {
-        match refusal {
-            Refusal::Causes(causes) => {
-                let subject = self.resource.kind_subject();
-                ApiError::invalid(subject, meta(object, "name"), &causes)
-            }
-            Refusal::Error(error) => error,
+fn not_allocated(resource: &Resource, object: &Value, refusal: Refusal) -> ApiError {
+    match refusal {
+        Refusal::Causes(causes) => {
+            let subject = resource.kind_subject();
+            ApiError::invalid(subject, meta(object, "name"), &causes)
         }
+        Refusal::Error(error) => error,
     }
 }

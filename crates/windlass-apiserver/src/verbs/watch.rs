@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Call;
+use super::form::to_requested;
 use super::list::too_large;
+use super::options::parse_int;
 use super::present::{object_bytes, stored_metadata_only};
-use super::write::to_requested;
+use super::{Call, list, present};
 use crate::hooks::{EventKind, Hooks, Watch, WatchEnd, WatchEvent};
-use crate::http::{Answer, Body, BodyError, Shape, Wanted};
+use crate::http::{Answer, Body, BodyError, Query, Shape, Wanted};
 use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, field};
@@ -42,105 +43,103 @@ const LARGE: usize = 16 * 1024;
 /// A watch from a future version that is never reached is not told so: it waits.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-impl Call<'_> {
-    pub(super) fn watch(&self) -> Result<Answer> {
-        let mut selector = Selector::from_query(&self.query, &self.resource)?;
-        if let Some(name) = &self.request.name {
-            selector.require_name(name);
-        }
-        let send_initial = self.initial_events_wanted()?;
-        let version = self.version_asked()?;
-        let bookmarks = self.query.flag("allowWatchBookmarks");
-        let asked = self.query.get("timeoutSeconds");
-        let seconds = match asked.map(super::parse_int).transpose()? {
-            Some(seconds) if seconds > 0 => seconds.unsigned_abs().min(MAX_TIMEOUT_SECONDS),
-            // At random, so that watches that began together do not end together.
-            _ => {
-                let least = self.server.min_request_timeout().as_secs();
-                self.server.random().between(least, 2 * least)
-            }
-        };
-        let store = self.server.store();
-        let changed = store.changed(&self.resource.table);
-        let observed = self
-            .server
-            .hooks()
-            .map(|hooks| Observed::begin(hooks, self.described(version.unwrap_or_default())));
-        let ends = Instant::now() + Duration::from_secs(seconds);
-        let mut cursor = Cursor {
-            server: self.server.clone(),
-            namespace: self.request.namespace.clone(),
-            observed,
-            resource: self.resource.clone(),
-            selector,
-            wanted: self.wanted,
-            options: self.table_options(),
-            columns_sent: false,
-            seen: version.unwrap_or_default(),
-            ready: VecDeque::new(),
-            made: 0,
-            present: None,
-            changed,
-            ends: Box::pin(sleep_until(ends)),
-            bookmark: bookmarks.then(|| Box::pin(sleep_until(next_bookmark(ends)))),
-            over: false,
-        };
-        let initial = send_initial
-            || (version.unwrap_or_default() == 0 && self.query.get("sendInitialEvents").is_none());
-        if version.is_none_or(|version| version == 0) && !initial {
-            cursor.seen = store.revision();
-        }
-        if send_initial && cursor.seen > store.revision() {
-            cursor.fail(&too_large(cursor.seen, store.revision()));
-        } else if initial {
-            // One without a version wants the present.
-            let past = version.and_then(|oldest| self.list_of_the_past(oldest));
-            cursor.begin_with(past, send_initial && bookmarks)?;
-        }
-        let chunks = futures::stream::unfold(cursor, |mut cursor| async move {
-            Some((cursor.next().await?, cursor))
-        });
-        Ok(Answer::stream("application/json", Body::stream(chunks)))
+pub(super) fn run(call: &Call<'_>) -> Result<Answer> {
+    let mut selector = Selector::from_query(&call.query, &call.resource)?;
+    if let Some(name) = &call.request.name {
+        selector.require_name(name);
     }
-
-    /// This watch as hooks see it.
-    fn described(&self, from: u64) -> Watch {
-        let text = |key| self.query.get(key).unwrap_or_default().to_owned();
-        Watch {
-            id: self.server.next_watch(),
-            who: self.who.clone(),
-            request: self.request.clone(),
-            label_selector: text("labelSelector"),
-            field_selector: text("fieldSelector"),
-            metadata_only: self.wanted.shape == Shape::Metadata,
-            from,
+    let send_initial = initial_events_wanted(&call.query)?;
+    let version = list::version_asked(&call.query)?;
+    let bookmarks = call.query.flag("allowWatchBookmarks");
+    let asked = call.query.get("timeoutSeconds");
+    let seconds = match asked.map(parse_int).transpose()? {
+        Some(seconds) if seconds > 0 => seconds.unsigned_abs().min(MAX_TIMEOUT_SECONDS),
+        // At random, so that watches that began together do not end together.
+        _ => {
+            let least = call.server.min_request_timeout().as_secs();
+            call.server.random().between(least, 2 * least)
         }
+    };
+    let store = call.server.store();
+    let changed = store.changed(&call.resource.table);
+    let observed = call
+        .server
+        .hooks()
+        .map(|hooks| Observed::begin(hooks, described(call, version.unwrap_or_default())));
+    let ends = Instant::now() + Duration::from_secs(seconds);
+    let mut cursor = Cursor {
+        server: call.server.clone(),
+        namespace: call.request.namespace.clone(),
+        observed,
+        resource: call.resource.clone(),
+        selector,
+        wanted: call.wanted,
+        options: present::table_options(call),
+        columns_sent: false,
+        seen: version.unwrap_or_default(),
+        ready: VecDeque::new(),
+        made: 0,
+        present: None,
+        changed,
+        ends: Box::pin(sleep_until(ends)),
+        bookmark: bookmarks.then(|| Box::pin(sleep_until(next_bookmark(ends)))),
+        over: false,
+    };
+    let initial = send_initial
+        || (version.unwrap_or_default() == 0 && call.query.get("sendInitialEvents").is_none());
+    if version.is_none_or(|version| version == 0) && !initial {
+        cursor.seen = store.revision();
     }
+    if send_initial && cursor.seen > store.revision() {
+        cursor.fail(&too_large(cursor.seen, store.revision()));
+    } else if initial {
+        // One without a version wants the present.
+        let past = version.and_then(|oldest| list::of_the_past(call, oldest));
+        cursor.begin_with(past, send_initial && bookmarks)?;
+    }
+    let chunks = futures::stream::unfold(cursor, |mut cursor| async move {
+        Some((cursor.next().await?, cursor))
+    });
+    Ok(Answer::stream("application/json", Body::stream(chunks)))
+}
 
-    fn initial_events_wanted(&self) -> Result<bool> {
-        let matching = self.query.get("resourceVersionMatch");
-        let mut causes = Vec::new();
-        match (self.query.get("sendInitialEvents").is_some(), matching) {
-            (true, Some("NotOlderThan")) => return Ok(self.query.flag("sendInitialEvents")),
-            (true, other) => {
-                causes.push(field::forbidden(
-                    "resourceVersionMatch",
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                ));
-                if let Some(other) = other {
-                    let allowed = ["\"NotOlderThan\"".to_owned()];
-                    let path = "resourceVersionMatch";
-                    causes.push(field::not_supported(path, &other.into(), &allowed));
-                }
-            }
-            (false, Some(_)) => causes.push(field::forbidden(
+/// This watch as hooks see it.
+fn described(call: &Call<'_>, from: u64) -> Watch {
+    let text = |key| call.query.get(key).unwrap_or_default().to_owned();
+    Watch {
+        id: call.server.next_watch(),
+        who: call.who.clone(),
+        request: call.request.clone(),
+        label_selector: text("labelSelector"),
+        field_selector: text("fieldSelector"),
+        metadata_only: call.wanted.shape == Shape::Metadata,
+        from,
+    }
+}
+
+fn initial_events_wanted(query: &Query) -> Result<bool> {
+    let matching = query.get("resourceVersionMatch");
+    let mut causes = Vec::new();
+    match (query.get("sendInitialEvents").is_some(), matching) {
+        (true, Some("NotOlderThan")) => return Ok(query.flag("sendInitialEvents")),
+        (true, other) => {
+            causes.push(field::forbidden(
                 "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )),
-            (false, None) => return Ok(false),
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+            if let Some(other) = other {
+                let allowed = ["\"NotOlderThan\"".to_owned()];
+                let path = "resourceVersionMatch";
+                causes.push(field::not_supported(path, &other.into(), &allowed));
+            }
         }
-        Err(super::options::invalid("ListOptions", &causes))
+        (false, Some(_)) => causes.push(field::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        )),
+        (false, None) => return Ok(false),
     }
+    Err(super::options::invalid("ListOptions", &causes))
 }
 
 /// The objects there were when a watch began. They are the store's own: a client that reads slowly,
@@ -527,7 +526,7 @@ impl Cursor {
 
     async fn value(&self, json: &Bytes) -> Result<Value> {
         let stored = serde_json::from_slice(json).unwrap_or_default();
-        to_requested(stored, &self.resource, &self.server).await
+        to_requested(&self.server, &self.resource, stored).await
     }
 
     fn bookmark_object(&self, revision: u64, end_of_initial: bool) -> Value {

@@ -129,7 +129,7 @@ async fn call(
             patch_type,
         } => (patch, patch_type),
     };
-    let undecodable = |why: String| {
+    let undecodable = |why: patch::ParseError| {
         let why = format!("received undecodable patch in webhook response: {why}");
         if hook.ignore_failure {
             Ok(false)
@@ -159,7 +159,7 @@ async fn call(
             Err(review::failure(hook, &why))
         };
     }
-    patch::apply(&mut patched, &operations).map_err(|why| review::internal(&why))?;
+    patch::apply(&mut patched, &operations).map_err(|why| review::internal(&why.to_string()))?;
     let mut patched = conversion::back(attributes, resource, patched).await?;
     settle(&mut patched)?;
     let changed = patched != *object;

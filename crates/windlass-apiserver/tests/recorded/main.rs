@@ -152,6 +152,7 @@ cases!(
     policy_validations,
     policy_variables,
     protobuf,
+    proxies,
     quota_counts,
     quota_pods,
     quota_services_and_claims,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use windlass_explore::explore::{Exploration, Finding, Kept, Options, Progress, Report, part};
+use windlass_explore::explore::{Exploration, Finding, Kept, Options, Progress, Report};
 use windlass_explore::scenario::{Scenario, duration};
 use windlass_explore::{Base, Pace, Subject, Template, html, report};
 
@@ -64,6 +64,10 @@ pub(crate) struct Explore {
     /// How long a difference may stay before it counts
     #[arg(long, default_value = "20s")]
     patience: String,
+    /// Change each field of what is applied first, too, as far as the definitions know it: changed and
+    /// taken back, it must be as before
+    #[arg(long)]
+    fields: bool,
     /// Run one plan only: its four letters, or its file
     #[arg(long, value_name = "ID")]
     replay: Option<String>,
@@ -107,7 +111,7 @@ impl Explore {
         let subject = Subject::process(self.template()?);
         let kept = self.kept()?;
         if let Some(kept) = &kept {
-            scenario = part(&scenario, &kept.steps);
+            scenario = kept.scenario(&scenario).map_err(Error::Other)?;
         }
         let budget = time("--time", &self.time)?;
         let pace = Pace {
@@ -152,6 +156,7 @@ impl Explore {
             time: Some(budget),
             jobs: self.jobs.unwrap_or(if names_ports { 2 } else { 1 }),
             findings: self.findings.unwrap_or(usize::MAX),
+            fields: self.fields,
             ..Options::default()
         };
         let (mut step, mut shown) = (None, Instant::now());

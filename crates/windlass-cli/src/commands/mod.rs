@@ -9,6 +9,7 @@ pub(crate) mod envtest;
 pub(crate) mod explore;
 pub(crate) mod image;
 pub(crate) mod init;
+pub(crate) mod metacontroller;
 pub(crate) mod operator;
 pub(crate) mod rbac;
 pub(crate) mod render;

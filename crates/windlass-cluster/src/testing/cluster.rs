@@ -441,6 +441,12 @@ impl TestCluster {
         self.0.faults.delay(user, resource.to_owned(), delay);
     }
 
+    /// What the node's watches deliver of a resource is so late from now on.
+    pub fn delay_node(&self, resource: &str, delay: Duration) {
+        let user = format!("system:node:{NODE}");
+        self.0.faults.delay(user, resource.to_owned(), delay);
+    }
+
     /// Every watch of every operator and of the cluster's own controllers delivers up to `most` late
     /// from now on, at random from the cluster's seed, each time another time; zero ends it.
     pub fn delay_watches_at_random(&self, most: Duration) {

@@ -398,8 +398,12 @@ impl Faults {
 
     /// Notes a call to an outside system; answers what becomes of it.
     pub(crate) fn outside_call(&self, call: OutsideCall) -> Fate {
+        let fate = self.script().map(|script| script.outside(&call));
         let mut inner = self.lock();
         inner.outside.push(call);
+        if let Some(fate) = fate {
+            return fate;
+        }
         let Some(planned) = inner.planned.as_mut() else {
             return Fate::Answered;
         };
@@ -466,6 +470,9 @@ impl Hooks for Faults {
             let step = self
                 .script()
                 .map(|script| script.before(&who.user, request));
+            if let Some(script) = self.script() {
+                script.pause(&who.user).await;
+            }
             if let Some(Step::Refuse(code)) = step {
                 let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 return Verdict::Fail(code, "refused by the explorer".to_owned());
@@ -502,10 +509,16 @@ impl Hooks for Faults {
         })
     }
 
-    fn ends<'a>(&'a self, _: &'a Watch) -> HookFuture<'a, WatchEnd> {
-        Box::pin(async {
-            self.breaks.notified().await;
-            WatchEnd::Closed
+    fn ends<'a>(&'a self, watch: &'a Watch) -> HookFuture<'a, WatchEnd> {
+        Box::pin(async move {
+            let Some(script) = self.script() else {
+                self.breaks.notified().await;
+                return WatchEnd::Closed;
+            };
+            tokio::select! {
+                () = self.breaks.notified() => WatchEnd::Closed,
+                () = script.expires(watch) => WatchEnd::Expired,
+            }
         })
     }
 
@@ -535,7 +548,12 @@ impl Hooks for Faults {
                     std::future::pending().await
                 }
                 Some(Step::Lose) => Reply::Lose,
-                _ => Reply::Send,
+                _ => {
+                    if let Some(script) = self.script() {
+                        script.pause(&who.user).await;
+                    }
+                    Reply::Send
+                }
             }
         })
     }

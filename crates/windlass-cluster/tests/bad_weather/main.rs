@@ -55,6 +55,7 @@ async fn serve() -> ExitCode {
     let config = ClusterConfig {
         data_dir: path("DATA"),
         listen: address,
+        names: Vec::new(),
         in_memory: false,
         controllers: true,
         node: None,

@@ -14,6 +14,7 @@ mod needless_writes;
 mod observability;
 mod own_writes;
 mod stage;
+mod stages;
 mod template;
 mod values;
 mod weather;

@@ -40,6 +40,7 @@ impl Stage {
         let cluster = Cluster::start(ClusterConfig {
             data_dir: folder.clone(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            names: Vec::new(),
             in_memory: false,
             controllers: true,
             node: Some(node()),

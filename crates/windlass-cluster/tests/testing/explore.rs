@@ -185,7 +185,7 @@ async fn answer_that_is_ignored_is_found(cluster: TestCluster) {
     assert!(
         finding
             .plan
-            .starts_with("refuse-409 careless: create configmaps"),
+            .starts_with("refuse-500 careless: create configmaps"),
         "{report}"
     );
 }

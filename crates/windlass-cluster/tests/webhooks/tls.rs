@@ -22,6 +22,7 @@ async fn cluster(name: &str) -> (Cluster, PathBuf) {
     let config = ClusterConfig {
         data_dir: folder.clone(),
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        names: Vec::new(),
         in_memory: false,
         controllers: true,
         node: None,

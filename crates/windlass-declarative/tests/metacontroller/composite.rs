@@ -74,6 +74,26 @@ async fn hook_decides_which_children_there_are(cluster: TestCluster) {
 }
 
 #[windlass_cluster::test]
+async fn one_parent_takes_no_read_and_three_writes(cluster: TestCluster) {
+    let hooks = hooks();
+    cluster.start(metacontroller(&hooks)).await;
+    cluster.create(composite("maps", json!({}))).await;
+    cluster.create(thing("warm", &["w"])).await;
+    cluster.settle().await;
+    let before = cluster.requests_of("metacontroller").len();
+    cluster.create(thing("t", &["a"])).await;
+    cluster.settle().await;
+    let requests = cluster.requests_of("metacontroller").split_off(before);
+    let lines: Vec<String> = requests.iter().map(ToString::to_string).collect();
+    let writes = requests
+        .iter()
+        .filter(|request| request.verb.writes())
+        .count();
+    assert!(writes <= 3, "{lines:?}");
+    assert_eq!(lines.len(), writes, "{lines:?}");
+}
+
+#[windlass_cluster::test]
 async fn request_has_the_fields_of_the_original(cluster: TestCluster) {
     let hooks = hooks();
     cluster.start(metacontroller(&hooks)).await;
@@ -188,6 +208,45 @@ async fn controller_that_is_changed_or_deleted_changes_or_stops(cluster: TestClu
         texts(&cluster).await,
         expected(&[("a", "one"), ("b", "one")])
     );
+}
+
+#[windlass_cluster::test]
+async fn failing_hook_deletes_nothing_and_is_asked_again(cluster: TestCluster) {
+    let hooks = hooks();
+    cluster.start(metacontroller(&hooks)).await;
+    cluster.create(composite("maps", json!({}))).await;
+    cluster.create(thing("t", &["a"])).await;
+    cluster.settle().await;
+    let broken: [fn(&Value) -> Answer; 4] = [
+        |_| Answer {
+            status: 500,
+            ..Answer::default()
+        },
+        |_| Answer {
+            status: 200,
+            body: b"{".to_vec(),
+            ..Answer::default()
+        },
+        |_| ok(&json!({"children": "none"})),
+        |_| ok(&json!({"children": [{"kind": "ConfigMap", "metadata": {"name": "x"}}]})),
+    ];
+    for answer in broken {
+        hooks.on_raw(SYNC, answer);
+        cluster
+            .patch::<Thing>("t", json!({"metadata": {"labels": {"touched": null}}}))
+            .await;
+        cluster
+            .patch::<Thing>("t", json!({"metadata": {"labels": {"touched": "yes"}}}))
+            .await;
+        tokio::time::sleep(minutes(10)).await;
+        assert_eq!(texts(&cluster).await, expected(&[("a", "one")]));
+    }
+    hooks.on(SYNC, maps);
+    cluster
+        .patch::<Thing>("t", json!({"spec": {"maps": ["b"]}}))
+        .await;
+    cluster.advance(hours(1)).await;
+    assert_eq!(texts(&cluster).await, expected(&[("b", "one")]));
 }
 
 #[windlass_cluster::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
-use windlass_cluster::TestCluster;
+use windlass_cluster::{TestCluster, minutes};
 use windlass_declarative::metacontroller::DecoratorController;
 
 use crate::hooks::{Hooks, expected, metacontroller, texts};
@@ -124,4 +124,21 @@ async fn object_that_matches_no_more_is_finalized(cluster: TestCluster) {
     let metadata = cluster.get::<Secret>("a").await.metadata;
     assert_eq!(metadata.finalizers, None);
     assert_eq!(metadata.labels.unwrap(), expected(&[("own", "1")]));
+}
+
+#[windlass_cluster::test]
+async fn decorator_ends_alike_however_disturbed(cluster: TestCluster) {
+    let hooks = Arc::new(Hooks::default());
+    hooks.on(SYNC, marks);
+    cluster.start(metacontroller(&hooks)).await;
+    let runs = cluster
+        .ends_alike_however_disturbed(|cluster| async move {
+            cluster.create(decorator(json!({}))).await;
+            cluster.create(secret("a", true)).await;
+            cluster.advance(minutes(1)).await;
+            cluster.delete::<ConfigMap>("a").await;
+            cluster.advance(minutes(1)).await;
+        })
+        .await;
+    assert!(runs > 3, "{runs}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::{Api, core::DynamicObject};
 use serde_json::json;
-use windlass_cluster::TestCluster;
+use windlass_cluster::{TestCluster, minutes};
 
 use crate::hooks::{Hooks, Thing, composite, expected, maps, metacontroller, texts, thing};
 
@@ -115,4 +115,26 @@ async fn rollout_stops_at_a_child_that_is_not_well(cluster: TestCluster) {
         .await;
     cluster.settle().await;
     assert_eq!(texts(&cluster).await["a"], "one");
+}
+
+#[windlass_cluster::test]
+async fn rollout_ends_alike_however_disturbed(cluster: TestCluster) {
+    let hooks = Arc::new(Hooks::default());
+    hooks.on(SYNC, maps);
+    cluster.start(metacontroller(&hooks)).await;
+    // How often a revision was written while children moved to it.
+    cluster.do_not_compare(&["generation"]);
+    let runs = cluster
+        .ends_alike_however_disturbed(|cluster| async move {
+            let rolling = rolling("RollingInPlace", &json!([]));
+            cluster.create(composite("maps", rolling)).await;
+            cluster.create(thing("t", &["a", "b"])).await;
+            cluster.advance(minutes(1)).await;
+            cluster
+                .patch::<Thing>("t", json!({"spec": {"text": "two"}}))
+                .await;
+            cluster.advance(minutes(1)).await;
+        })
+        .await;
+    assert!(runs > 6, "{runs}");
 }

@@ -26,6 +26,12 @@ impl Hooks for Edge {
                 let mut inner = self.lock();
                 if inner.is_dead || who.user != user(inner.life) {
                     None
+                } else if inner
+                    .restarts_until
+                    .is_some_and(|until| Instant::now() < until)
+                {
+                    inner.active = Instant::now();
+                    return Verdict::Reset;
                 } else {
                     Some(inner.asked(request))
                 }
@@ -35,7 +41,20 @@ impl Hooks for Edge {
                 return std::future::pending().await;
             };
             self.released.notify_waiters();
-            verdict
+            let is_late = |inner: &Inner| {
+                inner
+                    .overtaken
+                    .is_some_and(|late| user(late.life) == who.user && !late.arrives)
+            };
+            loop {
+                let released = self.released.notified();
+                tokio::pin!(released);
+                released.as_mut().enable();
+                if !is_late(&self.lock()) {
+                    return verdict;
+                }
+                released.await;
+            }
         })
     }
 
@@ -45,31 +64,51 @@ impl Hooks for Edge {
         request: &'a ResourceRequest,
         outcome: Outcome,
     ) -> HookFuture<'a, Reply> {
-        let (act, paused) = {
+        let (act, paused, held) = {
             let mut inner = self.lock();
             let act = inner.answered(who, request, &outcome);
+            let held = inner.hold_answer(act);
             if act == Some(Act::Pause) {
                 inner.paused_until = Some(Instant::now() + inner.pause);
             }
-            if act == Some(Act::Kill) {
+            if matches!(act, Some(Act::Kill | Act::KillOverStep)) {
                 inner.is_dead = true;
                 inner.is_to_be_killed = true;
+                let over = act == Some(Act::KillOverStep);
+                inner.down_until = over.then_some(inner.step + 1);
+            }
+            if act == Some(Act::ServerRestart) {
+                inner.restarts_until = Some(Instant::now() + inner.pause);
+                let watches = inner.watches.clone();
+                inner.reset.extend(watches);
             }
             if inner.broken.is_none() && !outcome.changes.is_empty() && !self.invariants.is_empty()
             {
                 inner.broken = inner.violation(&self.invariants, request);
             }
-            (act, inner.paused_until)
+            (act, inner.paused_until, held)
         };
+        if act == Some(Act::ServerRestart) {
+            self.released.notify_waiters();
+        }
         Box::pin(async move {
-            if act == Some(Act::Kill) {
+            if matches!(act, Some(Act::Kill | Act::KillOverStep)) {
                 return std::future::pending().await;
+            }
+            while let Some(held) = held {
+                let released = self.released.notified();
+                tokio::pin!(released);
+                released.as_mut().enable();
+                if !self.lock().answers.contains_key(&held) {
+                    break;
+                }
+                released.await;
             }
             if let Some(until) = paused.filter(|_| Inner::is_operator(&who.user)) {
                 sleep_until(until).await;
             }
             match act {
-                Some(Act::LoseAnswer) => Reply::Lose,
+                Some(Act::LoseAnswer | Act::ServerRestart) => Reply::Lose,
                 _ => Reply::Send,
             }
         })
@@ -122,16 +161,30 @@ impl Hooks for Edge {
                 let released = self.released.notified();
                 tokio::pin!(released);
                 released.as_mut().enable();
-                if self.lock().expired.contains(&watch.id) {
-                    return WatchEnd::Expired;
+                {
+                    let inner = self.lock();
+                    if inner.expired.contains(&watch.id) {
+                        return WatchEnd::Expired;
+                    }
+                    if inner.reset.contains(&watch.id) {
+                        return WatchEnd::Reset;
+                    }
                 }
                 released.await;
             }
         })
     }
 
+    fn watch_began(&self, watch: &Watch) {
+        if Inner::is_operator(&watch.who.user) {
+            self.lock().watches.insert(watch.id);
+        }
+    }
+
     fn watch_ended(&self, watch: &Watch) {
         let mut inner = self.lock();
+        inner.watches.remove(&watch.id);
+        inner.reset.remove(&watch.id);
         inner.held.remove(&watch.id);
         inner.expired.remove(&watch.id);
     }

@@ -6,7 +6,7 @@ mod objects;
 mod points;
 mod run;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,6 +46,9 @@ pub(crate) struct Edge {
     invariants: Vec<Invariant>,
 }
 
+/// Objects that were deleted, by what they are called: the steps in which each was made and deleted.
+pub(crate) type Deleted = BTreeMap<String, BTreeSet<(usize, usize)>>;
+
 /// Why a watch is held.
 #[derive(Clone, Copy)]
 struct Held {
@@ -53,8 +56,21 @@ struct Held {
     until_write: bool,
     /// Until the step after this one has settled.
     after_step: usize,
+    /// Not before then, whatever else has settled.
+    until: Option<Instant>,
     /// Whether it expires then.
     expires: bool,
+}
+
+/// A leader that has stopped with a write under way.
+#[derive(Clone, Copy)]
+struct Overtaken {
+    /// Which life of the operator.
+    life: usize,
+    /// When the write arrives: once the step after this one has settled.
+    after_step: usize,
+    /// Whether it may arrive.
+    arrives: bool,
 }
 
 /// An object that was changed since the run began.
@@ -78,8 +94,22 @@ struct Inner {
     counts: HashMap<(Side, String), usize>,
     pending: Vec<Fault>,
     held: BTreeMap<u64, Held>,
+    /// Watches that are late for long, by what they watch: one that is begun again is as late.
+    late: HashMap<String, Instant>,
+    /// Answers that are held, each until the step after this one has settled.
+    answers: BTreeMap<u64, usize>,
     /// How often the operator has written while one is.
     writes_held: usize,
+    /// The operator is not started again before this step has settled.
+    down_until: Option<usize>,
+    overtaken: Option<Overtaken>,
+    is_to_be_replaced: bool,
+    /// Watches of the operator that there are.
+    watches: HashSet<u64>,
+    /// Those whose connection is to be reset.
+    reset: HashSet<u64>,
+    /// The API server answers nobody before.
+    restarts_until: Option<Instant>,
     /// Watches of the operator that are to end with 410.
     expired: HashSet<u64>,
     /// Everything for the operator waits until then.
@@ -103,7 +133,9 @@ struct Inner {
     asked: HashSet<String>,
     active: Instant,
     /// Objects of precious kinds that the operator deleted.
-    deleted: Vec<(usize, String)>,
+    deleted: Deleted,
+    /// In which step an object of a precious kind was made, by its uid.
+    made: HashMap<String, usize>,
     detector: Detector,
     is_to_be_killed: bool,
     has_spoken: bool,
@@ -117,6 +149,7 @@ struct Inner {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Side {
     Attempt,
+    Answered,
     Applied,
     Event,
     Step,
@@ -139,7 +172,15 @@ impl Edge {
             counts: HashMap::new(),
             pending: plan.0.clone(),
             held: BTreeMap::new(),
+            late: HashMap::new(),
+            answers: BTreeMap::new(),
             writes_held: 0,
+            down_until: None,
+            overtaken: None,
+            is_to_be_replaced: false,
+            watches: HashSet::new(),
+            reset: HashSet::new(),
+            restarts_until: None,
             expired: HashSet::new(),
             paused_until: None,
             past: None,
@@ -152,7 +193,8 @@ impl Edge {
             repeated: HashMap::new(),
             asked: HashSet::new(),
             active: now,
-            deleted: Vec::new(),
+            deleted: Deleted::new(),
+            made: HashMap::new(),
             detector: Detector::default(),
             is_to_be_killed: false,
             has_spoken: false,
@@ -204,15 +246,21 @@ impl Inner {
     /// Lets go of every watch that is held, and of the past.
     fn let_go(&mut self, why: &str) {
         let held = std::mem::take(&mut self.held);
+        self.late.clear();
+        let answers = std::mem::take(&mut self.answers);
         let past = self.past.take();
-        if held.is_empty() && past.is_none() {
+        if held.is_empty() && answers.is_empty() && past.is_none() {
             return;
         }
         let expired = held.iter().filter(|(_, held)| held.expires);
         self.expired.extend(expired.map(|(id, _)| *id));
-        self.record(Happened::Fault(format!(
-            "{why}: the watch that was held goes on"
-        )));
+        self.record(Happened::Fault(format!("{why}: what was held goes on")));
+    }
+
+    /// Whether requests of this user are those of a leader whose write now arrives.
+    fn is_overtaken(&self, who: &str) -> bool {
+        self.overtaken
+            .is_some_and(|late| late.arrives && who == user(late.life))
     }
 
     /// A request has been answered.

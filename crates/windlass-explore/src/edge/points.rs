@@ -1,14 +1,16 @@
 //! The points of a run: requests and events are recorded, and the faults planned for them begin.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_apiserver::Identity;
-use windlass_apiserver::hooks::{EventKind, Outcome, Verdict, Watch, WatchEvent};
+use windlass_apiserver::hooks::{EventKind, Outcome, Verdict, Watch, WatchEvent, Written};
 use windlass_apiserver::http::{ResourceRequest, Verb};
 
-use super::{Held, Inner, OPERATOR, Side, user};
+use super::{Held, Inner, OPERATOR, Overtaken, Side, user};
 use crate::names;
 use crate::plan::{Act, Point};
 use crate::state;
@@ -17,6 +19,8 @@ use crate::triggers::is_telling;
 
 /// How many changed fields a point names.
 const FIELDS: usize = 3;
+/// How late a watch is at most, when it is late for long.
+const LONG: Duration = Duration::from_mins(10);
 /// After so many writes a watch that is held goes on.
 const CIRCLES: usize = 60;
 
@@ -41,7 +45,8 @@ impl Inner {
             return Verdict::Pass;
         }
         // No watch is late for ever: one that goes round in circles meanwhile is not to be blamed.
-        self.writes_held = if self.held.is_empty() && self.past.is_none() {
+        self.writes_held = if self.held.is_empty() && self.answers.is_empty() && self.past.is_none()
+        {
             0
         } else {
             self.writes_held + 1
@@ -63,8 +68,23 @@ impl Inner {
             ));
         }
         let at = self.point(Side::Attempt, names::steady_request(request));
-        let act = self.take(&at, |act| matches!(act, Act::Refuse(_) | Act::Pause));
+        let act = self.take(&at, |act| {
+            matches!(act, Act::Refuse(_) | Act::Overtake | Act::Pause)
+        });
         self.record(Happened::Attempt(at));
+        if act == Some(Act::Overtake) {
+            self.overtaken = Some(Overtaken {
+                life: self.life,
+                after_step: (self.step + 1).min(self.last_step),
+                arrives: false,
+            });
+            // Nothing else that it asks for gets any further.
+            self.is_dead = true;
+            self.is_to_be_replaced = true;
+            self.record(Happened::Fault(
+                "the leader stops, and its lease runs out".to_owned(),
+            ));
+        }
         if act == Some(Act::Pause) {
             self.paused_until = Some(Instant::now() + self.pause);
         }
@@ -97,6 +117,10 @@ impl Inner {
         let was_counted = !self.is_ceaseless(&resource, namespace, name);
         for change in &outcome.changes {
             self.note(change);
+            let is_new = change.kind() == EventKind::Added;
+            if is_new && crate::judge::is_precious(change.resource()) {
+                self.made.insert(uid_of(change), self.step);
+            }
         }
         let is_ours = Self::is_operator(&who.user);
         let is_lock = |change: &windlass_apiserver::hooks::Written| {
@@ -115,6 +139,19 @@ impl Inner {
                 self.record(Happened::Other { user, changes });
             }
             return None;
+        }
+        if self.is_overtaken(&who.user) {
+            self.overtaken = None;
+            let changes: Vec<Change> = outcome.changes.iter().map(Change::of).collect();
+            if changes.iter().any(is_telling) {
+                self.changed();
+            }
+            let what = names::request(request);
+            let code = outcome.code.as_u16();
+            self.record(Happened::Fault(format!(
+                "{what} of the former leader arrives ({code})"
+            )));
+            return Some(Act::LoseAnswer);
         }
         if who.user != user(self.life) {
             return None;
@@ -144,7 +181,9 @@ impl Inner {
                     change.namespace(),
                     &names::steady(change.name()),
                 );
-                self.deleted.push((self.step, object));
+                let made = self.made.get(&uid_of(change)).copied().unwrap_or_default();
+                let steps = (made, self.step);
+                self.deleted.entry(object).or_default().insert(steps);
             }
         }
         let mut what = names::steady_request(request);
@@ -152,30 +191,61 @@ impl Inner {
         if !fields.is_empty() {
             what = format!("{what} ({fields})");
         }
+        let attempt = self.point(Side::Answered, names::steady_request(request));
         let at = self.point(Side::Applied, what);
         let act = outcome.wrote.then(|| {
             self.take(&at, |act| {
-                matches!(act, Act::Kill | Act::LoseAnswer | Act::Pause)
+                matches!(
+                    act,
+                    Act::Kill
+                        | Act::KillOverStep
+                        | Act::LoseAnswer
+                        | Act::HoldAnswer
+                        | Act::HoldAnswerOverStep
+                        | Act::ServerRestart
+                        | Act::Pause
+                )
             })
         });
         let unseen = self.detector.unseen(OPERATOR);
+        // Only a write that names a version can be in conflict, and only with what was there.
+        let conflicts =
+            outcome.guarded && outcome.wrote && matches!(request.verb, Verb::Update | Verb::Patch);
         self.record(Happened::Write {
             at,
             request: names::request(request),
             code: outcome.code.as_u16(),
             changes,
             unseen,
+            conflicts: conflicts.then_some(attempt),
         });
         let act = act.flatten();
         if let Some(act) = act {
             let name = match act {
                 Act::Kill => "killed",
+                Act::KillOverStep => {
+                    "killed, and not started again before the next step has settled"
+                }
                 Act::LoseAnswer => "the answer is lost",
+                Act::HoldAnswer | Act::HoldAnswerOverStep => "the answer is held",
+                Act::ServerRestart => "the API server restarts: every connection is reset",
                 _ => "paused",
             };
             self.record(Happened::Fault(name.to_owned()));
         }
         act
+    }
+
+    /// Holds the answer to a write, if that is its fault; answers its number.
+    pub(super) fn hold_answer(&mut self, act: Option<Act>) -> Option<u64> {
+        let over = match act? {
+            Act::HoldAnswer => 0,
+            Act::HoldAnswerOverStep => 1,
+            _ => return None,
+        };
+        let number = self.records.len() as u64;
+        self.answers.insert(number, self.step + over);
+        Some(number)
     }
 
     /// An event is on its way to the operator.
@@ -192,6 +262,17 @@ impl Inner {
         }
         self.work();
         let what = names::steady_event(watch, event);
+        let watched = names::watched(watch);
+        let until = self.late.get(&watched).copied();
+        if let Some(until) = until.filter(|until| *until > Instant::now() && !event.initial) {
+            let held = Held {
+                until_write: false,
+                after_step: self.step,
+                until: Some(until),
+                expires: false,
+            };
+            self.held.entry(watch.id).or_insert(held);
+        }
         let at = if event.initial {
             // Not a point: what a watch begins with comes as a whole.
             Point {
@@ -208,6 +289,7 @@ impl Inner {
                 Act::HoldUntilWrite
                     | Act::Hold
                     | Act::HoldOverStep
+                    | Act::HoldLong
                     | Act::Skip
                     | Act::SkipOverStep
                     | Act::StaleRestart
@@ -235,13 +317,25 @@ impl Inner {
                 let held = Held {
                     until_write: act == Act::HoldUntilWrite,
                     after_step: self.step + usize::from(over),
+                    until: (act == Act::HoldLong).then(|| Instant::now() + LONG),
                     expires: matches!(act, Act::Skip | Act::SkipOverStep),
                 };
+                if let Some(until) = held.until {
+                    self.late.insert(watched, until);
+                }
                 self.held.insert(watch.id, held);
             }
         }
         self.record(Happened::Fault(format!("{} this event", act.title())));
     }
+}
+
+fn uid_of(change: &Written) -> String {
+    let object: Value = serde_json::from_slice(change.after()).unwrap_or_default();
+    object["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// What the changes of a write were, for the name of its point: `spec.replicas, status`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Edge, Side};
+use super::{Deleted, Edge, Side};
 use crate::plan::{Act, Fault};
 use crate::state::State;
 use crate::trace::{Happened, Record};
@@ -22,7 +22,9 @@ impl Edge {
         inner.active = Instant::now();
         inner.record(Happened::Step(what));
         let at = inner.point(Side::Step, format!("step {step}"));
-        let act = inner.take(&at, |act| matches!(act, Act::Down | Act::Restart));
+        let act = inner.take(&at, |act| {
+            matches!(act, Act::Down | Act::Restart | Act::Foreground)
+        });
         if let Some(act) = act {
             inner.record(Happened::Fault(format!("{} step {step}", act.title())));
         }
@@ -49,6 +51,8 @@ impl Edge {
         let mut inner = self.lock();
         inner.is_dead = true;
         inner.held.clear();
+        inner.late.clear();
+        inner.answers.clear();
         inner.active = Instant::now();
         if let Some(why) = why {
             inner.record(Happened::Ended(why));
@@ -60,6 +64,26 @@ impl Edge {
     /// Whether the plan kills the operator now.
     pub(crate) fn is_to_be_killed(&self) -> bool {
         std::mem::take(&mut self.lock().is_to_be_killed)
+    }
+
+    /// Whether the plan has another instance lead now.
+    pub(crate) fn is_to_be_replaced(&self) -> bool {
+        std::mem::take(&mut self.lock().is_to_be_replaced)
+    }
+
+    /// Whether a former leader still has a write under way.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.lock().overtaken.is_some()
+    }
+
+    /// Whether the plan keeps the operator down.
+    pub(crate) fn is_down(&self) -> bool {
+        self.lock().down_until.is_some()
+    }
+
+    /// Whether replicas of the operator elect a leader.
+    pub(crate) fn elects(&self) -> bool {
+        !self.lock().locks.is_empty()
     }
 
     /// Whether the operator has asked for anything in this life.
@@ -104,6 +128,7 @@ impl Edge {
             .held
             .iter()
             .filter(|(_, held)| held.after_step <= step)
+            .filter(|(_, held)| held.until.is_none_or(|until| Instant::now() >= until))
             .map(|(id, _)| *id)
             .collect();
         let mut released = None;
@@ -116,6 +141,29 @@ impl Edge {
                 inner.record(Happened::Fault(format!("the watch that was held {how}")));
                 released = Some(Released::Watch);
             }
+        }
+        let answers = inner.answers.len();
+        inner.answers.retain(|_, after| *after > step);
+        if inner.answers.len() < answers {
+            inner.record(Happened::Fault("the answer that was held comes".to_owned()));
+            released = Some(Released::Watch);
+        }
+        if released.is_none()
+            && let Some(late) = inner
+                .overtaken
+                .as_mut()
+                .filter(|late| late.after_step <= step && !late.arrives)
+        {
+            late.arrives = true;
+            released = Some(Released::Watch);
+        }
+        let now = Instant::now();
+        if released.is_none() && inner.late.values().any(|until| *until > now) {
+            // Not yet: time has to pass.
+            return Some(Released::Watch);
+        }
+        if released.is_none() && inner.down_until.take_if(|until| *until <= step).is_some() {
+            released = Some(Released::Restart);
         }
         if released.is_none() && inner.past.is_some() {
             inner.past = None;
@@ -138,15 +186,25 @@ impl Edge {
         released
     }
 
-    /// Lets go of every watch that is held: the next step cannot be taken before.
-    pub(crate) fn let_go(&self) {
-        self.lock().let_go("the user waits for a deletion");
+    /// Lets go of everything that is held: the next step cannot be taken before. Answers whether the
+    /// operator is to be started, which was to be down until later.
+    pub(crate) fn let_go(&self) -> bool {
+        let mut inner = self.lock();
+        inner.let_go("the user waits for a deletion");
+        let was_down = inner.down_until.take().is_some();
+        if let Some(late) = &mut inner.overtaken {
+            late.arrives = true;
+        }
+        drop(inner);
         self.released.notify_waiters();
+        was_down
     }
 
     /// Whether something is held over the present step: its end is not to be compared.
     pub(crate) fn is_holding(&self) -> bool {
-        !self.lock().held.is_empty()
+        let inner = self.lock();
+        let is_held = !inner.held.is_empty() || !inner.answers.is_empty();
+        is_held || inner.down_until.is_some() || inner.overtaken.is_some()
     }
 
     /// The faults whose point the run has not come to.
@@ -168,8 +226,8 @@ impl Edge {
         self.lock().detector.races()
     }
 
-    /// Objects of precious kinds that the operator deleted, with the step in which it did.
-    pub(crate) fn deleted(&self) -> Vec<(usize, String)> {
+    /// Objects of precious kinds that the operator deleted.
+    pub(crate) fn deleted(&self) -> Deleted {
         self.lock().deleted.clone()
     }
 

@@ -111,7 +111,7 @@ impl Exploration<'_> {
     /// The scenario with these steps only, if it can be played undisturbed.
     async fn part(&self, steps: &[usize]) -> Option<(Scenario, Expected)> {
         let scenario = part(self.scenario, steps);
-        let run = reference(self.base, &scenario, self.subject, 1)
+        let run = reference(self.base, &scenario, self.subject, 1, self.quiet, None)
             .await
             .ok()?;
         let expected = Expected {

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::{part, varied};
+use crate::fields::Change;
 use crate::judge::Wrong;
 use crate::plan::{Fault, Plan};
 use crate::race::Race;
+use crate::scenario::Scenario;
 use crate::trace::Record;
 
 /// A plan as it is kept in a file.
@@ -19,26 +22,49 @@ pub struct Kept {
     pub steps: Vec<usize>,
     /// Its faults.
     pub faults: Vec<String>,
+    /// The change of a field that the sample is applied with, and that is taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
 }
 
 impl Kept {
     pub(super) fn new(plan: &Plan, steps: &[usize]) -> Self {
+        Self::of_change(plan, steps, None)
+    }
+
+    /// A plan for a scenario in which a field is changed.
+    pub(super) fn of_change(plan: &Plan, steps: &[usize], change: Option<&Change>) -> Self {
         let faults: Vec<String> = plan.0.iter().map(ToString::to_string).collect();
-        // FNV-1a: short, and the same in every release.
-        let text = format!("{plan} {steps:?}");
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-        let letters = b"abcdefghijklmnopqrstuvwxyz234567";
-        let id = (0..4).map(|at| {
-            let index = usize::try_from((hash >> (40 + 5 * at)) & 31).unwrap_or_default();
-            char::from(letters[index])
-        });
+        let change = change.map(ToString::to_string);
+        let with = match &change {
+            Some(change) => format!(" {steps:?} {change}"),
+            None => format!(" {steps:?}"),
+        };
         Self {
-            id: id.collect(),
+            id: plan.id(&with),
             steps: steps.to_vec(),
             faults,
+            change,
         }
+    }
+
+    /// The scenario that it is played in, of the one that was explored.
+    pub fn scenario(&self, whole: &Scenario) -> Result<Scenario, String> {
+        Ok(match self.change()? {
+            None => part(whole, &self.steps),
+            // It is made of the sample again.
+            Some(_) if self.faults.is_empty() => whole.clone(),
+            Some(change) => {
+                let varied = varied(whole, &change);
+                let varied = varied.ok_or("the scenario applies nothing that could be changed")?;
+                part(&varied, &self.steps)
+            }
+        })
+    }
+
+    /// The change in it.
+    pub fn change(&self) -> Result<Option<Change>, String> {
+        self.change.as_deref().map(str::parse).transpose()
     }
 
     /// The plan in it.
@@ -96,6 +122,12 @@ pub struct Report {
     pub not_reached: usize,
     /// How many ended badly once, and not again or also without the fault: nothing is concluded from them.
     pub unsteady: usize,
+    /// How many changes of fields there are.
+    pub changes: usize,
+    /// How many were tried.
+    pub changes_tried: usize,
+    /// How many of those the API server refused.
+    pub changes_refused: usize,
     /// What was found.
     pub findings: Vec<Finding>,
     /// How many plans ended badly in all.

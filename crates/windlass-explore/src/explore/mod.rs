@@ -1,6 +1,7 @@
 //! An exploration: a scenario undisturbed, then with each fault that can make a difference.
 
 mod confirm;
+mod fields;
 mod findings;
 mod reference;
 
@@ -14,10 +15,12 @@ use crate::judge::Wrong;
 use crate::plan::Plan;
 use crate::scenario::Scenario;
 use crate::subject::Subject;
-use crate::triggers;
+use crate::trace::Record;
+use crate::triggers::{self, Facts};
 use crate::world::{Base, Expected, Run, Take, Unusable};
 
 pub use confirm::part;
+pub use fields::varied;
 pub use findings::{Finding, Kept, Report};
 
 /// After so many findings of one kind the others are only counted.
@@ -36,6 +39,8 @@ pub struct Options {
     pub pairs: bool,
     /// How many findings are enough.
     pub findings: usize,
+    /// Whether the fields of what is applied first are changed, too.
+    pub fields: bool,
 }
 
 impl Default for Options {
@@ -46,6 +51,7 @@ impl Default for Options {
             jobs: 1,
             pairs: true,
             findings: usize::MAX,
+            fields: false,
         }
     }
 }
@@ -76,24 +82,54 @@ impl Exploration<'_> {
         &self.report
     }
 
-    /// Plays every plan, as far as the budget goes.
+    /// Changes fields, if that is asked for, and plays every plan, as far as the budget goes.
     pub async fn run(
         mut self,
         options: &Options,
         mut progress: impl FnMut(Progress),
     ) -> Result<Report, Unusable> {
         let began = Instant::now();
-        let steps = self.scenario.steps.len();
-        let singles = triggers::single(
-            &self.reference.records,
-            steps,
-            self.reference.reads_any_version,
-        );
+        if options.fields {
+            // Half of the time: the plans are to have their turn, too.
+            let is_over = |one: &Self| {
+                let spent = began.elapsed();
+                one.report.findings.len() >= options.findings
+                    || options.time.is_some_and(|time| spent > time / 2)
+            };
+            self.fields(options, is_over, &mut progress).await?;
+        }
+        let left = options
+            .time
+            .map(|time| time.saturating_sub(began.elapsed()));
+        let options = Options {
+            time: left,
+            ..options.clone()
+        };
+        let mut report = self.plans(&options, &mut progress).await?;
+        report.ran_for = began.elapsed();
+        Ok(report)
+    }
+
+    /// Plays every plan of faults.
+    async fn plans(
+        mut self,
+        options: &Options,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Report, Unusable> {
+        let began = Instant::now();
+        let facts = Facts {
+            steps: &self.scenario.steps,
+            reads_any_version: self.reference.reads_any_version,
+            elects: self.reference.elects,
+            is_virtual: self.base.pace.is_virtual,
+        };
+        let singles = triggers::single(&self.reference.records, facts);
         self.report.made = singles.len();
         let mut known: HashSet<Plan> = singles.iter().cloned().collect();
         let mut plans: VecDeque<Plan> = singles.into();
         let mut pairs: VecDeque<Plan> = VecDeque::new();
-        let mut wrongs: Vec<Wrong> = Vec::new();
+        let found = self.report.findings.iter();
+        let mut wrongs: Vec<Wrong> = found.map(|finding| finding.wrong.clone()).collect();
         loop {
             let is_over = self.report.findings.len() >= options.findings
                 || options.time.is_some_and(|time| began.elapsed() > time);
@@ -178,7 +214,16 @@ impl Exploration<'_> {
     pub async fn replay(mut self, kept: &Kept, times: usize) -> Result<Report, Unusable> {
         let plan = kept.plan().map_err(Unusable::Plan)?;
         self.report.made = 1;
+        let change = kept.change().map_err(Unusable::Plan)?;
         for _ in 0..times {
+            if let (Some(change), true) = (&change, plan.0.is_empty()) {
+                self.report.runs += 1;
+                if let Some((step, wrong, run)) = self.replay_change(change).await? {
+                    self.report.failed += 1;
+                    self.keep(kept, &plan, step, wrong, run.records);
+                }
+                continue;
+            }
             let run = self.play(&plan, None, self.base.pace.patience, &[]).await?;
             self.report.runs += 1;
             if !run.complete {
@@ -186,19 +231,24 @@ impl Exploration<'_> {
             }
             if let Some((step, wrong)) = run.wrong {
                 self.report.failed += 1;
-                if self.report.findings.is_empty() {
-                    self.report.findings.push(Finding {
-                        kept: kept.clone(),
-                        plan: plan.clone(),
-                        wrong,
-                        step,
-                        records: run.records,
-                        others: 0,
-                    });
-                }
+                self.keep(kept, &plan, step, wrong, run.records);
             }
         }
         Ok(self.report)
+    }
+
+    /// Notes what the first replay that ended badly showed.
+    fn keep(&mut self, kept: &Kept, plan: &Plan, step: usize, wrong: Wrong, records: Vec<Record>) {
+        if self.report.findings.is_empty() {
+            self.report.findings.push(Finding {
+                kept: kept.clone(),
+                plan: plan.clone(),
+                wrong,
+                step,
+                records,
+                others: 0,
+            });
+        }
     }
 
     /// A disturbed run of the whole scenario, or of what is left of it.
@@ -216,6 +266,7 @@ impl Exploration<'_> {
             plan,
             seed: 1,
             expected: Some(expected),
+            goal: Some(expected),
             quiet: self.quiet,
             patience,
             known,

@@ -1,6 +1,6 @@
 //! The undisturbed runs: what they agree on is expected of every other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Exploration, Report};
@@ -16,6 +16,8 @@ use crate::world::{Base, Expected, Pace, Run, Take, Unusable};
 const REFERENCES: u64 = 3;
 /// The least time in which nothing happens in a process that has settled.
 const QUIET: Duration = Duration::from_millis(300);
+/// The longest.
+const LONGEST: Duration = Duration::from_secs(12);
 
 impl<'a> Exploration<'a> {
     /// Plays the scenario undisturbed.
@@ -24,33 +26,41 @@ impl<'a> Exploration<'a> {
         scenario: &'a Scenario,
         subject: &'a Subject,
     ) -> Result<Self, Unusable> {
-        let mut runs = Vec::new();
-        for seed in 1..=REFERENCES {
-            runs.push(reference(base, scenario, subject, seed).await?);
-        }
-        let states: Vec<_> = runs.iter().map(|run| run.states.clone()).collect();
-        let mask = triggers::mask(&states);
-        let gap = runs
-            .iter()
-            .map(|run| run.longest_gap)
-            .max()
-            .unwrap_or_default();
+        // The first waits long: one that sleeps for seconds between two of its writes looks like one
+        // that has done everything.
+        let first = reference(base, scenario, subject, 1, base.pace.quiet, None).await?;
         let quiet = if base.pace.is_virtual {
             base.pace.quiet
         } else {
-            (gap * 3).clamp(QUIET, base.pace.quiet * 2)
+            (first.longest_gap * 3 / 2 + QUIET).min(LONGEST)
         };
+        let goal = Expected {
+            states: first.states.clone(),
+            ..Expected::default()
+        };
+        let others = (2..=REFERENCES)
+            .map(|seed| reference(base, scenario, subject, seed, quiet, Some(&goal)));
+        let mut runs = vec![first.clone()];
+        // One after the other, unless several can run at a time.
+        if subject.can_overlap() {
+            runs.extend(futures::future::try_join_all(others).await?);
+        } else {
+            for other in others {
+                runs.push(other.await?);
+            }
+        }
+        let states: Vec<_> = runs.iter().map(|run| run.states.clone()).collect();
+        let mask = triggers::mask(&states);
         let mut races: BTreeSet<Race> = BTreeSet::new();
         for run in &runs {
             races.extend(run.races.iter().cloned());
         }
-        let mut runs = runs.into_iter();
-        let Some(first) = runs.next() else {
-            return Err(Unusable::Plan("there is no undisturbed run".to_owned()));
-        };
-        let mut deleted: BTreeSet<String> = BTreeSet::new();
-        for run in std::iter::once(&first).chain(runs.as_slice()) {
-            deleted.extend(run.deleted.iter().map(|(_, object)| object.clone()));
+        let mut deleted: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+        for run in &runs {
+            for (object, steps) in &run.deleted {
+                let gone = steps.iter().map(|(_, gone)| *gone);
+                deleted.entry(object.clone()).or_default().extend(gone);
+            }
         }
         let at_start = first.records.iter().filter(|record| record.step == 0);
         let at_start = at_start.filter_map(|record| match &record.happened {
@@ -106,6 +116,8 @@ pub(super) async fn reference(
     scenario: &Scenario,
     subject: &Subject,
     seed: u64,
+    quiet: Duration,
+    goal: Option<&Expected>,
 ) -> Result<Run, Unusable> {
     let plan = Plan::default();
     let pace: Pace = base.pace;
@@ -115,7 +127,8 @@ pub(super) async fn reference(
         plan: &plan,
         seed,
         expected: None,
-        quiet: pace.quiet,
+        goal,
+        quiet,
         patience: pace.patience,
         known: &[],
     };

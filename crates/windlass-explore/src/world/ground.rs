@@ -18,6 +18,7 @@ use windlass_workloads::{LocalVolumes, WorkloadsConfig};
 
 use super::{NAMESPACE, Pace, Unusable};
 use crate::edge::Edge;
+use crate::fields::NO_IMAGE;
 use crate::scenario::{Named, Pods};
 
 /// Where virtual time starts.
@@ -89,6 +90,7 @@ impl Ground {
         let mut settings = SimulatedNodeConfig::new("simulated");
         settings.delays = delays;
         let (node, handle) = simulated::operator(settings);
+        handle.remove_image(NO_IMAGE, "there is no such image");
         if pods == Pods::Fail {
             handle.remove_every_image("the explorer lets no container start");
         }
@@ -167,7 +169,7 @@ impl Ground {
         let limit = Instant::now() + ACCEPTED;
         loop {
             let applied = async {
-                let api = self.api(&named).await?;
+                let api = self.api(&named).await.map_err(|why| (why, false))?;
                 let params = PatchParams::apply("windlass-explore").force();
                 let mut object = object.clone();
                 if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -179,12 +181,16 @@ impl Ground {
                 let patched = api
                     .patch(&named.name, &params, &Patch::Apply(&object))
                     .await;
-                patched.map(drop).map_err(|error| error.to_string())
+                patched.map(drop).map_err(|error| {
+                    let is_final = matches!(&error, kube::Error::Api(status)
+                        if matches!(status.code, 400 | 403 | 422));
+                    (error.to_string(), is_final)
+                })
             };
             match applied.await {
                 Ok(()) => return Ok(()),
-                Err(_) if Instant::now() < limit => sleep(Duration::from_millis(50)).await,
-                Err(why) => {
+                Err((_, false)) if Instant::now() < limit => sleep(Duration::from_millis(50)).await,
+                Err((why, _)) => {
                     return Err(Unusable::Refused {
                         what: format!("apply {named}"),
                         why,

@@ -7,7 +7,7 @@ mod play;
 mod settle;
 mod steps;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use windlass_apiserver::Snapshot;
 use windlass_apiserver::http::Serving;
 use windlass_apiserver::pki::{Authority, KeyedCertificate};
 
-use crate::edge::Edge;
+use crate::edge::{Deleted, Edge};
 use crate::invariant::Invariant;
 use crate::judge::Wrong;
 use crate::plan::Plan;
@@ -33,6 +33,8 @@ use ground::Ground;
 
 pub(crate) use play::is_fleeting;
 
+/// The class that the controllers of the cluster make.
+const CLASS: &str = "local";
 /// The namespace of objects that name none.
 const NAMESPACE: &str = "default";
 
@@ -75,7 +77,7 @@ fn machine(what: &'static str) -> impl Fn(&dyn std::fmt::Display) -> Unusable {
 pub struct Pace {
     /// Whether time is virtual.
     pub is_virtual: bool,
-    /// For how long nothing happens in a run that has settled.
+    /// For how long nothing happens in a run that has settled, while nothing is known of the operator.
     pub quiet: Duration,
     /// How long a difference may stay before it counts.
     pub patience: Duration,
@@ -92,7 +94,7 @@ impl Pace {
     pub fn real() -> Self {
         Self {
             is_virtual: false,
-            quiet: Duration::from_millis(1_500),
+            quiet: Duration::from_secs(6),
             patience: Duration::from_secs(20),
             limit: Duration::from_mins(1),
             tick: Duration::from_millis(10),
@@ -130,7 +132,7 @@ pub(crate) struct Run {
     /// The state after each step that was compared; none where it was not.
     pub(crate) states: Vec<Option<State>>,
     pub(crate) records: Vec<Record>,
-    pub(crate) deleted: Vec<(usize, String)>,
+    pub(crate) deleted: Deleted,
     pub(crate) races: Vec<Race>,
     pub(crate) wrong: Option<(usize, Wrong)>,
     /// Whether every fault of its plan had its turn.
@@ -140,6 +142,8 @@ pub(crate) struct Run {
     pub(crate) longest_gap: Duration,
     /// Whether the operator asks for lists of any version.
     pub(crate) reads_any_version: bool,
+    /// Whether replicas of the operator elect a leader.
+    pub(crate) elects: bool,
 }
 
 /// What a run is compared with.
@@ -147,8 +151,8 @@ pub(crate) struct Run {
 pub(crate) struct Expected {
     pub(crate) states: Vec<Option<State>>,
     pub(crate) mask: Mask,
-    /// Objects of precious kinds that the operator deletes undisturbed.
-    pub(crate) deleted: BTreeSet<String>,
+    /// Objects of precious kinds that the operator deletes undisturbed, and in which steps.
+    pub(crate) deleted: BTreeMap<String, BTreeSet<usize>>,
     /// Writes that the operator makes whenever it starts.
     pub(crate) at_start: BTreeSet<String>,
 }
@@ -179,6 +183,7 @@ impl Base {
             .map_err(|error| cannot(&error))?;
         let ground = Ground::begin(None, None, 0, pace, scenario.pods);
         ground.rest(pace).await;
+        ground.apply(&growing_class()).await?;
         for object in &scenario.setup {
             ground.apply(object).await?;
         }
@@ -195,6 +200,17 @@ impl Base {
     }
 }
 
+/// The default class of the cluster, whose volumes can grow: what operators do then is to be seen.
+fn growing_class() -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": { "name": CLASS },
+        "provisioner": "windlass.dev/local",
+        "allowVolumeExpansion": true,
+    })
+}
+
 /// A run under way.
 struct World<'a> {
     base: &'a Base,
@@ -202,6 +218,8 @@ struct World<'a> {
     edge: Arc<Edge>,
     subject: &'a Subject,
     life: Option<Life>,
+    /// A former leader that has stopped with a write under way.
+    former: Option<Life>,
     serving: Option<Serving>,
     folder: TempDir,
     ports: Ports,
@@ -223,6 +241,8 @@ pub(crate) struct Take<'a> {
     pub(crate) seed: u64,
     /// Whether all steps are played, of a scenario or a part of it.
     pub(crate) expected: Option<&'a Expected>,
+    /// What it most likely comes to: once it has, it is not waited for anything else.
+    pub(crate) goal: Option<&'a Expected>,
     pub(crate) quiet: Duration,
     pub(crate) patience: Duration,
     /// What was found already: one that is like it does not take the whole patience.

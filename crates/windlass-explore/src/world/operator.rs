@@ -85,6 +85,11 @@ impl World<'_> {
         if let Some(mut life) = self.life.take() {
             life.kill().await;
         }
+        self.end_leases().await;
+    }
+
+    /// Lets the leases of the operator be over: they would be, in time.
+    async fn end_leases(&self) {
         for (resource, namespace, name) in self.edge.locks() {
             let (api_version, kind) = match resource.as_str() {
                 "leases.coordination.k8s.io" => ("coordination.k8s.io/v1", "Lease"),
@@ -107,8 +112,25 @@ impl World<'_> {
     pub(super) async fn tend(&mut self) -> Result<Option<Wrong>, Unusable> {
         if self.edge.is_to_be_killed() {
             self.kill().await;
+            if !self.edge.is_down() {
+                self.start()?;
+            }
+            return Ok(None);
+        }
+        if self.edge.is_to_be_replaced() {
+            if let Some(mut life) = self.life.take() {
+                life.stop();
+                self.former = Some(life);
+            }
+            self.end_leases().await;
             self.start()?;
             return Ok(None);
+        }
+        if !self.edge.is_overtaken()
+            && let Some(mut former) = self.former.take()
+        {
+            // It finds that its lease is over, and ends.
+            former.kill().await;
         }
         if let Some(life) = &mut self.life
             && let Some(why) = life.ended().await

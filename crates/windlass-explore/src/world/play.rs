@@ -9,9 +9,10 @@ use tokio::time::{Instant, sleep};
 use windlass_apiserver::http::TlsConfig;
 
 use super::ground::Ground;
+use super::settle::Goal;
 use super::{Base, Expected, Run, Take, Unusable, World, machine};
 use crate::edge::Edge;
-use crate::judge::Wrong;
+use crate::judge::{Wrong, holds_data};
 use crate::plan::Act;
 use crate::process::Ports;
 use crate::state::{Difference, State, changed_fields};
@@ -59,6 +60,7 @@ impl Base {
             edge,
             subject,
             life: None,
+            former: None,
             serving,
             folder: tempfile::tempdir().map_err(|error| cannot(&error))?,
             ports: Ports::default(),
@@ -73,6 +75,9 @@ impl Base {
         if let Some(mut life) = world.life.take() {
             life.kill().await;
         }
+        if let Some(mut former) = world.former.take() {
+            former.kill().await;
+        }
         run.records = world.edge.records();
         run.deleted = world.edge.deleted();
         run.races = world.edge.races();
@@ -85,11 +90,21 @@ impl Base {
             world.edge.not_reached().is_empty() && (!stale || world.edge.past_was_read());
         run.took = began.elapsed();
         run.longest_gap = world.longest_gap;
+        run.elects = world.edge.elects();
         run.reads_any_version = world.edge.reads_any_version();
         if let Some(serving) = world.serving.take() {
             serving.stop().await;
         }
         played.map(|()| run)
+    }
+}
+
+impl Take<'_> {
+    /// What a step is to come to, of those that others follow: after the last one it is waited longer.
+    fn goal(&self, step: usize) -> Goal<'_> {
+        let expected = self.goal.filter(|_| step < self.steps.len())?;
+        let state = expected.states.get(step)?.as_ref()?;
+        Some((state, &expected.mask, self.ignore))
     }
 }
 
@@ -107,20 +122,21 @@ impl World<'_> {
             }
             match step {
                 None => self.start()?,
-                Some(step) => self.step(step).await?,
+                Some(step) => self.step(step, act).await?,
             }
-            let mut settled = self.settle().await?;
+            let goal = take.goal(number);
+            let mut settled = self.settle(goal).await?;
             if act == Some(Act::Down) && settled.is_none() {
                 self.start()?;
                 self.is_up = true;
-                settled = self.settle().await?;
+                settled = self.settle(goal).await?;
             }
             let mut writes_at_rest = None;
             if act == Some(Act::Restart) && settled.is_none() {
                 let before = self.edge.records().len();
                 self.kill().await;
                 self.start()?;
-                settled = self.settle().await?;
+                settled = self.settle(None).await?;
                 let records = self.edge.records();
                 writes_at_rest = take
                     .expected
@@ -187,12 +203,19 @@ impl World<'_> {
     fn lost(&self, expected: &Expected, reference: Option<&State>) -> Option<String> {
         let reference = reference?;
         let deleted = self.edge.deleted().into_iter();
-        let mut lost = deleted.filter(|(_, object)| {
-            reference.0.contains_key(object)
-                && !expected.deleted.contains(object)
-                && !expected.mask.objects.contains(object)
+        let mut lost = deleted.filter(|(object, steps)| {
+            let is_lost = match expected.deleted.get(object) {
+                None => true,
+                // What is deleted in another step, too, is lost when it was made for this one.
+                Some(usual) => {
+                    let is_new =
+                        |(made, gone): &(usize, usize)| made == gone && !usual.contains(gone);
+                    holds_data(object) && !object.contains('*') && steps.iter().any(is_new)
+                }
+            };
+            is_lost && reference.0.contains_key(object) && !expected.mask.objects.contains(object)
         });
-        lost.next().map(|(_, object)| object)
+        lost.next().map(|(object, _)| object)
     }
 
     fn broken_now(&self) -> Option<Wrong> {

@@ -7,13 +7,25 @@ use tokio::time::{Instant, sleep};
 use super::{Unusable, World};
 use crate::edge::Released;
 use crate::judge::Wrong;
+use crate::state::{Mask, State};
 use crate::subject::Life;
 use crate::trace::Happened;
 
+/// For how long nothing happens in a process whose cluster is as expected.
+const EARLY: Duration = Duration::from_millis(150);
+
+/// What a step comes to undisturbed, and the fields that are not compared.
+pub(super) type Goal<'a> = Option<(&'a State, &'a Mask, &'a [String])>;
+
 impl World<'_> {
     /// Waits until nothing is left to do. Answers what is wrong, if that does not happen.
-    pub(super) async fn settle(&mut self) -> Result<Option<Wrong>, Unusable> {
+    ///
+    /// Once the cluster is as expected, real time is not waited for as long as otherwise: nothing more
+    /// is due, and a user may go on at any time.
+    pub(super) async fn settle(&mut self, goal: Goal<'_>) -> Result<Option<Wrong>, Unusable> {
         let pace = self.base.pace;
+        let early = EARLY.min(self.quiet);
+        let mut next_look = early;
         let mut limit = Instant::now() + pace.limit;
         // What was seen to be calm, at every tick: on a busy machine a tick can be late.
         let (mut calm, mut silent, mut last) = (Duration::ZERO, Duration::ZERO, Instant::now());
@@ -40,9 +52,19 @@ impl World<'_> {
             } else {
                 Duration::ZERO
             };
+            next_look = if calm.is_zero() { early } else { next_look };
+            let mut has_arrived = false;
+            if has_spoken
+                && !pace.is_virtual
+                && calm >= next_look
+                && let Some((state, mask, ignore)) = goal
+            {
+                next_look = calm + early;
+                has_arrived = state.differences(&self.edge.state(ignore), mask).is_empty();
+            }
             // One that goes on asking for the same is never calm; one that never asks is not waited for.
             let is_still = if has_spoken {
-                calm >= self.quiet || silent >= self.quiet * 3
+                has_arrived || calm >= self.quiet || silent >= self.quiet * 3
             } else {
                 silent >= pace.limit / 6
             };

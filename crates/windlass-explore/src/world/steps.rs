@@ -6,10 +6,11 @@ use tokio::time::{Instant, sleep};
 
 use super::{Unusable, World};
 use crate::invariant;
+use crate::plan::Act;
 use crate::scenario::{Power, Step};
 
 impl World<'_> {
-    pub(super) async fn step(&mut self, step: &Step) -> Result<(), Unusable> {
+    pub(super) async fn step(&mut self, step: &Step, act: Option<Act>) -> Result<(), Unusable> {
         let refused = |why: String| Unusable::Refused {
             what: step.to_string(),
             why,
@@ -30,7 +31,11 @@ impl World<'_> {
             }
             Step::Delete(named) => {
                 let api = self.ground.api(named).await.map_err(refused)?;
-                match api.delete(&named.name, &DeleteParams::default()).await {
+                let params = match act {
+                    Some(Act::Foreground) => DeleteParams::foreground(),
+                    _ => DeleteParams::default(),
+                };
+                match api.delete(&named.name, &params).await {
                     Ok(_) => {}
                     Err(kube::Error::Api(status)) if status.code == 404 => {}
                     Err(error) => return Err(refused(error.to_string())),
@@ -91,7 +96,9 @@ impl World<'_> {
             if found.is_none_or(|found| found.metadata.deletion_timestamp.is_none()) {
                 return Ok(());
             }
-            self.edge.let_go();
+            if self.edge.let_go() {
+                self.start()?;
+            }
             sleep(self.base.pace.tick).await;
             self.tend().await?;
         }

@@ -106,3 +106,25 @@ async fn process_without_a_mistake_is_sound() {
     assert!(report.is_sound() && report.races.is_empty(), "{text}");
     println!("{text}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "`make bench-explore` runs it"]
+async fn bench_explore_process() {
+    if !has_python() {
+        windlass_skip::skip("python3 is not installed");
+        return;
+    }
+    let options = Options {
+        plans: 30,
+        ..Options::default()
+    };
+    let report = explore(&[], &options).await;
+    let text = report::text(&report, |finding| finding.kept.id.clone());
+    assert!(report.is_sound(), "{text}");
+    #[allow(clippy::cast_precision_loss, reason = "it is a small number")]
+    let rate = report.runs as f64 / report.ran_for.as_secs_f64() * 60.0;
+    println!(
+        "process in Python: {} plans, {rate:.0} a minute, one at a time",
+        report.runs
+    );
+}

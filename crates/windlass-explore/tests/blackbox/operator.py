@@ -1,7 +1,8 @@
 """A tiny operator with nothing but the standard library: each Note gets a ConfigMap and a Secret.
 
 `--forgetful` makes the Secret only in the branch that makes the ConfigMap: killed between the two,
-it never makes the Secret.
+it never makes the Secret. `--only-adds-labels` gives the ConfigMap the labels that the Note asks for,
+and leaves those that it asked for before.
 """
 
 import base64
@@ -30,14 +31,14 @@ class Server:
             pem.flush()
             self.tls.load_cert_chain(pem.name)
 
-    def open(self, method, path, body=None):
+    def open(self, method, path, body=None, kind="application/json"):
         connection = http.client.HTTPSConnection(self.address, context=self.tls)
         body = json.dumps(body) if body else None
-        connection.request(method, path, body, {"Content-Type": "application/json"})
+        connection.request(method, path, body, {"Content-Type": kind})
         return connection.getresponse()
 
-    def call(self, method, path, body=None):
-        answer = self.open(method, path, body)
+    def call(self, method, path, body=None, kind="application/json"):
+        answer = self.open(method, path, body, kind)
         return answer.status, json.loads(answer.read())
 
     def make(self, plural, kind, note):
@@ -52,23 +53,38 @@ class Server:
     def is_there(self, plural, note):
         return self.call("GET", CORE + plural + "/" + note["metadata"]["name"])[0] == 200
 
+    def label(self, note, only_adds):
+        wanted = note.get("spec", {}).get("labels", {})
+        path = CORE + "configmaps/" + note["metadata"]["name"]
+        there = self.call("GET", path)[1]["metadata"].get("labels", {})
+        patch = dict(wanted)
+        if not only_adds:
+            patch.update({key: None for key in there if key not in wanted})
+        if any(there.get(key) != value for key, value in patch.items()):
+            body = {"metadata": {"labels": patch}}
+            status, answer = self.call("PATCH", path, body, "application/merge-patch+json")
+            if status != 200:
+                raise RuntimeError(answer)
 
-def reconcile(server, note, forgetful):
+
+def reconcile(server, note, forgetful, only_adds):
     if not server.is_there("configmaps", note):
         server.make("configmaps", "ConfigMap", note)
         if forgetful:
             server.make("secrets", "Secret", note)
     if not forgetful and not server.is_there("secrets", note):
         server.make("secrets", "Secret", note)
+    server.label(note, only_adds)
 
 
 def main():
-    server, forgetful = Server(os.environ["KUBECONFIG"]), "--forgetful" in sys.argv
+    server = Server(os.environ["KUBECONFIG"])
+    mistakes = "--forgetful" in sys.argv, "--only-adds-labels" in sys.argv
     while True:
         try:
             notes = server.call("GET", GROUP)[1]
             for note in notes["items"]:
-                reconcile(server, note, forgetful)
+                reconcile(server, note, *mistakes)
             version = notes["metadata"]["resourceVersion"]
             with server.open("GET", f"{GROUP}?watch=1&resourceVersion={version}") as events:
                 for line in events:
@@ -76,7 +92,7 @@ def main():
                     if event["type"] == "ERROR":
                         break
                     if event["type"] in ("ADDED", "MODIFIED"):
-                        reconcile(server, event["object"], forgetful)
+                        reconcile(server, event["object"], *mistakes)
         except (OSError, RuntimeError, http.client.HTTPException) as error:
             print(f"again in a moment: {error}", flush=True)
             time.sleep(0.05)

@@ -15,6 +15,10 @@ use kube::core::GroupVersionKind;
 use kube::runtime::watcher::{self, ListSemantic, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// The finalizer of the operators.
+const FINALIZER: &str = "example.com/web";
 
 /// A kind, short: `web`, `configmap`.
 pub(crate) type Kind = &'static str;
@@ -28,7 +32,15 @@ pub(crate) struct Ctx {
     /// What has just happened.
     pub(crate) event: Seen,
     /// What the process remembers; gone when it is killed.
-    pub(crate) memory: Arc<Mutex<BTreeMap<String, i64>>>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    numbers: BTreeMap<String, i64>,
+    times: BTreeMap<String, Instant>,
+    /// When to reconcile again though nothing has happened.
+    again: Option<Instant>,
 }
 
 /// An event of a watch.
@@ -47,36 +59,43 @@ pub(crate) type Reconcile = fn(Ctx) -> BoxFuture<'static, kube::Result<()>>;
 
 /// How an operator keeps its cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Relist {
-    /// A list replaces what was there.
-    Replaces,
-    /// A list adds to it.
-    Adds,
+pub(crate) enum Lists {
+    /// As client-go before 0.35: any version of a list will do. It replaces what was there.
+    Any,
+    /// The same, but it adds to what was there.
+    Adding,
+    /// The most recent, which replaces what was there.
+    Recent,
 }
 
-fn api(client: &Client, kind: Kind) -> Api<DynamicObject> {
+pub(crate) fn api(client: &Client, kind: Kind) -> Api<DynamicObject> {
     let (group, version, name) = match kind {
         "web" => ("example.com", "v1", "Web"),
         "configmap" => ("", "v1", "ConfigMap"),
         "secret" => ("", "v1", "Secret"),
         "pod" => ("", "v1", "Pod"),
         "claim" => ("", "v1", "PersistentVolumeClaim"),
+        "lease" => ("coordination.k8s.io", "v1", "Lease"),
         other => panic!("no kind {other}"),
     };
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, name));
     Api::default_namespaced_with(client.clone(), &resource)
 }
 
-fn typed(object: DynamicObject) -> Value {
+pub(crate) fn typed(object: DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
 /// Runs an operator: watches these kinds and reconciles after each event, again after a failure.
-pub(crate) async fn run(client: Client, kinds: &[Kind], relist: Relist, reconcile: Reconcile) {
+pub(crate) async fn run(client: Client, kinds: &[Kind], lists: Lists, reconcile: Reconcile) {
     let watches = kinds.iter().map(|kind| {
-        // As client-go before 0.35: any version of a list will do.
         let config = watcher::Config {
-            list_semantic: ListSemantic::Any,
+            list_semantic: match lists {
+                Lists::Any | Lists::Adding => ListSemantic::Any,
+                Lists::Recent => ListSemantic::MostRecent,
+            },
+            // With a limit kube asks for the most recent in any case.
+            page_size: None,
             ..watcher::Config::default()
         };
         let kind = *kind;
@@ -96,11 +115,20 @@ pub(crate) async fn run(client: Client, kinds: &[Kind], relist: Relist, reconcil
     let mut failed = false;
     loop {
         let retry = tokio::time::sleep(Duration::from_secs(1));
+        let again = ctx.memory.lock().ok().and_then(|memory| memory.again);
+        let due = tokio::time::sleep_until(again.unwrap_or_else(Instant::now));
         let next = tokio::select! {
             biased;
             next = events.next() => next,
             () = retry, if failed => {
-                failed = false;
+                ctx.event = Seen::Listed;
+                failed = reconcile(ctx.clone()).await.is_err();
+                continue;
+            }
+            () = due, if again.is_some() && listed >= kinds.len() => {
+                if let Ok(mut memory) = ctx.memory.lock() {
+                    memory.again = None;
+                }
                 ctx.event = Seen::Listed;
                 failed |= reconcile(ctx.clone()).await.is_err();
                 continue;
@@ -130,7 +158,7 @@ pub(crate) async fn run(client: Client, kinds: &[Kind], relist: Relist, reconcil
             }
             Ok(watcher::Event::InitDone) => {
                 listed += 1;
-                if relist == Relist::Replaces {
+                if lists != Lists::Adding {
                     ctx.cache.retain(|(of, _), _| *of != kind);
                 }
                 for object in listing.remove(kind).unwrap_or_default() {
@@ -238,15 +266,80 @@ impl Ctx {
         }
     }
 
+    /// The status of this very version of a web.
+    pub(crate) async fn status_of(&self, web: &Value, status: Value) -> kube::Result<()> {
+        let version = &web["metadata"]["resourceVersion"];
+        let patch = json!({ "metadata": { "resourceVersion": version }, "status": status });
+        api(&self.client, "web")
+            .patch_status(name_of(web), &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .map(drop)
+    }
+
+    /// Adds the finalizer, unless it is there.
+    pub(crate) async fn hold(&self, web: &Value) -> kube::Result<()> {
+        if is_held(web) {
+            return Ok(());
+        }
+        let patch = json!({ "metadata": { "finalizers": [FINALIZER] } });
+        self.patch("web", name_of(web), patch).await
+    }
+
+    /// Removes the finalizer of this very web, which may be gone already.
+    pub(crate) async fn release(&self, web: &Value) -> kube::Result<()> {
+        let name = name_of(web);
+        let found = self.get("web", name).await?.unwrap_or_default();
+        if found["metadata"]["uid"] != web["metadata"]["uid"] || !is_held(&found) {
+            return Ok(());
+        }
+        let finalizers = found["metadata"]["finalizers"].as_array().cloned();
+        let mut finalizers = finalizers.unwrap_or_default();
+        finalizers.retain(|one| one != FINALIZER);
+        let version = &found["metadata"]["resourceVersion"];
+        let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+        self.patch("web", name, patch).await
+    }
+
     /// What the process remembers under this name; remembers this from now on.
     pub(crate) fn remember(&self, what: &str, value: i64) -> Option<i64> {
         let memory = self.memory.lock();
-        memory.ok()?.insert(what.to_owned(), value)
+        memory.ok()?.numbers.insert(what.to_owned(), value)
+    }
+
+    pub(crate) fn remembered(&self, what: &str) -> Option<i64> {
+        self.memory.lock().ok()?.numbers.get(what).copied()
+    }
+
+    /// Remembers when something is over.
+    pub(crate) fn expire(&self, what: &str, after: Duration) {
+        if let Ok(mut memory) = self.memory.lock() {
+            memory.times.insert(what.to_owned(), Instant::now() + after);
+        }
+    }
+
+    /// How long it still is until then.
+    pub(crate) fn until(&self, what: &str) -> Option<Duration> {
+        let at = *self.memory.lock().ok()?.times.get(what)?;
+        at.checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+    }
+
+    /// Reconciles again after so long, though nothing has happened.
+    pub(crate) fn again_in(&self, after: Duration) {
+        if let Ok(mut memory) = self.memory.lock() {
+            memory.again = Some(Instant::now() + after);
+        }
     }
 }
 
 pub(crate) fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// Whether the finalizer of the operators is on a web.
+pub(crate) fn is_held(web: &Value) -> bool {
+    let finalizers = web["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|all| all.contains(&json!(FINALIZER)))
 }
 
 pub(crate) fn is_going(object: &Value) -> bool {

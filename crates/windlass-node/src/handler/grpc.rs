@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::dial;
+use super::{HandlerError, dial};
 
 /// No answer is longer, and no more of one is under way.
 const LONGEST: usize = 64 * 1024;
@@ -15,28 +15,25 @@ const WINDOW: u32 = 64 * 1024;
 const SERVING: u8 = 1;
 
 /// Asks a service for its health; the empty name is the server as a whole.
-pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), String> {
-    let text = |error: hyper::Error| error.to_string();
+pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), HandlerError> {
     let stream = dial(host, port).await?;
     let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .handshake(TokioIo::new(stream))
-        .await
-        .map_err(text)?;
+        .await?;
     let request = http::Request::post(format!("http://{host}:{port}/grpc.health.v1.Health/Check"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("user-agent", "kube-probe/1.36")
-        .body(Full::new(question(service)?))
-        .map_err(|error| error.to_string())?;
+        .body(Full::new(question(service)?))?;
     let asked = async {
-        let response = sender.send_request(request).await.map_err(text)?;
+        let response = sender.send_request(request).await?;
         let headers = response.headers().clone();
         let body = Limited::new(response.into_body(), LONGEST).collect().await;
-        let body = body.map_err(|error| error.to_string())?;
+        let body = body.map_err(HandlerError::Body)?;
         let trailers = body.trailers().cloned();
-        Ok::<_, String>((headers, trailers.unwrap_or_default(), body.to_bytes()))
+        Ok::<_, HandlerError>((headers, trailers.unwrap_or_default(), body.to_bytes()))
     };
     let mut asked = std::pin::pin!(asked);
     let (headers, trailers, answer) = tokio::select! {
@@ -53,18 +50,11 @@ pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), St
     };
     match said("grpc-status").as_deref() {
         Some("0") | None => {}
-        Some("12") => {
-            return Err(
-                "error: this server does not implement the grpc health protocol \
-                 (grpc.health.v1.Health)"
-                    .to_owned(),
-            );
-        }
+        Some("12") => return Err(HandlerError::NoHealth),
         Some(code) => {
             let message = said("grpc-message").unwrap_or_default();
-            return Err(format!(
-                "error: health rpc probe failed: code {code}: {message}"
-            ));
+            let code = code.to_owned();
+            return Err(HandlerError::Rpc { code, message });
         }
     }
     match status(&answer) {
@@ -75,23 +65,22 @@ pub(crate) async fn check(host: &str, port: u16, service: &str) -> Result<(), St
                 3 => "SERVICE_UNKNOWN",
                 _ => "UNKNOWN",
             };
-            Err(format!("service unhealthy (responded with \"{name}\")"))
+            Err(HandlerError::Unhealthy(name))
         }
-        None => Err("the answer is not one of the grpc health protocol".to_owned()),
+        None => Err(HandlerError::Answer),
     }
 }
 
 /// A message with its length before it; its only field is the name.
-fn question(service: &str) -> Result<Bytes, String> {
-    let too_long = || "the name of the service is too long".to_owned();
+fn question(service: &str) -> Result<Bytes, HandlerError> {
     let mut message = Vec::new();
     if !service.is_empty() {
         message.push(0x0a);
         let length = u8::try_from(service.len()).ok().filter(|n| *n < 0x80);
-        message.push(length.ok_or_else(too_long)?);
+        message.push(length.ok_or(HandlerError::LongName)?);
         message.extend_from_slice(service.as_bytes());
     }
-    let length = u32::try_from(message.len()).map_err(|_| too_long())?;
+    let length = u32::try_from(message.len()).map_err(|_| HandlerError::LongName)?;
     let mut frame = vec![0];
     frame.extend_from_slice(&length.to_be_bytes());
     frame.append(&mut message);

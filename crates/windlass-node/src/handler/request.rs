@@ -13,14 +13,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Target, dial};
+use super::{HandlerError, Target, dial};
 
 /// Asks, and returns what was answered.
 pub(crate) async fn get<R>(
     target: &Target<R>,
     get: &HTTPGetAction,
     agent: &str,
-) -> Result<StatusCode, String> {
+) -> Result<StatusCode, HandlerError> {
     let port = target.port(&get.port)?;
     let host = target.host(get.host.as_deref());
     let stream = dial(&host, port).await?;
@@ -28,16 +28,16 @@ pub(crate) async fn get<R>(
     if get.scheme.as_deref() != Some("HTTPS") {
         return send(stream, request).await;
     }
-    let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
+    let name = ServerName::try_from(host)?;
     let stream = connector()?.connect(name, stream).await;
-    send(stream.map_err(|error| error.to_string())?, request).await
+    send(stream?, request).await
 }
 
 fn request(
     get: &HTTPGetAction,
     authority: &str,
     agent: &str,
-) -> Result<http::Request<Empty<Bytes>>, String> {
+) -> Result<http::Request<Empty<Bytes>>, HandlerError> {
     let path = get.path.as_deref().filter(|path| !path.is_empty());
     let path = path.unwrap_or("/");
     let path = if path.starts_with('/') {
@@ -62,19 +62,15 @@ fn request(
     for header in headers {
         request = request.header(&header.name, &header.value);
     }
-    request
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| error.to_string())
+    Ok(request.body(Empty::<Bytes>::new())?)
 }
 
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: http::Request<Empty<Bytes>>,
-) -> Result<StatusCode, String> {
-    let text = |error: hyper::Error| error.to_string();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(text)?;
+) -> Result<StatusCode, HandlerError> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let mut answered = std::pin::pin!(sender.send_request(request));
     // The connection must be driven while the answer is awaited; it may end just after it.
     let response = tokio::select! {
@@ -82,15 +78,14 @@ async fn send(
         response = &mut answered => response,
         _ = connection => answered.await,
     };
-    response.map(|response| response.status()).map_err(text)
+    Ok(response?.status())
 }
 
 /// A probe asks whether the container answers, not who it is.
-fn connector() -> Result<tokio_rustls::TlsConnector, String> {
+fn connector() -> Result<tokio_rustls::TlsConnector, HandlerError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
+        .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         .with_no_client_auth();

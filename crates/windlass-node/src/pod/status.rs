@@ -253,7 +253,12 @@ fn container_status(
         .is_some_and(|termination| termination.exit_code == 0);
     ContainerStatus {
         name: container.name.clone(),
-        image: container.image.clone().unwrap_or_default(),
+        // What runs or ran, which after a change of the image is for a while not what is wanted.
+        image: if known.image.is_empty() {
+            container.image.clone().unwrap_or_default()
+        } else {
+            known.image.clone()
+        },
         image_id: known.image_id.clone(),
         container_id: known.id.clone(),
         // An init container is ready once it has done its work.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Probe;
 
-use crate::handler::{self, Target, dial};
+use crate::handler::{self, HandlerError, Target, dial};
 use crate::runtime::Runtime;
 
 /// How probes introduce themselves.
@@ -29,43 +29,66 @@ pub(crate) async fn check<R: Runtime>(
 ) -> Outcome {
     match tokio::time::timeout(timeout, run(probe, target)).await {
         Ok(Ok(Ok(()))) => Outcome::Success,
-        Ok(Ok(Err(seen))) => Outcome::Failure(seen),
-        Ok(Err(why)) => Outcome::Error(why),
+        Ok(Ok(Err(seen))) => Outcome::Failure(seen.to_string()),
+        Ok(Err(why)) => Outcome::Error(why.to_string()),
         Err(_) => Outcome::Failure(late(probe, timeout)),
     }
 }
 
+/// Why a container could not be asked.
+#[derive(Debug, thiserror::Error)]
+enum Unasked {
+    #[error(transparent)]
+    Handler(#[from] HandlerError),
+    #[error(transparent)]
+    Port(#[from] std::num::TryFromIntError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("missing probe handler")]
+    Nothing,
+}
+
+/// What is wrong with what it answered.
+#[derive(Debug, thiserror::Error)]
+enum Unwell {
+    #[error(transparent)]
+    Handler(#[from] HandlerError),
+    #[error("HTTP probe failed with statuscode: {0}")]
+    Status(u16),
+    #[error("command ended with exit code {0}")]
+    Code(i32),
+    #[error("{0}")]
+    Said(String),
+}
+
 /// What the container answered, or why it could not be asked.
-async fn run<R: Runtime>(probe: &Probe, target: &Target<R>) -> Result<Result<(), String>, String> {
+async fn run<R: Runtime>(probe: &Probe, target: &Target<R>) -> Result<Result<(), Unwell>, Unasked> {
     if let Some(tcp) = &probe.tcp_socket {
         let host = target.host(tcp.host.as_deref());
-        Ok(dial(&host, target.port(&tcp.port)?).await.map(drop))
+        let dialled = dial(&host, target.port(&tcp.port)?).await;
+        Ok(dialled.map(drop).map_err(Unwell::from))
     } else if let Some(get) = &probe.http_get {
         target.port(&get.port)?;
-        Ok(handler::get(target, get, AGENT).await.and_then(|status| {
-            if status.is_success() || status.is_redirection() {
-                return Ok(());
-            }
-            let code = status.as_u16();
-            Err(format!("HTTP probe failed with statuscode: {code}"))
-        }))
+        Ok(match handler::get(target, get, AGENT).await {
+            Ok(status) if status.is_success() || status.is_redirection() => Ok(()),
+            Ok(status) => Err(Unwell::Status(status.as_u16())),
+            Err(error) => Err(error.into()),
+        })
     } else if let Some(grpc) = &probe.grpc {
-        let port = u16::try_from(grpc.port).map_err(|error| error.to_string())?;
+        let port = u16::try_from(grpc.port)?;
         let service = grpc.service.as_deref().unwrap_or_default();
-        Ok(handler::check_grpc(&target.host(None), port, service).await)
+        let asked = handler::check_grpc(&target.host(None), port, service).await;
+        Ok(asked.map_err(Unwell::from))
     } else if let Some(exec) = &probe.exec {
         let command = exec.command.as_deref().unwrap_or_default();
-        let (code, said) = target
-            .command(command)
-            .await
-            .map_err(|error| error.to_string())?;
+        let (code, said) = target.command(command).await?;
         Ok(match (code, said.trim()) {
             (0, _) => Ok(()),
-            (code, "") => Err(format!("command ended with exit code {code}")),
-            (_, said) => Err(said.to_owned()),
+            (code, "") => Err(Unwell::Code(code)),
+            (_, said) => Err(Unwell::Said(said.to_owned())),
         })
     } else {
-        Err("missing probe handler".to_owned())
+        Err(Unasked::Nothing)
     }
 }
 

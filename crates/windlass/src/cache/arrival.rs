@@ -5,11 +5,10 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use serde_json::Value;
 use tokio::time::Instant;
 use tracing::error;
 
-use super::{CachedObject, Delivered, Store, Transform, source::Listing};
+use super::{CachedObject, Delivered, Store, Transform, Watched, source::Listing};
 use crate::Key;
 
 impl Store {
@@ -55,8 +54,8 @@ impl Store {
     }
 
     /// An object was listed, added or modified.
-    pub(crate) fn put(&self, source: usize, value: Value) {
-        let new = Delivered::new(Arc::new(self.take_in(value)));
+    pub(crate) fn put(&self, source: usize, object: impl Into<Watched>) {
+        let new = Delivered::new(Arc::new(self.take_in(object.into())));
         let initial = !self.is_synced();
         let old = {
             let mut state = self.lock();
@@ -96,8 +95,8 @@ impl Store {
     }
 
     /// An object was deleted.
-    pub(crate) fn remove(&self, source: usize, value: Value) {
-        let gone = self.take_in(value);
+    pub(crate) fn remove(&self, source: usize, object: impl Into<Watched>) {
+        let gone = self.take_in(object.into());
         let old = {
             let mut state = self.lock();
             if let Some(source) = state.sources.get_mut(source) {
@@ -150,23 +149,25 @@ impl Store {
         self.lock().sources.get(source).map_or(0, |one| one.seen)
     }
 
-    fn take_in(&self, value: Value) -> CachedObject {
-        let value = match &self.transform {
-            Some(transform) => self.transformed(transform, value),
-            None => value,
+    fn take_in(&self, object: Watched) -> CachedObject {
+        let object = match &self.transform {
+            Some(transform) => self.transformed(transform, object),
+            None => object,
         };
-        CachedObject::new(value, &self.kind, &self.manager, &self.examples)
+        CachedObject::new(object, &self.kind, &self.manager, &self.examples)
     }
 
     /// The object after the author's transform; as it is if that panics, because the watch must go
     /// on.
-    fn transformed(&self, transform: &Transform, value: Value) -> Value {
-        let mut changed = value.clone();
+    fn transformed(&self, transform: &Transform, object: Watched) -> Watched {
+        let mut changed = object.value();
+        changed["apiVersion"] = self.kind.api_version().into();
+        changed["kind"] = self.kind.kind.as_str().into();
         if catch_unwind(AssertUnwindSafe(|| transform(&mut changed))).is_ok() {
-            return changed;
+            return object.replaced(changed);
         }
         let kind = &self.kind;
         error!(%kind, "the transform panicked, keeping the object as it is");
-        value
+        object
     }
 }

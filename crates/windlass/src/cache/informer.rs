@@ -13,7 +13,6 @@ use kube::{
     Api, Client,
     api::{ListParams, WatchEvent, WatchParams},
 };
-use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{debug, info, warn};
 
@@ -232,13 +231,13 @@ impl Informer {
             last = Instant::now();
             let object = match event {
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                    let version = object.version();
-                    self.store.put(self.source, object.value);
+                    let version = object.resource_version();
+                    self.store.put(self.source, object);
                     version
                 }
                 Ok(WatchEvent::Deleted(object)) => {
-                    let version = object.version();
-                    self.store.remove(self.source, object.value);
+                    let version = object.resource_version();
+                    self.store.remove(self.source, object);
                     version
                 }
                 Ok(WatchEvent::Bookmark(mark)) => {
@@ -325,7 +324,7 @@ impl Informer {
                 (page.items, page.metadata)
             };
             for item in items {
-                self.store.put(self.source, item.value);
+                self.store.put(self.source, item);
             }
             params.continue_token = metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
@@ -379,13 +378,6 @@ impl Informer {
     fn jittered(&self, delay: Duration) -> Duration {
         let quarter = u64::try_from(delay.as_millis() / 4).unwrap_or(0);
         delay + Duration::from_millis(self.environment.random.below(quarter + 1))
-    }
-}
-
-impl Watched {
-    fn version(&self) -> Option<String> {
-        let version = self.value.pointer("/metadata/resourceVersion");
-        version.and_then(Value::as_str).map(ToOwned::to_owned)
     }
 }
 

@@ -28,6 +28,7 @@ mod source;
 mod state;
 mod store;
 mod wait;
+mod watched;
 mod wire;
 
 pub(crate) use self::{
@@ -39,5 +40,6 @@ pub(crate) use self::{
     labels::{Labels, MatchAll},
     object::{CachedObject, Examples, Ours, controller_of, of_entry, take_managed, version_of},
     store::{Change, Memo, Store, Transform},
-    wire::{VALUES, Watched, Wire},
+    watched::Watched,
+    wire::{VALUES, Wire},
 };

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     labels::Labels,
     packed::{Example, Packed},
+    watched::{Manager, Watched},
     wire::VALUES,
 };
 use crate::{Error, Key, Result, client::managed, kind::KindInfo};
@@ -49,41 +50,33 @@ pub(crate) struct Examples {
 impl CachedObject {
     /// Takes in an object as the server sent it. `manager` is this operator's field manager.
     pub(crate) fn new(
-        mut value: Value,
+        object: impl Into<Watched>,
         kind: &KindInfo,
         manager: &str,
         examples: &Examples,
     ) -> Self {
+        let Watched { head, fields, .. } = object.into();
         // Items of a list do not say what they are.
-        value["apiVersion"] = kind.api_version().into();
-        value["kind"] = kind.kind.as_str().into();
-        let (fields, patched) = take_managed(&mut value, manager);
-        // Encoding a Value cannot fail: its keys are strings.
-        let json = serde_json::to_vec(&value).unwrap_or_default();
-        let metadata = &value["metadata"];
-        let text = |field: &str| {
-            metadata
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
+        let what = format!(
+            r#"{{"apiVersion":"{}","kind":"{}""#,
+            kind.api_version(),
+            kind.kind
+        );
+        let comma: &[u8] = if fields.is_empty() { b"" } else { b"," };
+        let json = [what.as_bytes(), comma, &fields, b"}"].concat();
+        let (fields, patched) = managed_by(head.managers, manager);
+        let annotations = head.maps.get("annotations");
         Self {
-            key: Key::from_parts(Some(text("namespace")), text("name")),
-            uid: text("uid").into(),
-            version: version_of(&value),
-            labels: Labels::of_metadata(metadata),
-            controller: controller_of(metadata),
-            terminating: metadata
-                .get("deletionTimestamp")
-                .is_some_and(|at| !at.is_null()),
-            generation: metadata
-                .get("generation")
-                .and_then(Value::as_i64)
-                .unwrap_or(0),
-            annotations: metadata.get("annotations").map_or(0, managed::fingerprint),
+            key: Key::from_parts(Some(&head.namespace), &head.name),
+            uid: head.uid.into(),
+            version: head.version.parse().unwrap_or(0),
+            labels: Labels::of_metadata(&head.maps),
+            controller: controller_of(&head.maps),
+            terminating: head.terminating,
+            generation: head.generation,
+            annotations: annotations.map_or(0, managed::fingerprint),
             patched,
-            managed: fields
-                .map(|fields| Packed::new(fields.to_string().as_bytes(), &examples.managed)),
+            managed: fields.map(|fields| Packed::new(&fields, &examples.managed)),
             json: Packed::new(&json, &examples.json),
         }
     }
@@ -144,7 +137,8 @@ impl CachedObject {
 /// The resource version of an object as a number, zero if it has none.
 pub(crate) fn version_of(value: &Value) -> u64 {
     let version = value
-        .pointer("/metadata/resourceVersion")
+        .get("metadata")
+        .and_then(|metadata| metadata.get("resourceVersion"))
         .and_then(Value::as_str);
     version
         .and_then(|version| version.parse().ok())
@@ -198,6 +192,29 @@ pub(crate) fn take_managed(value: &mut Value, manager: &str) -> (Option<Value>, 
     }
 }
 
+/// As [`take_managed`], of fields as JSON.
+fn managed_by(managers: Vec<Manager>, manager: &str) -> (Option<Vec<u8>>, bool) {
+    let (mut applied, mut patched) = (None, None);
+    for entry in managers {
+        match ours(&entry.name, &entry.operation, &entry.subresource, manager) {
+            Some(Ours::Applied) => applied = Some(entry.fields),
+            Some(Ours::Patched) => patched = Some(entry.fields),
+            None => {}
+        }
+    }
+    match (applied, patched) {
+        (Some(applied), Some(patched)) => {
+            let fields = |json: &[u8]| serde_json::from_slice(json).unwrap_or_default();
+            let both = managed::union(fields(&applied), fields(&patched));
+            (Some(both.to_string().into_bytes()), true)
+        }
+        (applied, patched) => {
+            let is_patched = patched.is_some();
+            (applied.or(patched), is_patched)
+        }
+    }
+}
+
 /// How fields came to be ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ours {
@@ -208,10 +225,18 @@ pub(crate) enum Ours {
 /// Whether an entry of the managed fields is ours, outside of subresources.
 pub(crate) fn of_entry(entry: &Value, manager: &str) -> Option<Ours> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-    if !text("subresource").is_empty() {
+    ours(
+        text("manager"),
+        text("operation"),
+        text("subresource"),
+        manager,
+    )
+}
+
+fn ours(name: &str, operation: &str, subresource: &str, manager: &str) -> Option<Ours> {
+    if !subresource.is_empty() {
         return None;
     }
-    let (name, operation) = (text("manager"), text("operation"));
     if name == manager && operation == "Apply" {
         return Some(Ours::Applied);
     }

@@ -59,6 +59,9 @@ pub(crate) type Transform = Arc<dyn Fn(&mut Value) + Send + Sync>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memo {
     pub(crate) intent: u64,
+    /// The author's object it was made from, where there was one: it is looked at before anything is
+    /// made of it.
+    pub(crate) source: Option<u64>,
     pub(crate) outcome: u64,
     /// The object's version at which that was last seen to hold.
     pub(crate) version: u64,

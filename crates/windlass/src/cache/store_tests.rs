@@ -100,6 +100,7 @@ fn memos_of_objects_that_no_watch_shows_are_bounded() {
     let store = store();
     list(&store, [object("a", 1)]);
     let memo = |intent| Memo {
+        source: None,
         intent,
         outcome: 0,
         version: 1,

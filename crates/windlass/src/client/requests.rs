@@ -70,7 +70,7 @@ impl Requests {
             field_manager: Some(format!("{}{VALUES}", self.manager)),
             ..PatchParams::default()
         };
-        let path = Wire::<true>::url_path(&kind.api_resource(), key.namespace());
+        let path = Wire::url_path(&kind.api_resource(), key.namespace());
         let request = kube::core::Request::new(path).patch(
             key.name(),
             &params.validation_ignore(),

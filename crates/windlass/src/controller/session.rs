@@ -370,7 +370,8 @@ impl Session {
             .unwrap_or(&nothing);
         let mut status = merge::without_nulls(given.as_ref().unwrap_or(before).clone());
         let generation = current
-            .pointer("/metadata/generation")
+            .get("metadata")
+            .and_then(|metadata| metadata.get("generation"))
             .and_then(Value::as_i64);
         let told = given.as_ref().is_some_and(|given| {
             given
@@ -415,11 +416,9 @@ impl Session {
 
 /// The key of an object in JSON.
 pub(crate) fn key_of(object: &Value) -> Key {
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
-    Key::from_parts(
-        text("/metadata/namespace"),
-        text("/metadata/name").unwrap_or_default(),
-    )
+    let metadata = object.get("metadata");
+    let text = |field: &str| metadata?.get(field)?.as_str();
+    Key::from_parts(text("namespace"), text("name").unwrap_or_default())
 }
 
 /// An object as JSON.

@@ -217,7 +217,13 @@ impl<K: Object> Declare<K> {
     /// The controller reads objects of kind `T` now and then, by requests: nothing is watched, and
     /// nothing is kept.
     pub fn reads_live<T: Kind>(&mut self) -> Reads<T> {
-        self.grant(Grant::of::<T>([Verb::Get, Verb::List]), "looks at them");
+        self.reads_live_by([Verb::Get, Verb::List])
+    }
+
+    /// As [`reads_live`](Self::reads_live), with only these of the verbs `get` and `list`: a secret
+    /// that is known by name takes no right to list them all.
+    pub fn reads_live_by<T: Kind>(&mut self, verbs: impl IntoIterator<Item = Verb>) -> Reads<T> {
+        self.grant(Grant::of::<T>(verbs), "looks at them");
         Reads::live(KindInfo::of::<T>())
     }
 

@@ -6,9 +6,10 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
+use super::memo::{Made, is_idle, remember};
 use crate::{
     Error, Key, Result,
-    cache::{CachedObject, Examples, Memo, Ours, Store, of_entry, take_managed, version_of},
+    cache::{CachedObject, Examples, Ours, Store, of_entry, version_of},
     client::{managed, merge},
     controller::{Change, Session, key_of},
     declare::wiring::Refusals,
@@ -79,15 +80,21 @@ pub(crate) async fn differs(store: &Store, body: Value) -> Result<bool> {
         return Ok(true);
     };
     let intent = intent_of(body);
-    let fingerprint = managed::fingerprint(&intent);
-    Ok(!is_idle(store, &cached, &intent, fingerprint))
+    let made = Made {
+        intent: managed::fingerprint(&intent),
+        source: None,
+    };
+    Ok(!is_idle(store, &cached, &intent, made))
 }
 
 /// Completes an object that the session's object shall control: namespace and owner reference.
 pub(crate) fn owned_body(session: &Session, kind: &KindInfo, object: Value) -> Result<Value> {
     let mut body = merge::without_nulls(object);
     let own = session.key().namespace();
-    let given = body.pointer("/metadata/namespace").and_then(Value::as_str);
+    let given = body
+        .get("metadata")
+        .and_then(|metadata| metadata.get("namespace"));
+    let given = given.and_then(Value::as_str);
     if !reaches(session, kind, given) {
         let key = key_of(&body);
         let owner = format!("{} {}", session.controller.kind, session.key());
@@ -132,6 +139,7 @@ pub(crate) async fn apply(
     store: &Store,
     refusals: &Refusals,
     body: Value,
+    source: Option<u64>,
 ) -> Result<Applied> {
     let kind = &store.kind;
     let key = key_of(&body);
@@ -143,10 +151,13 @@ pub(crate) async fn apply(
             .inspect_err(|_| refusals.add(key.clone(), session.key().clone()))?;
     }
     let intent = intent_of(body);
-    let fingerprint = managed::fingerprint(&intent);
+    let made = Made {
+        intent: managed::fingerprint(&intent),
+        source,
+    };
     // What is on its way out cannot be repaired; its end wakes us to create it again.
     if let Some(cached) = &cached
-        && (cached.terminating || is_idle(store, cached, &intent, fingerprint))
+        && (cached.terminating || is_idle(store, cached, &intent, made))
     {
         if session.controller.conditions || session.controller.stages {
             session.owns(kind, key, &cached.value());
@@ -163,7 +174,7 @@ pub(crate) async fn apply(
         }
         Some(_) => {}
     }
-    let live = remember(session, store, &key, fingerprint, live);
+    let live = remember(session, store, &key, made, live);
     session.owns(kind, key, &live);
     Ok(Applied::Sent(live))
 }
@@ -181,12 +192,15 @@ pub(crate) async fn apply_unowned(
     }
     let key = key_of(&body);
     let intent = intent_of(body);
-    let fingerprint = managed::fingerprint(&intent);
+    let made = Made {
+        intent: managed::fingerprint(&intent),
+        source: None,
+    };
     let store = session.shared.caches.covering(kind, &key);
     if let Some(store) = &store {
         store.shows_writes_to(&key).await?;
         if let Some(cached) = store.get(&key)
-            && (cached.terminating || is_idle(store, &cached, &intent, fingerprint))
+            && (cached.terminating || is_idle(store, &cached, &intent, made))
         {
             return Ok(cached.value());
         }
@@ -196,7 +210,7 @@ pub(crate) async fn apply_unowned(
     let live = session.shared.requests.apply(kind, &key, &request).await?;
     session.wrote(kind, &live);
     Ok(match store {
-        Some(store) => remember(session, &store, &key, fingerprint, live),
+        Some(store) => remember(session, &store, &key, made, live),
         None => live,
     })
 }
@@ -253,18 +267,19 @@ async fn send(
     let is_shared = session.shared.manager != session.shared.operator;
     let patch = cached.filter(|_| !is_shared);
     let patch = patch.and_then(|cached| replacements(store, cached, &intent));
+    let mut request = addressed(intent, kind, key);
     let mut sent = if let Some(operations) = patch {
         debug!(%kind, %key, "patching values");
         match requests.operate(kind, key, &operations).await {
             // It is gone, or not served: an apply of it says which.
             Err(error) if error.is_not_found() => {
-                apply_to(session, kind, key, &intent, cached, &refuse).await
+                apply_to(session, kind, key, &mut request, cached, &refuse).await
             }
             answer => answer,
         }
     } else {
         debug!(%kind, %key, "applying");
-        apply_to(session, kind, key, &intent, cached, &refuse).await
+        apply_to(session, kind, key, &mut request, cached, &refuse).await
     };
     loop {
         let error = match sent {
@@ -280,7 +295,7 @@ async fn send(
         let live = CachedObject::new(live, kind, &session.shared.manager, &Examples::default());
         refuse(&live)?;
         debug!(%kind, %key, "applying");
-        sent = apply_to(session, kind, key, &intent, Some(&live), &refuse).await;
+        sent = apply_to(session, kind, key, &mut request, Some(&live), &refuse).await;
     }
 }
 
@@ -304,27 +319,26 @@ fn at_version(version: &str) -> Value {
     json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})
 }
 
-/// Applies an intent to an object that is known, or to none.
+/// Sends an intent, as [`addressed`] made it, for an object that is known, or for none.
 async fn apply_to(
     session: &Session,
     kind: &KindInfo,
     key: &Key,
-    intent: &Value,
+    request: &mut Value,
     known: Option<&CachedObject>,
     refuse: &(impl Fn(&CachedObject) -> Result<()> + Sync),
 ) -> Result<Value> {
-    let mut request = addressed(intent.clone(), kind, key);
     match known {
         // What patches own of it would stay, because an apply gives up only what applies own.
-        Some(known) if known.patched && !names_all(known, intent) => {
+        Some(known) if known.patched && !names_all(known, request) => {
             let applied = own_by_applies(session, kind, key, known, refuse).await?;
-            condition(&mut request, &applied);
+            condition(request, &applied);
         }
         // Not another object of that name that came in between.
-        Some(known) => condition(&mut request, known),
+        Some(known) => condition(request, known),
         None => request["metadata"]["resourceVersion"] = NEVER.into(),
     }
-    session.shared.requests.apply(kind, key, &request).await
+    session.shared.requests.apply(kind, key, request).await
 }
 
 fn names_all(known: &CachedObject, intent: &Value) -> bool {
@@ -404,51 +418,6 @@ fn condition(request: &mut Value, object: &CachedObject) {
 
 fn is_same(old: &CachedObject, live: &Value) -> bool {
     live["metadata"]["uid"] == *old.uid
-}
-
-/// Remembers what the server made of an intent.
-fn remember(session: &Session, store: &Store, key: &Key, intent: u64, mut live: Value) -> Value {
-    // What is rehearsed is not so: the next reconcile asks again.
-    if let (Some(fields), _) = take_managed(&mut live, &session.shared.manager)
-        && !session.shared.caches.is_rehearsal()
-    {
-        let memo = Memo {
-            intent,
-            outcome: managed::outcome(&fields, &live),
-            version: version_of(&live),
-        };
-        store.remember(key.clone(), memo);
-    }
-    live
-}
-
-/// Whether the cached object already is what the intent asks for.
-fn is_idle(store: &Store, cached: &CachedObject, intent: &Value, fingerprint: u64) -> bool {
-    let memo = store.memo(&cached.key);
-    // This version is what an intent led to: another intent leads to another.
-    if let Some(memo) = memo
-        && memo.version == cached.version
-    {
-        return memo.intent == fingerprint;
-    }
-    let memo = memo.filter(|memo| memo.intent == fingerprint);
-    let Some(fields) = cached.managed() else {
-        return false;
-    };
-    let live = cached.value();
-    let outcome = || managed::outcome(&fields, &live);
-    let idle = memo.is_some_and(|memo| memo.outcome == outcome())
-        || managed::unchanged(&fields, intent, &live);
-    if idle {
-        // The next look at the same version is short.
-        let memo = Memo {
-            intent: fingerprint,
-            outcome: outcome(),
-            version: cached.version,
-        };
-        store.remember(cached.key.clone(), memo);
-    }
-    idle
 }
 
 fn refuse_anothers(session: &Session, kind: &KindInfo, cached: &CachedObject) -> Result<()> {

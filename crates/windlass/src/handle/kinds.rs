@@ -159,7 +159,8 @@ impl OwnedKinds {
     ) -> Result<Value> {
         let owning = self.owning(ctx, kind).await?;
         let body = body(&ctx.session, kind, object)?;
-        let applied = apply::apply(&ctx.session, &owning.store, &owning.refusals, body).await?;
+        let applied =
+            apply::apply(&ctx.session, &owning.store, &owning.refusals, body, None).await?;
         Ok(applied.into_value())
     }
 
@@ -178,7 +179,8 @@ impl OwnedKinds {
             object["metadata"]["namespace"] = own.into();
         }
         let body = marked_body(&ctx.session, kind, object)?;
-        let applied = apply::apply(&ctx.session, &owning.store, &owning.refusals, body).await?;
+        let applied =
+            apply::apply(&ctx.session, &owning.store, &owning.refusals, body, None).await?;
         Ok(applied.into_value())
     }
 

@@ -21,6 +21,7 @@ mod controlled;
 mod controllers;
 mod delete;
 mod kinds;
+mod memo;
 mod owned;
 mod raw;
 mod reads;

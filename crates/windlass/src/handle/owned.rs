@@ -4,7 +4,10 @@ use std::{marker::PhantomData, sync::Arc};
 
 use serde_json::Value;
 
-use super::apply::{self, Applied, owned_body};
+use super::{
+    apply::{self, Applied, owned_body},
+    memo,
+};
 use crate::{
     Context, Kind, Result,
     cache::{Store, text_bytes, version_of},
@@ -97,7 +100,7 @@ impl<T: Object> Owned<T> {
         object: Value,
     ) -> Result<Value> {
         let intent = owned_body(&ctx.session, &self.store.kind, object)?;
-        let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
+        let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent, None).await?;
         Ok(applied.into_value())
     }
 
@@ -106,9 +109,14 @@ impl<T: Object> Owned<T> {
         ctx: &Context<K>,
         object: &T,
     ) -> Result<Arc<T>> {
-        let intent = encode(&self.store.kind, object)?;
-        let intent = owned_body(&ctx.session, &self.store.kind, intent)?;
-        let applied = apply::apply(&ctx.session, &self.store, &self.refusals, intent).await?;
+        let (session, store) = (&ctx.session, &self.store);
+        let source = memo::source_of(session, object);
+        if let Some(cached) = memo::applied_before(session, store, object, source).await? {
+            return store.typed(&cached);
+        }
+        let intent = encode(&store.kind, object)?;
+        let intent = owned_body(session, &store.kind, intent)?;
+        let applied = apply::apply(session, store, &self.refusals, intent, source).await?;
         match applied {
             Applied::Idle(cached) => self.store.typed(&cached),
             Applied::Sent(live) => {

@@ -3,6 +3,7 @@
 //! From it come the running process ([`Operator::start`], [`main`](crate::main)), the custom
 //! resource definitions, the role, and the manifests.
 
+mod choice;
 mod debug;
 mod kinds;
 mod late;
@@ -35,8 +36,8 @@ pub(crate) use self::{
 };
 use self::{task::Task, webhooks::Webhooks};
 use crate::{
-    Kind, Result, cache::Transform, controller::AnyController, handle::Access, kind::KindInfo,
-    run::Metrics, testing::Environment,
+    Kind, Result, cache::Transform, controller::AnyController, handle::Access, helper::Help,
+    kind::KindInfo, run::Metrics, testing::Environment,
 };
 
 /// The version of an operator that has none.
@@ -73,6 +74,9 @@ pub struct Operator {
     transforms: BTreeMap<KindInfo, Transform>,
     metrics: Metrics,
     webhooks: Webhooks,
+    pub(crate) helpers: BTreeMap<String, Help>,
+    /// The names of the controllers that each program has.
+    programs: BTreeMap<String, Vec<String>>,
 }
 
 impl Operator {
@@ -89,6 +93,8 @@ impl Operator {
             transforms: BTreeMap::new(),
             metrics: Metrics::default(),
             webhooks: Webhooks::default(),
+            helpers: BTreeMap::new(),
+            programs: BTreeMap::new(),
         }
     }
 
@@ -148,7 +154,7 @@ impl Operator {
 
     /// Reduces every object of a kind before it is kept in the cache, to save memory: whoever reads
     /// it sees what is left. Leave alone what the operator applies itself, or every apply looks
-    /// like a change.
+    /// like a change. `managedFields` are not shown to it: they are never kept in the object.
     #[must_use]
     pub fn transform<K: Kind>(
         mut self,

@@ -70,6 +70,19 @@ impl Webhooks {
             .filter_map(move |one| Some((one.name(), one.crd(operator, &namespace)?)))
     }
 
+    /// Takes away those of kinds with these definitions.
+    pub(super) fn remove_those_of(&mut self, definitions: &[String]) {
+        self.hooks.retain(|hook| {
+            let mut facts = hook.facts();
+            !facts.any(|fact| {
+                let plural = fact.resource.split('/').next().unwrap_or_default();
+                definitions.contains(&format!("{plural}.{}", fact.group))
+            })
+        });
+        self.versions
+            .retain(|one| !definitions.contains(&one.name()));
+    }
+
     /// Adds what they are, and the rights that serving them takes.
     pub(super) fn describe(&self, description: &mut Description) {
         description.webhooks = self.hooks.iter().flat_map(AnyWebhook::facts).collect();

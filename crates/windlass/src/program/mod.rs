@@ -51,6 +51,14 @@ enum Command {
     Explain(Output),
     /// Print the operator's version.
     Version(Output),
+    /// Do something in a pod that the operator made.
+    #[command(hide = true)]
+    Helper {
+        /// What.
+        name: String,
+        /// With what.
+        arguments: Vec<String>,
+    },
 }
 
 /// Makes the program of an operator: a function `main` that calls [`main`](fn@crate::main), and,
@@ -114,7 +122,13 @@ pub fn main_from(
     line: impl IntoIterator<Item = OsString>,
 ) -> ExitCode {
     let line: Vec<OsString> = line.into_iter().collect();
-    let operator = operator();
+    let operator = match operator().as_program(&called_by(&line)) {
+        Ok(operator) => operator,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let name = operator.name().to_owned();
     let example = format!(
         "Example:\n  {name} install && {name} run      # on this machine, against the current kubeconfig\n  \
@@ -131,12 +145,38 @@ pub fn main_from(
         Ok(line) => line,
         Err(error) => error.exit(),
     };
+    let operator = match chosen(operator, &line.command) {
+        Ok(operator) => operator,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     match obey(&operator, line.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "{name}: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The name that the program is called by.
+fn called_by(line: &[OsString]) -> String {
+    let name = line
+        .first()
+        .map(std::path::Path::new)
+        .and_then(std::path::Path::file_name);
+    name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// The operator with the controllers that `run` is asked for.
+fn chosen(operator: Operator, command: &Command) -> Result<Operator> {
+    match command {
+        Command::Run(options) if !options.controllers.is_empty() => {
+            operator.with_controllers(&options.controllers)
+        }
+        _ => Ok(operator),
     }
 }
 
@@ -161,6 +201,10 @@ fn obey(operator: &Operator, command: Command) -> Result<()> {
             print(&to_yaml(&[role]).map_err(crate::Error::other)?)
         }
         Command::Explain(output) => output.print(&facts(&description), &explain(&description)),
+        Command::Helper { name, arguments } => block_on(async {
+            let said = operator.help(&name, arguments).await?;
+            print(&format!("{said}\n"))
+        }),
         Command::Version(output) => {
             let (name, version) = (&description.name, &description.version);
             let facts = json!({"name": name, "version": version});

@@ -30,6 +30,13 @@ pub(super) struct Run {
     /// Write logs as JSON, one object per line.
     #[arg(long)]
     pub(super) log_json: bool,
+    /// Run only these of the operator's controllers.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(super) controllers: Vec<String>,
+    /// Install the CRDs before anything else, unless that would break what is there. Takes the
+    /// right to get, create and patch CRDs, which the generated role does not have.
+    #[arg(long)]
+    install_crds: bool,
     /// Let one of several replicas write; the others stand by. On in a cluster, off elsewhere.
     #[arg(long, num_args = 0..=1, default_missing_value = "true")]
     leader_elect: Option<bool>,
@@ -78,6 +85,11 @@ pub(super) async fn run(operator: &Operator, options: &Run) -> Result<()> {
         let namespace = namespace.unwrap_or_else(|| client_here.default_namespace().to_owned());
         LeaderElection::new(namespace, operator.name(), identity(&environment))
     });
+    if options.install_crds && !options.rehearse {
+        for line in operator.install(&client_here, false).await? {
+            info!("{line}");
+        }
+    }
     let launch = Launch {
         leader_election,
         host,

@@ -20,6 +20,9 @@ pub(super) fn next(view: &View<'_>) -> Decision {
     if let Some(pod) = view.pods.get(member) {
         return started(view, member, pod);
     }
+    if view.is_seed(member) {
+        return seed(view, member);
+    }
     if view.spec.storage.is_some() {
         match view.claims.get(member) {
             Some(claim) if !claim.ours => return taken(member),
@@ -54,6 +57,24 @@ pub(super) fn next(view: &View<'_>) -> Decision {
     )
 }
 
+/// A seed has its data from the backup of the plan.
+fn seed(view: &View<'_>, member: &str) -> Decision {
+    let plan = view.plan.as_ref();
+    match plan.filter(|plan| plan.incarnation == view.recorded.incarnation) {
+        Some(plan) => step(
+            Step::CreateSeed(Box::new(plan.clone())),
+            "Restoring",
+            format!("the seed {member} is made from {}", plan.source.key),
+        ),
+        None => stop(
+            "RestorePlanMissing",
+            format!(
+                "the cluster is to begin with {member}, and the annotation that says from which backup is gone; make another EtcdRestore"
+            ),
+        ),
+    }
+}
+
 /// The first member has a pod: it is waited for, and made again where that helps.
 fn started(view: &View<'_>, member: &str, pod: &PodView) -> Decision {
     if !pod.ours {
@@ -72,7 +93,7 @@ fn started(view: &View<'_>, member: &str, pod: &PodView) -> Decision {
         Some("has ended before it began")
     } else if pod.image != view.image() {
         Some("was made with another image")
-    } else if view.spec.storage.is_some() && view.data(member).is_none() {
+    } else if view.spec.storage.is_some() && !view.is_seed(member) && view.data(member).is_none() {
         Some("has lost its volume")
     } else if view.lost_data(member) {
         Some("has lost its data before it began")

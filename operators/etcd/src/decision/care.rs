@@ -2,7 +2,7 @@
 
 use super::{
     Decision, Listed, SOON, Step, grace,
-    intent::{existing, size},
+    intent::{existing, seeds, size},
     joined, record, safe_without, step, stop, wait,
 };
 use crate::{kind::Action, refusal, view::View};
@@ -89,12 +89,26 @@ pub(super) fn next(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
 /// The size is followed only by a cluster that is well.
 fn follow_size(view: &View<'_>, members: &[Listed<'_>]) -> Decision {
     let size = size(view);
-    if members.len() < size {
+    let seeds = seeds(view, members);
+    if members.len() < size + seeds {
         let (_, name) = view.next_member();
         let why = format!("the cluster has {} of {size} members", members.len());
         return record(view, Action::Add, &name, None, why);
     }
-    if let (true, Some(last)) = (members.len() > size, members.last()) {
+    let seed = members
+        .iter()
+        .find(|one| view.recorded.seed.as_ref().is_some_and(|seed| one.is(seed)));
+    if let Some(seed) = seed.filter(|seed| safe_without(view, members, seed)) {
+        let why = format!("{} other members have the backup's data", members.len() - 1);
+        return record(
+            view,
+            Action::Remove,
+            &seed.known_as(),
+            Some(seed.member.id),
+            why,
+        );
+    }
+    if let (true, Some(last)) = (members.len() > size + seeds, members.last()) {
         let why = format!(
             "the cluster has {} members, and {size} are asked for",
             members.len()

@@ -35,7 +35,7 @@ fn add(view: &View<'_>, members: &[Listed<'_>], intent: &Intent) -> Decision {
             let why = format!("{name} has a pod or a volume but is no member: somebody removed it");
             return record(view, Action::Remove, name, None, why);
         }
-        if members.len() >= size(view) {
+        if members.len() >= size(view) + seeds(view, members) {
             let message = format!("{name} is not needed any more: the size was changed");
             return step(Step::Forget, "NotNeeded", message);
         }
@@ -225,6 +225,12 @@ pub(super) fn existing(members: &[Listed<'_>], listed: &Listed<'_>, name: &str) 
         start,
         peers,
     }
+}
+
+/// How many of the members are to be replaced by others: the seed, once the cluster has grown.
+pub(super) fn seeds(view: &View<'_>, members: &[Listed<'_>]) -> usize {
+    let is_seed = |one: &&Listed<'_>| one.name.as_deref().is_some_and(|name| view.is_seed(name));
+    members.iter().filter(is_seed).count()
 }
 
 pub(super) fn size(view: &View<'_>) -> usize {

@@ -26,6 +26,7 @@ mod bootstrap;
 mod care;
 mod intent;
 mod joined;
+mod restore;
 mod silence;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ use crate::{
     kind::{Action, GRACE, Intent},
     member::hex,
     refusal,
+    restore::Plan,
     view::View,
 };
 
@@ -66,6 +68,10 @@ pub enum Step {
     Record(Intent),
     /// What was written down is done.
     Forget,
+    /// The cluster begins again from a backup, as another incarnation.
+    Reincarnate(Box<Plan>),
+    /// The pod of a seed.
+    CreateSeed(Box<Plan>),
     /// A volume for a member.
     CreateClaim {
         /// The member.
@@ -151,6 +157,11 @@ pub fn decide(view: &View<'_>) -> Decision {
             "Paused",
             "spec.paused is true: nothing is done until it is false",
         );
+    }
+    if let Some(plan) = &view.plan
+        && plan.incarnation > view.recorded.incarnation
+    {
+        return restore::next(view, plan);
     }
     if let Some(alarm) = alarm::raised(view) {
         return alarm;

@@ -287,6 +287,7 @@ impl World {
                     cluster_id: self.cluster_id,
                     member_id: listed.id,
                     leader,
+                    revision: 1,
                     raft_term: 2,
                     raft_index: self.log,
                     applied_index: self.log,
@@ -338,6 +339,7 @@ impl World {
         use_it(&View {
             names: NAMES,
             spec: &self.cluster.spec,
+            plan: None,
             recorded: &status,
             membership,
             silence: String::new(),
@@ -440,6 +442,7 @@ impl World {
             Step::Wait | Step::Stop | Step::Rest => self.now += SignedDuration::from_secs(15),
             Step::MoveLeader { id, .. } => self.heir = Some(*id),
             Step::Record(_) | Step::Forget => {}
+            Step::Reincarnate(_) | Step::CreateSeed(_) => panic!("no restore was asked for"),
         }
     }
 

@@ -7,6 +7,7 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use http::uri::PathAndQuery;
 use tokio::time::timeout;
 use tonic::client::Grpc;
@@ -16,7 +17,7 @@ use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::wire::{self, Rpc};
-use super::{Call, Etcd, EtcdError, Member, MemberStatus, Membership};
+use super::{Call, Chunk, Etcd, EtcdError, Member, MemberStatus, Membership, Snapshot};
 
 /// A member that cannot be connected to in this time is not there.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -88,6 +89,7 @@ impl Etcd for EtcdClient {
             cluster_id: header.cluster_id,
             member_id: header.member_id,
             leader: Some(status.leader).filter(|leader| *leader != 0),
+            revision: header.revision,
             raft_term: status.raft_term,
             raft_index: status.raft_index,
             applied_index: status.raft_applied_index,
@@ -139,6 +141,34 @@ impl Etcd for EtcdClient {
         let (call, r#move) = (Call::MoveLeader, wire::MoveLeaderRequest { target_id: to });
         let asked = ask(leader_endpoint, call, r#move, true).await;
         asked.map(drop).map_err(|failed| failed.of(call))
+    }
+
+    async fn snapshot(&self, endpoint: &str) -> Result<Snapshot, EtcdError> {
+        let call = Call::Snapshot;
+        let channel = connect(endpoint).await.map_err(|failed| failed.of(call))?;
+        let sent = async {
+            let mut grpc = Grpc::new(channel);
+            let ready = grpc.ready().await;
+            ready.map_err(|error| Status::from_error(error.into()))?;
+            let path = PathAndQuery::from_static(wire::SnapshotRequest::PATH);
+            let codec: ProstCodec<wire::SnapshotRequest, wire::SnapshotResponse> =
+                ProstCodec::default();
+            let request = Request::new(wire::SnapshotRequest {});
+            grpc.server_streaming(request, path, codec).await
+        };
+        let stream = match timeout(READ, sent).await {
+            Ok(Ok(answer)) => answer.into_inner(),
+            Ok(Err(status)) => return Err(error_of(call, &status)),
+            Err(_) => return Err(EtcdError::no_answer(call, READ)),
+        };
+        let chunks = stream.map(move |message| match message {
+            Ok(message) => Ok(Chunk {
+                remaining: message.remaining_bytes,
+                blob: message.blob,
+            }),
+            Err(status) => Err(error_of(call, &status)),
+        });
+        Ok(chunks.boxed())
     }
 }
 

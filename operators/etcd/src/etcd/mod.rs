@@ -13,6 +13,8 @@ mod wire;
 use std::fmt;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
 
 pub use client::EtcdClient;
 pub use error::EtcdError;
@@ -59,6 +61,8 @@ pub struct MemberStatus {
     pub leader: Option<u64>,
     /// The term it is in.
     pub raft_term: u64,
+    /// The newest revision it knows of.
+    pub revision: i64,
     /// How far its log goes.
     pub raft_index: u64,
     /// How much of its log it has applied.
@@ -72,6 +76,18 @@ pub struct MemberStatus {
     /// What it complains of, as in `etcdserver: no leader` or an alarm.
     pub errors: Vec<String>,
 }
+
+/// A piece of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// How many bytes of the database come after this one.
+    pub remaining: u64,
+    /// The bytes.
+    pub blob: Bytes,
+}
+
+/// A snapshot as it comes: the database, then its SHA-256.
+pub type Snapshot = BoxStream<'static, Result<Chunk, EtcdError>>;
 
 /// A call, as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,6 +104,8 @@ pub enum Call {
     RemoveMember,
     /// [`Etcd::move_leader`]
     MoveLeader,
+    /// [`Etcd::snapshot`]
+    Snapshot,
     /// [`EtcdClient::put`]
     Put,
     /// [`EtcdClient::get`]
@@ -97,7 +115,10 @@ pub enum Call {
 impl Call {
     /// Whether it changes the cluster.
     pub fn changes(self) -> bool {
-        !matches!(self, Self::Members | Self::Status | Self::Get)
+        !matches!(
+            self,
+            Self::Members | Self::Status | Self::Snapshot | Self::Get
+        )
     }
 }
 
@@ -110,6 +131,7 @@ impl fmt::Display for Call {
             Self::PromoteMember => "promote a learner",
             Self::RemoveMember => "remove a member",
             Self::MoveLeader => "move the leadership",
+            Self::Snapshot => "read a snapshot",
             Self::Put => "write a key",
             Self::Get => "read a key",
         })
@@ -145,4 +167,8 @@ pub trait Etcd: Send + Sync + 'static {
 
     /// Lets the leader, which is at this endpoint, hand over to another member.
     async fn move_leader(&self, leader_endpoint: &str, to: u64) -> Result<(), EtcdError>;
+
+    /// A snapshot of the data of the member at this endpoint. It has no deadline: whoever reads it
+    /// knows how long it may take.
+    async fn snapshot(&self, endpoint: &str) -> Result<Snapshot, EtcdError>;
 }

@@ -28,6 +28,7 @@ rpc!(MemberRemoveRequest -> Acknowledgement at "/etcdserverpb.Cluster/MemberRemo
 rpc!(MemberPromoteRequest -> Acknowledgement at "/etcdserverpb.Cluster/MemberPromote");
 rpc!(StatusRequest -> StatusResponse at "/etcdserverpb.Maintenance/Status");
 rpc!(MoveLeaderRequest -> Acknowledgement at "/etcdserverpb.Maintenance/MoveLeader");
+rpc!(SnapshotRequest -> SnapshotResponse at "/etcdserverpb.Maintenance/Snapshot");
 rpc!(RangeRequest -> RangeResponse at "/etcdserverpb.KV/Range");
 rpc!(PutRequest -> Acknowledgement at "/etcdserverpb.KV/Put");
 
@@ -37,6 +38,8 @@ pub(super) struct ResponseHeader {
     pub(super) cluster_id: u64,
     #[prost(uint64, tag = "2")]
     pub(super) member_id: u64,
+    #[prost(int64, tag = "3")]
+    pub(super) revision: i64,
 }
 
 /// An answer of which nothing but its coming matters.
@@ -139,6 +142,17 @@ pub(super) struct StatusResponse {
 pub(super) struct MoveLeaderRequest {
     #[prost(uint64, tag = "1")]
     pub(super) target_id: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SnapshotRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SnapshotResponse {
+    #[prost(uint64, tag = "2")]
+    pub(super) remaining_bytes: u64,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub(super) blob: bytes::Bytes,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -5,11 +5,10 @@
 mod budget;
 mod claim;
 mod pod;
+mod seed;
 mod service;
 
 use std::collections::BTreeMap;
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::member::Names;
 
@@ -17,6 +16,7 @@ pub(crate) use self::{
     budget::budget,
     claim::claim,
     pod::{INITIAL_CLUSTER, pod, require_data},
+    seed::seed,
     service::{client_name, clients, peers},
 };
 
@@ -30,9 +30,7 @@ pub const MEMBER: &str = "etcd_node";
 
 /// The labels of everything that belongs to clusters of this name.
 pub(crate) fn labels(cluster: &str) -> BTreeMap<String, String> {
-    [("app", "etcd"), (CLUSTER, cluster)]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
+    windlass::labels([("app", "etcd"), (CLUSTER, cluster)])
 }
 
 /// What selects the members of a cluster, and those of none that had the same name before.
@@ -47,12 +45,4 @@ fn labels_of_member(names: Names<'_>, member: &str) -> BTreeMap<String, String> 
     let mut labels = selector(names);
     labels.insert(MEMBER.to_owned(), member.to_owned());
     labels
-}
-
-fn metadata(cluster: &str, name: &str) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(name.to_owned()),
-        labels: Some(labels(cluster)),
-        ..ObjectMeta::default()
-    }
 }

@@ -7,19 +7,13 @@
 //! member has joined, the operator takes the annotation away: with an empty list of members etcd
 //! (3.4 to 3.7) starts on its data as before, and ends at once where there is none.
 
-use k8s_openapi::{
-    api::core::v1::{
-        Affinity, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, ExecAction,
-        HTTPGetAction, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
-        PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, Toleration, Volume, VolumeMount,
-        WeightedPodAffinityTerm,
-    },
-    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+use k8s_openapi::api::core::v1::{
+    Affinity, Container, EnvVar, ExecAction, HTTPGetAction, Pod, Probe, Toleration, Volume,
 };
-
 use serde_json::{Value, json};
+use windlass::object;
 
-use super::{labels, labels_of_member, metadata};
+use super::{labels, labels_of_member};
 use crate::{
     decision::Start,
     kind::{EtcdClusterSpec, PodPolicy},
@@ -28,9 +22,9 @@ use crate::{
 };
 
 /// Where the volume is.
-const FOLDER: &str = "/var/etcd";
+pub(super) const FOLDER: &str = "/var/etcd";
 /// The volume's name.
-const VOLUME: &str = "etcd-data";
+pub(super) const VOLUME: &str = "etcd-data";
 
 /// The annotation that lets etcd begin or join a cluster in an empty folder: the members, as
 /// `--initial-cluster` has them.
@@ -50,11 +44,8 @@ pub(crate) fn pod(
     peers: &[String],
 ) -> Pod {
     let policy = spec.pod.clone().unwrap_or_default();
-    let mut metadata = metadata(names.cluster, member);
-    metadata.generate_name = Some(format!("{}-", names.cluster));
     let mut labels = policy.labels.clone();
     labels.extend(labels_of_member(names, member));
-    metadata.labels = Some(labels);
     let mut annotations = policy.annotations.clone();
     match start {
         Start::New | Start::Join => {
@@ -64,36 +55,34 @@ pub(crate) fn pod(
             annotations.remove(INITIAL_CLUSTER);
         }
     }
-    metadata.annotations = (!annotations.is_empty()).then_some(annotations);
-    let volume = Volume {
-        name: VOLUME.to_owned(),
-        persistent_volume_claim: spec
-            .storage
-            .as_ref()
-            .map(|_| PersistentVolumeClaimVolumeSource {
-                claim_name: member.to_owned(),
-                ..PersistentVolumeClaimVolumeSource::default()
-            }),
-        empty_dir: spec.storage.is_none().then(EmptyDirVolumeSource::default),
-        ..Volume::default()
+    let volume = if spec.storage.is_some() {
+        object!(Volume { name: VOLUME, persistent_volume_claim: { claim_name: member } })
+    } else {
+        object!(Volume {
+            name: VOLUME,
+            empty_dir: {}
+        })
     };
-    Pod {
-        metadata,
-        spec: Some(PodSpec {
-            hostname: Some(member.to_owned()),
-            subdomain: Some(names.cluster.to_owned()),
-            restart_policy: Some("Always".to_owned()),
-            automount_service_account_token: Some(false),
-            containers: vec![container(names, spec, version, &policy, member, start)],
-            volumes: Some(vec![volume]),
+    object!(Pod {
+        metadata: {
+            name: member,
+            generate_name: format!("{}-", names.cluster),
+            labels,
+            annotations: (!annotations.is_empty()).then_some(annotations),
+        },
+        spec: {
+            hostname: member,
+            subdomain: names.cluster,
+            restart_policy: "Always",
+            automount_service_account_token: false,
+            containers: [container(names, spec, version, &policy, member, start)],
+            volumes: [volume],
             node_selector: (!policy.node_selector.is_empty()).then_some(policy.node_selector),
-            affinity: Some(policy.affinity.unwrap_or_else(|| apart(names.cluster))),
+            affinity: policy.affinity.unwrap_or_else(|| apart(names.cluster)),
             tolerations: (!policy.tolerations.is_empty()).then_some(policy.tolerations),
             security_context: policy.security_context,
-            ..PodSpec::default()
-        }),
-        ..Pod::default()
-    }
+        },
+    })
 }
 
 fn container(
@@ -104,30 +93,23 @@ fn container(
     member: &str,
     start: Start,
 ) -> Container {
-    let port = |name: &str, number: i32| ContainerPort {
-        name: Some(name.to_owned()),
-        container_port: number,
-        ..ContainerPort::default()
-    };
-    Container {
-        name: "etcd".to_owned(),
-        image: Some(spec.image(version)),
-        command: Some(command(names, member, start)),
-        ports: Some(vec![port("client", CLIENT_PORT), port("peer", PEER_PORT)]),
-        env: Some(environment(policy)),
+    object!(Container {
+        name: "etcd",
+        image: spec.image(version),
+        command: command(names, member, start),
+        ports: [
+            { name: "client", container_port: CLIENT_PORT },
+            { name: "peer", container_port: PEER_PORT },
+        ],
+        env: environment(policy),
         resources: policy.resources.clone(),
-        volume_mounts: Some(vec![VolumeMount {
-            name: VOLUME.to_owned(),
-            mount_path: FOLDER.to_owned(),
-            ..VolumeMount::default()
-        }]),
+        volume_mounts: [{ name: VOLUME, mount_path: FOLDER }],
         // There is no liveness probe: starting a member again because the others are missing makes
         // nothing better.
-        readiness_probe: Some(readiness(version)),
+        readiness_probe: readiness(version),
         // The operator reads there why etcd ended.
-        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
-        ..Container::default()
-    }
+        termination_message_policy: "FallbackToLogsOnError",
+    })
 }
 
 /// A member is ready while it serves, which takes a majority.
@@ -136,24 +118,21 @@ fn container(
 /// panics when it reads that log after an upgrade. `etcdctl` reads a key instead; every image has it.
 fn readiness(version: &str) -> Probe {
     let poisons = line_of(version).is_some_and(|line| line < (3, 5));
-    let health = HTTPGetAction {
-        path: Some("/health".to_owned()),
-        port: IntOrString::Int(CLIENT_PORT),
-        ..HTTPGetAction::default()
-    };
-    let etcdctl = ["etcdctl", "endpoint", "health", "--command-timeout=4s"].map(str::to_owned);
-    let etcdctl = ExecAction {
-        command: Some(etcdctl.into()),
-    };
-    Probe {
+    let health = object!(HTTPGetAction {
+        path: "/health",
+        port: CLIENT_PORT
+    });
+    let etcdctl = object!(ExecAction {
+        command: ["etcdctl", "endpoint", "health", "--command-timeout=4s"],
+    });
+    object!(Probe {
         http_get: (!poisons).then_some(health),
         exec: poisons.then_some(etcdctl),
-        initial_delay_seconds: Some(1),
-        period_seconds: Some(5),
-        timeout_seconds: Some(5),
-        failure_threshold: Some(3),
-        ..Probe::default()
-    }
+        initial_delay_seconds: 1,
+        period_seconds: 5,
+        timeout_seconds: 5,
+        failure_threshold: 3,
+    })
 }
 
 /// The members that a new one is told of.
@@ -167,17 +146,11 @@ fn initial_cluster(names: Names<'_>, peers: &[String]) -> String {
 /// The variables asked for, and last the one that no other may replace.
 fn environment(policy: &PodPolicy) -> Vec<EnvVar> {
     let mut variables = policy.etcd_env.clone();
-    variables.push(EnvVar {
-        name: VARIABLE.to_owned(),
-        value_from: Some(EnvVarSource {
-            field_ref: Some(ObjectFieldSelector {
-                field_path: format!("metadata.annotations['{INITIAL_CLUSTER}']"),
-                ..ObjectFieldSelector::default()
-            }),
-            ..EnvVarSource::default()
-        }),
-        ..EnvVar::default()
-    });
+    let field = format!("metadata.annotations['{INITIAL_CLUSTER}']");
+    variables.push(object!(EnvVar {
+        name: VARIABLE,
+        value_from: { field_ref: { field_path: field } },
+    }));
     variables
 }
 
@@ -192,11 +165,10 @@ pub(crate) fn require_data(pod: &Pod) -> Value {
         .iter()
         .any(|one| one.key.as_deref() == Some(JOINED))
     {
-        tolerations.push(Toleration {
-            key: Some(JOINED.to_owned()),
-            operator: Some("Exists".to_owned()),
-            ..Toleration::default()
-        });
+        tolerations.push(object!(Toleration {
+            key: JOINED,
+            operator: "Exists"
+        }));
     }
     json!({
         "metadata": {
@@ -233,25 +205,17 @@ fn command(names: Names<'_>, member: &str, start: Start) -> Vec<String> {
 
 /// Members are put on different nodes where there are several.
 fn apart(cluster: &str) -> Affinity {
-    Affinity {
-        pod_anti_affinity: Some(PodAntiAffinity {
-            preferred_during_scheduling_ignored_during_execution: Some(vec![
-                WeightedPodAffinityTerm {
-                    weight: 100,
-                    pod_affinity_term: PodAffinityTerm {
-                        topology_key: "kubernetes.io/hostname".to_owned(),
-                        label_selector: Some(LabelSelector {
-                            match_labels: Some(labels(cluster)),
-                            ..LabelSelector::default()
-                        }),
-                        ..PodAffinityTerm::default()
-                    },
+    object!(Affinity {
+        pod_anti_affinity: {
+            preferred_during_scheduling_ignored_during_execution: [{
+                weight: 100,
+                pod_affinity_term: {
+                    topology_key: "kubernetes.io/hostname",
+                    label_selector: { match_labels: labels(cluster) },
                 },
-            ]),
-            ..PodAntiAffinity::default()
-        }),
-        ..Affinity::default()
-    }
+            }],
+        },
+    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The Services: one gives members their DNS names, the other is for clients.
 
-use k8s_openapi::{
-    api::core::v1::{Service, ServicePort, ServiceSpec},
-    apimachinery::pkg::util::intstr::IntOrString,
-};
+use k8s_openapi::api::core::v1::Service;
+use windlass::object;
 
-use super::{metadata, selector};
+use super::{labels, selector};
 use crate::member::{CLIENT_PORT, Names, PEER_PORT};
 
 /// The name of the Service for clients.
@@ -16,40 +14,27 @@ pub(crate) fn client_name(cluster: &str) -> String {
 /// Gives every member a DNS name, also before it is ready: members need each other to become so. Not
 /// for clients: it also finds a first member before the cluster has begun.
 pub(crate) fn peers(names: Names<'_>) -> Service {
-    Service {
-        metadata: metadata(names.cluster, names.cluster),
-        spec: Some(ServiceSpec {
-            cluster_ip: Some("None".to_owned()),
-            publish_not_ready_addresses: Some(true),
-            selector: Some(selector(names)),
-            ports: Some(vec![port("peer", PEER_PORT)]),
-            ..ServiceSpec::default()
-        }),
-        ..Service::default()
-    }
+    object!(Service {
+        metadata: { name: names.cluster, labels: labels(names.cluster) },
+        spec: {
+            cluster_ip: "None",
+            publish_not_ready_addresses: true,
+            selector: selector(names),
+            ports: [{ name: "peer", port: PEER_PORT, target_port: PEER_PORT }],
+        },
+    })
 }
 
 /// Where clients find the members that are ready: none before the cluster has begun, so that nobody
 /// writes to a first member that may have to be made again.
 pub(crate) fn clients(names: Names<'_>, begun: bool) -> Service {
-    Service {
-        metadata: metadata(names.cluster, &client_name(names.cluster)),
-        spec: Some(ServiceSpec {
+    object!(Service {
+        metadata: { name: client_name(names.cluster), labels: labels(names.cluster) },
+        spec: {
             selector: begun.then(|| selector(names)),
-            ports: Some(vec![port("client", CLIENT_PORT)]),
-            ..ServiceSpec::default()
-        }),
-        ..Service::default()
-    }
-}
-
-fn port(name: &str, number: i32) -> ServicePort {
-    ServicePort {
-        name: Some(name.to_owned()),
-        port: number,
-        target_port: Some(IntOrString::Int(number)),
-        ..ServicePort::default()
-    }
+            ports: [{ name: "client", port: CLIENT_PORT, target_port: CLIENT_PORT }],
+        },
+    })
 }
 
 #[cfg(test)]

@@ -166,3 +166,61 @@ fn is_stopped(process: i32) -> bool {
             .is_some_and(|rest| rest.starts_with('T'))
     })
 }
+
+/// A snapshot in memory, without its hash.
+struct InMemory(bytes::Bytes);
+
+#[async_trait::async_trait]
+impl etcd_operator::snapshot::ReadAt for InMemory {
+    type Error = std::convert::Infallible;
+
+    async fn read_at(&self, offset: u64, length: u64) -> Result<bytes::Bytes, Self::Error> {
+        let at = |place: u64| usize::try_from(place).expect("a place");
+        Ok(self.0.slice(at(offset)..at(offset + length)))
+    }
+}
+
+#[test]
+fn snapshot_of_a_real_member_is_whole_and_its_revision_is_exact() {
+    use etcd_operator::snapshot::{Check, facts};
+    use futures::StreamExt;
+
+    run(async {
+        for program in programs() {
+            let (place, client) = (folder(), EtcdClient::default());
+            let all = members(1);
+            let _process = RealProcess::start(&program, &place.path().join("m"), &all[0]);
+            let url = &all[0].client_url;
+            let up = until(Duration::from_mins(1), async || {
+                client.members(std::slice::from_ref(url)).await.is_ok()
+            });
+            assert!(up.await, "{} does not start", program.display());
+            // More than one leaf, and values that do not fit into a page.
+            for number in 0..300 {
+                let value = "x".repeat(if number % 50 == 0 { 20_000 } else { 100 });
+                let key = format!("key-{number:04}");
+                client.put(url, &key, &value).await.expect("a write");
+            }
+            let (mut check, mut file, mut left) = (Check::default(), Vec::new(), None);
+            let mut snapshot = client.snapshot(url).await.expect("a snapshot");
+            while let Some(chunk) = snapshot.next().await {
+                let chunk = chunk.expect("a piece");
+                check.update(&chunk.blob);
+                file.extend_from_slice(&chunk.blob);
+                left = Some(chunk.remaining);
+            }
+            assert_eq!(left, Some(0));
+            let checked = check.finish().expect("a snapshot that is whole");
+            let database = checked.bytes - 32;
+            let found = facts(&InMemory(file.into()), database)
+                .await
+                .expect("facts");
+            let status = client.status(url).await.expect("a status");
+            assert_eq!((found.revision, found.revision), (301, status.revision));
+            assert_eq!(found.compact_revision, 0);
+            assert!(!found.auth_enabled);
+            let line = crate::real::minor(&program);
+            assert_eq!(found.cluster_version, format!("{line}.0"));
+        }
+    });
+}

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use etcd_operator::restore::fetch::Arguments as Fetch;
 use futures::StreamExt;
 use futures::stream::select;
 use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaim, Pod};
@@ -18,6 +19,8 @@ use tokio::time::{Instant, sleep_until};
 use windlass::testing::{Activity, DueGuard};
 use windlass_cluster::{SimulatedNode, TestCluster};
 
+use crate::database::puts_of;
+use crate::vault::Vault;
 use crate::world::{Arguments, Exit, Health, World};
 
 /// Follows the pods until it is dropped.
@@ -28,9 +31,10 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Ties a world to a cluster, beside which it is kept.
-    pub(crate) fn tie(cluster: &TestCluster, world: World) {
+    pub(crate) fn tie(cluster: &TestCluster, world: World, vault: Vault) {
         let mut follower = Follower {
             world: world.clone(),
+            vault,
             node: cluster.node().clone(),
             activity: cluster.activity(),
             pods: BTreeMap::new(),
@@ -65,6 +69,8 @@ struct Running {
 
 struct Follower {
     world: World,
+    /// From where seeds fetch their data.
+    vault: Vault,
     node: SimulatedNode,
     activity: Activity,
     pods: BTreeMap<Key, Pod>,
@@ -209,6 +215,7 @@ impl Follower {
                 container: container.name.clone(),
                 ready: None,
             };
+            self.restore(pod, &folder, &arguments);
             match self.world.start(&id, &folder, arguments, &address) {
                 Ok(()) => {
                     self.running.insert(id, running);
@@ -218,6 +225,24 @@ impl Follower {
                     self.crash(&running, &exit);
                 }
             }
+        }
+    }
+
+    /// What the init containers of a seed do: its folder is filled from the backup. Without one it
+    /// stays empty, and etcd refuses to start on it.
+    fn restore(&self, pod: &Pod, folder: &str, arguments: &Arguments) {
+        let init = pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.init_containers.as_ref());
+        let fetch = init.into_iter().flatten().find(|one| one.name == "fetch");
+        let Some(argument) = fetch.and_then(|fetch| fetch.args.as_ref()?.get(2)) else {
+            return;
+        };
+        let fetch: Fetch = serde_json::from_str(argument).expect("arguments of fetch");
+        let object = self.vault.object(&fetch.source.key);
+        if let Some(puts) = object.and_then(|object| puts_of(&object)) {
+            self.world.restore(folder, arguments, &puts);
         }
     }
 

@@ -114,6 +114,7 @@ async fn two_thousand_of_size_three_by_a_process_of_its_own() {
     let mut cluster = Cluster::start(ClusterConfig {
         data_dir: folder.0.clone(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        names: Vec::new(),
         in_memory: true,
         controllers: true,
         node: None,

@@ -5,6 +5,7 @@
 //! times are, and the account and that object are still there with those uids. A signature is
 //! checked once: tokens that passed are remembered, the rest is looked at every time.
 
+mod bound;
 mod claims;
 mod discovery;
 mod key;
@@ -15,12 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use key::SigningKey;
 
+use bound::Bound;
 use claims::{Claims, Reference};
 pub(crate) use request::create as create_token;
 
 use super::{CREDENTIAL_ID, Identity};
 use crate::server::ApiServer;
-use crate::store::{Key, Stored, TableName};
+use crate::store::Stored;
 
 /// Who signs tokens, where nothing else is configured.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -144,31 +146,27 @@ pub(super) fn authenticate(
         return Err(TokenError::Audience(claims.aud.clone(), audiences.to_vec()));
     }
     let subject = &claims.kubernetes;
-    let find = |plural: &str, namespace: &str, of: &Reference| {
-        let table = TableName::new("", plural);
-        let found = server.store().get(&table, &Key::new(namespace, &of.name));
+    let namespace = &subject.namespace;
+    let find = |sort: Bound, of: &Reference| {
+        let found = sort.find(server, namespace, &of.name);
         found.filter(|found| *found.uid == *of.uid)
     };
-    let exists = |plural: &str, namespace: &str, of: &Reference| {
-        find(plural, namespace, of).is_some_and(|found| !is_gone(&found, now))
-    };
-    let namespace = &subject.namespace;
-    let is_there = |plural, namespace, of: Option<&Reference>| {
-        of.is_none_or(|of| exists(plural, namespace, of))
+    let is_there = |sort, of: Option<&Reference>| {
+        of.is_none_or(|of| find(sort, of).is_some_and(|found| !is_gone(&found, now)))
     };
     // The node of a pod's token is only told, not asked for.
     let bound_node = subject.node.as_ref().filter(|_| subject.pod.is_none());
     let account = &subject.serviceaccount;
-    match find("serviceaccounts", namespace, account) {
+    match find(Bound::Account, account) {
         None => return Err(TokenError::Invalidated),
         Some(found) if is_gone(&found, now) => {
             return Err(TokenError::Deleted(namespace.clone(), account.name.clone()));
         }
         Some(_) => {}
     }
-    if !is_there("pods", namespace, subject.pod.as_ref())
-        || !is_there("secrets", namespace, subject.secret.as_ref())
-        || !is_there("nodes", "", bound_node)
+    if !is_there(Bound::Pod, subject.pod.as_ref())
+        || !is_there(Bound::Secret, subject.secret.as_ref())
+        || !is_there(Bound::Node, bound_node)
     {
         return Err(TokenError::Invalidated);
     }

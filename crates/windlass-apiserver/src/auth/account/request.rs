@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::bound::Bound;
 use super::{Claims, Reference, claims, user_name};
 use crate::apply::{self, Managers, Writer};
 use crate::defaults;
@@ -12,8 +13,8 @@ use crate::http::Answer;
 use crate::object::{meta, set_meta};
 use crate::registry::types::Type;
 use crate::status::{ApiError, Result, Subject, field};
-use crate::store::{Key, Stored, TableName};
-use crate::verbs::Call;
+use crate::store::Stored;
+use crate::verbs::{Call, admit, body, place};
 
 /// Tokens live no shorter and no longer than this, in seconds, and an hour when nothing is asked.
 const SHORTEST: i64 = 600;
@@ -28,11 +29,11 @@ const REQUEST: Subject<'_> = Subject {
 /// Gives the account that the path names a token.
 pub(crate) async fn create(call: &Call<'_>) -> Result<Answer> {
     let server = call.server;
-    let mut request = call.decode_as("TokenRequest")?.value;
+    let mut request = body::decode_as(call, "TokenRequest")?.value;
     fill(&mut request);
-    call.place(&mut request)?;
+    place::put(call, &mut request)?;
     record(call, &mut request);
-    call.mutate_posted("token", &mut request).await?;
+    admit::mutate_posted(call, "token", &mut request).await?;
     let namespace = call.namespace();
     for (part, wanted) in [("name", call.name()), ("namespace", namespace)] {
         let given = meta(&request, part);
@@ -87,7 +88,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Answer> {
         set_meta(&mut request, part, Some(value.into()));
     }
     request["spec"]["audiences"] = json!(audiences);
-    call.judge_posted("token", &request).await?;
+    admit::judge_posted(call, "token", &request).await?;
     let mut kubernetes = claims::Kubernetes {
         namespace: namespace.to_owned(),
         serviceaccount: reference(&account),
@@ -164,32 +165,20 @@ fn reference(object: &Stored) -> Reference {
 fn bind(call: &Call<'_>, to: &Value, kubernetes: &mut claims::Kubernetes) -> Result<()> {
     let text = |field: &str| to[field].as_str().unwrap_or_default();
     let (kind, name) = (text("kind"), text("name"));
-    let plural = match (text("apiVersion"), kind) {
-        ("v1", "Pod") => "pods",
-        ("v1", "Secret") => "secrets",
-        ("v1", "Node") => "nodes",
-        (version, kind) => {
-            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-            return Err(ApiError::bad_request(format!(
-                "cannot bind token to object of type {group}/{version}, Kind={kind}"
-            )));
-        }
+    let Some(sort) = Bound::named(text("apiVersion"), kind) else {
+        let version = text("apiVersion");
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        return Err(ApiError::bad_request(format!(
+            "cannot bind token to object of type {group}/{version}, Kind={kind}"
+        )));
     };
-    let find = |plural: &str, namespace: &str, name: &str| {
-        let table = TableName::new("", plural);
-        call.server.store().get(&table, &Key::new(namespace, name))
-    };
-    let namespace = if plural == "nodes" {
-        ""
-    } else {
-        call.namespace()
-    };
+    let find = |sort: Bound, name: &str| sort.find(call.server, call.namespace(), name);
     let group = "";
-    let found = find(plural, namespace, name).ok_or_else(|| {
-        let kind = plural;
+    let found = find(sort, name).ok_or_else(|| {
+        let kind = sort.plural();
         ApiError::not_found(Subject { group, kind }, name)
     })?;
-    if plural == "pods" {
+    if sort == Bound::Pod {
         let pod = found.value();
         if pod["spec"]["serviceAccountName"] != call.name() {
             return Err(ApiError::bad_request(format!(
@@ -206,7 +195,7 @@ fn bind(call: &Call<'_>, to: &Value, kubernetes: &mut claims::Kubernetes) -> Res
                 ..Reference::default()
             };
             kubernetes.node =
-                Some(find("nodes", "", node).map_or(unknown, |node| reference(&node)));
+                Some(find(Bound::Node, node).map_or(unknown, |node| reference(&node)));
         }
     }
     let uid = text("uid");
@@ -217,10 +206,10 @@ fn bind(call: &Call<'_>, to: &Value, kubernetes: &mut claims::Kubernetes) -> Res
         return Err(ApiError::conflict(Subject { group, kind }, name, &why));
     }
     let bound = Some(reference(&found));
-    match plural {
-        "pods" => kubernetes.pod = bound,
-        "secrets" => kubernetes.secret = bound,
-        _ => kubernetes.node = bound,
+    match sort {
+        Bound::Pod => kubernetes.pod = bound,
+        Bound::Secret => kubernetes.secret = bound,
+        Bound::Node | Bound::Account => kubernetes.node = bound,
     }
     Ok(())
 }

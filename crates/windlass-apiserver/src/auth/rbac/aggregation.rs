@@ -114,6 +114,6 @@ fn set_rules(server: &ApiServer, role: &Stored, rules: &[Rule]) {
     if stored.is_ok() {
         server
             .rbac()
-            .refresh(server.store(), "clusterroles", &role.key);
+            .refresh_role(server.store(), &table, &role.key);
     }
 }

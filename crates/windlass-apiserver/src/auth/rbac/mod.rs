@@ -25,7 +25,6 @@ use rules::Rules;
 
 use super::{Action, Identity};
 use crate::object::meta;
-use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::store::{Key, Store, TableName};
 use crate::verbs::selector::Selector;
@@ -224,15 +223,17 @@ impl Rbac {
         self.read().roles.get(role).cloned()
     }
 
-    /// Takes over what a role or binding says now; tells whether aggregated roles may have to change.
-    fn refresh(&self, store: &Store, plural: &str, key: &Key) -> bool {
+    /// Takes over what a binding says now.
+    fn refresh_binding(&self, store: &Store, table: &TableName, key: &Key) {
         let mut policy = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let found = store.get(&TableName::new(GROUP, plural), key);
-        let found = found.map(|stored| stored.value());
-        if plural.ends_with("bindings") {
-            policy.set_binding(key, found.as_ref());
-            return false;
-        }
+        let found = store.get(table, key).map(|stored| stored.value());
+        policy.set_binding(key, found.as_ref());
+    }
+
+    /// Takes over what a role says now; returns whether aggregated roles may have to change.
+    fn refresh_role(&self, store: &Store, table: &TableName, key: &Key) -> bool {
+        let mut policy = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let found = store.get(table, key).map(|stored| stored.value());
         let was_gathered = policy.is_gathered(key);
         policy.set_role(key, found.as_ref());
         was_gathered || policy.is_gathered(key)
@@ -374,13 +375,14 @@ fn not_found(role: &Key) -> String {
     format!("{kind}.{GROUP} {:?} not found", role.name())
 }
 
-/// What follows from a write to a role or a binding.
-pub(crate) fn after_write(server: &ApiServer, resource: &Resource, key: &Key) {
-    if resource.group != GROUP || resource.is_custom() {
-        return;
-    }
-    let gathered = server.rbac().refresh(server.store(), &resource.plural, key);
-    if gathered {
+/// What follows from a write to a role.
+pub(crate) fn role_written(server: &ApiServer, table: &TableName, key: &Key) {
+    if server.rbac().refresh_role(server.store(), table, key) {
         aggregation::run(server);
     }
+}
+
+/// What follows from a write to a binding.
+pub(crate) fn binding_written(server: &ApiServer, table: &TableName, key: &Key) {
+    server.rbac().refresh_binding(server.store(), table, key);
 }

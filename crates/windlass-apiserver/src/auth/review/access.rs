@@ -6,14 +6,14 @@ use super::metadata_cause;
 use crate::auth::{Action, Identity, ResourceAction};
 use crate::object::meta;
 use crate::status::{ApiError, Cause, Result, Subject, field};
-use crate::verbs::Call;
+use crate::verbs::{Call, place};
 
 pub(super) fn answer(call: &Call<'_>, mut review: Value) -> Result<Value> {
     let kind = call.resource.kind.as_str();
     let is_self = kind == "SelfSubjectAccessReview";
     let is_local = kind == "LocalSubjectAccessReview";
     if is_local {
-        call.place(&mut review)?;
+        place::put(call, &mut review)?;
     }
     let mut causes = spec_causes(&review["spec"], is_self);
     causes.extend(metadata_cause(&mut review, is_local));

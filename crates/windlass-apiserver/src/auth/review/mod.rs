@@ -13,7 +13,7 @@ use super::Identity;
 use crate::http::{Answer, Verb};
 use crate::object::meta_mut;
 use crate::status::{ApiError, Cause, Result, field};
-use crate::verbs::Call;
+use crate::verbs::{Call, body, ownership};
 
 /// Answers a review.
 pub(crate) fn run(call: &Call<'_>) -> Result<Answer> {
@@ -23,8 +23,8 @@ pub(crate) fn run(call: &Call<'_>) -> Result<Answer> {
     if call.request.verb != Verb::Create {
         return Err(ApiError::method_not_allowed());
     }
-    let mut review = call.decode()?;
-    call.record_new(&mut review, None);
+    let mut review = body::decode(call)?;
+    ownership::record_new(call, &mut review, None);
     let answer = match call.resource.kind.as_str() {
         "SelfSubjectReview" => whoami::answer(call, &review),
         "TokenReview" => token::answer(call, review)?,

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::facts::{self, Field, Form, Kind, Many, Shown};
 use super::message::{Parsed, Slot};
 use super::wire::WireError;
+use crate::decode::scalar::canonical_quantity;
 use crate::json;
-use crate::quantity::{self, Quantity};
 
 /// How many values one body may stand for: two bytes can mean a struct of many fields.
 const MOST_VALUES: usize = 500_000;
@@ -40,9 +40,7 @@ impl Writer {
             Form::Time => time(parsed, false),
             Form::MicroTime => time(parsed, true),
             Form::Quantity => match parsed.slot(0) {
-                Some(Slot::Plain(Value::String(text))) => {
-                    quantity(text).map(Value::from).map_err(WireError::Meaning)
-                }
+                Some(Slot::Plain(Value::String(text))) => Ok(canonical_quantity(text)?.into()),
                 _ => Ok("0".into()),
             },
             Form::IntOrString => int_or_string(parsed),
@@ -219,12 +217,6 @@ fn time(parsed: &Parsed<'_>, micros: bool) -> Result<Value, WireError> {
         "%Y-%m-%dT%H:%M:%SZ"
     };
     Ok(at.strftime(places).to_string().into())
-}
-
-/// A quantity in its canonical form.
-pub(super) fn quantity(text: &str) -> Result<String, String> {
-    let read = Quantity::parse(text).ok_or_else(|| quantity::problem(text).to_owned())?;
-    Ok(read.to_string())
 }
 
 /// A number that Go would write; whole ones are written without a point.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::facts::{self, Field, Form, Kind, Many, Message};
 use super::wire::{BYTES, FIXED64, Reader, VARINT, WireError};
+use crate::decode::scalar::canonical_quantity;
 use crate::json::MAX_DEPTH;
 
 /// A message that was read. `Slot`s are by the place of their field in the type.
@@ -167,9 +168,8 @@ impl<'a> Parsed<'a> {
     fn check(&self) -> Result<(), WireError> {
         if self.message.form == Form::Quantity
             && let Some(Slot::Plain(Value::String(text))) = self.slot(0)
-            && let Err(why) = super::json::quantity(text)
         {
-            return Err(WireError::Meaning(why));
+            canonical_quantity(text)?;
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! Reads and refuses exactly what Go's generated decoders do, in their words. Nothing is allocated
 //! here: what a length names is a slice of what was sent, or an error.
 
+use crate::decode::error::QuantityError;
+
 /// Why bytes are not the message they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
@@ -30,6 +32,8 @@ pub(crate) enum WireError {
     TooDeep,
     #[error("the message has more values than an object can have")]
     TooMany,
+    #[error(transparent)]
+    Quantity(#[from] QuantityError),
     /// What was sent is well-formed and means nothing.
     #[error("{0}")]
     Meaning(String),

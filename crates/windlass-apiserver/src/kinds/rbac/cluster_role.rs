@@ -34,6 +34,6 @@ impl Strategy for ClusterRole {
     }
 
     fn after_write(&self, server: &ApiServer, resource: &Resource, stored: &Stored, _: bool) {
-        rbac::after_write(server, resource, &stored.key);
+        rbac::role_written(server, &resource.table, &stored.key);
     }
 }

@@ -36,7 +36,7 @@ impl Strategy for RoleBinding {
     }
 
     fn after_write(&self, server: &ApiServer, resource: &Resource, stored: &Stored, _: bool) {
-        rbac::after_write(server, resource, &stored.key);
+        rbac::binding_written(server, &resource.table, &stored.key);
     }
 
     fn check_update(&self, new: &Value, old: &Value, causes: &mut Causes) {

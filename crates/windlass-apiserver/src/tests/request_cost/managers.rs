@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::{APPLY, Client, JSON, JSON_PATCH, MAPS, MERGE};
+use super::{APPLY, Client, DEPLOYMENTS, JSON, JSON_PATCH, MAPS, MERGE};
 
 fn map_of(data: &Map<String, Value>) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data})
@@ -60,4 +60,58 @@ async fn thousands_of_operations_on_a_long_list_cost_no_more_than_is_allowed() {
             .await;
         assert_eq!(code, StatusCode::PAYLOAD_TOO_LARGE);
     }
+}
+
+/// A Deployment that fits by itself, and with the record of its owners does not.
+fn deployment_of_many_variables(value: &str) -> Value {
+    let env: Vec<Value> = (0..30_000)
+        .map(|n| json!({"name": format!("N{n}"), "value": value}))
+        .collect();
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i", "env": env}]},
+            },
+        },
+    })
+}
+
+#[tokio::test]
+async fn owners_that_do_not_fit_are_forgotten_by_writes_and_refused_to_applies() {
+    let mut client = Client::new().await;
+    let object = deployment_of_many_variables("a");
+    let made = client
+        .works(Method::POST, DEPLOYMENTS, JSON, object.clone())
+        .await;
+    assert_eq!(made["metadata"]["managedFields"], Value::Null);
+    let path = format!("{DEPLOYMENTS}/d");
+    let changed = client
+        .replace(&path, deployment_of_many_variables("b"))
+        .await;
+    assert_eq!(changed.0, StatusCode::OK);
+    assert_eq!(changed.1["metadata"]["managedFields"], Value::Null);
+    let applied = format!("{path}?fieldManager=a&force=true");
+    let (code, refused) = client
+        .send(Method::PATCH, &applied, APPLY, object.clone())
+        .await;
+    assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(refused["message"], "etcdserver: request is too large");
+    // A dry run stores nothing, so nothing is too large for it.
+    let shown = format!("{applied}&dryRun=All");
+    let (code, shown) = client.send(Method::PATCH, &shown, APPLY, object).await;
+    assert_eq!(code, StatusCode::OK);
+    assert!(shown["metadata"]["managedFields"].is_array());
+}
+
+#[tokio::test]
+async fn owners_that_make_an_object_too_large_are_forgotten() {
+    let mut client = Client::new().await;
+    let data: Map<String, Value> = (0..40_000)
+        .map(|n| (format!("k{n}"), "a".repeat(20).into()))
+        .collect();
+    let made = client.works(Method::POST, MAPS, JSON, map_of(&data)).await;
+    assert_eq!(made["metadata"]["managedFields"], Value::Null);
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::status::{self, ApiError, Result, field};
-use crate::verbs::{Call, options, parse_int};
+use crate::verbs::{Call, body, options, parse_int};
 
 /// What a delete was asked to do.
 #[derive(Clone, Debug, Default)]
@@ -110,7 +110,7 @@ impl Options {
 
 /// The body of a delete.
 fn delete_options(call: &Call<'_>) -> Result<Value> {
-    let body = call.decode_as("DeleteOptions").map_err(|mut error| {
+    let body = body::decode_as(call, "DeleteOptions").map_err(|mut error| {
         // Said as of any kind: what it should be was not asked.
         if let Some(at) = error.message.find("couldn't get version/kind") {
             let end = error.message.rfind(" (").unwrap_or(error.message.len());

@@ -5,42 +5,36 @@ use crate::status::{ApiError, Result};
 use crate::store::Stored;
 use crate::verbs::Call;
 
-impl Call<'_> {
-    pub(in crate::verbs) fn check_preconditions(
-        &self,
-        found: &Stored,
-        options: &Options,
-    ) -> Result<()> {
-        self.note_guard(options.uid.is_some() || options.revision.is_some());
-        let refuse = |what: &str, asked: &str, is: &str, why: &str| {
-            if self.resource.strategy.checks_preconditions_first() {
-                // Asked before the deletion of any object is.
-                let detail = format!(
-                    "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {is}"
-                );
-                let subject = self.resource.subject();
-                return Err(ApiError::conflict(subject, found.key.name(), &detail));
-            }
+pub(in crate::verbs) fn check(call: &Call<'_>, found: &Stored, options: &Options) -> Result<()> {
+    call.note_guard(options.uid.is_some() || options.revision.is_some());
+    let refuse = |what: &str, asked: &str, is: &str, why: &str| {
+        if call.resource.strategy.checks_preconditions_first() {
+            // Asked before the deletion of any object is.
             let detail = format!(
-                "the {what} in the precondition ({asked}) does not match the {what} in record ({is}). The object might have been {why}"
+                "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {is}"
             );
-            Err(ApiError::conflict(
-                self.resource.kind_subject(),
-                found.key.name(),
-                &detail,
-            ))
-        };
-        if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *found.uid) {
-            return refuse("UID", uid, &found.uid, "deleted and then recreated");
+            let subject = call.resource.subject();
+            return Err(ApiError::conflict(subject, found.key.name(), &detail));
         }
-        let revision = found.revision.to_string();
-        if let Some(asked) = options
-            .revision
-            .as_deref()
-            .filter(|asked| **asked != revision)
-        {
-            return refuse("ResourceVersion", asked, &revision, "modified");
-        }
-        Ok(())
+        let detail = format!(
+            "the {what} in the precondition ({asked}) does not match the {what} in record ({is}). The object might have been {why}"
+        );
+        Err(ApiError::conflict(
+            call.resource.kind_subject(),
+            found.key.name(),
+            &detail,
+        ))
+    };
+    if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *found.uid) {
+        return refuse("UID", uid, &found.uid, "deleted and then recreated");
     }
+    let revision = found.revision.to_string();
+    if let Some(asked) = options
+        .revision
+        .as_deref()
+        .filter(|asked| **asked != revision)
+    {
+        return refuse("ResourceVersion", asked, &revision, "modified");
+    }
+    Ok(())
 }

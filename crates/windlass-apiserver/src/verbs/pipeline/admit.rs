@@ -5,7 +5,7 @@ use super::prepare::Prepared;
 use super::validate::Valid;
 use crate::object::meta;
 use crate::status::Result;
-use crate::verbs::admit::Admitted as Request;
+use crate::verbs::admit::{self, Admitted as Request};
 
 /// An object that may be stored.
 pub(super) struct Admitted<'c>(Prepared<'c>);
@@ -24,7 +24,7 @@ pub(super) async fn run<'c>(write: &Write<'_, 'c>, valid: Valid<'c>) -> Result<A
         None => {
             strategy.admit_created(&call.admission(), object)?;
             let request = Request::create(call, meta(object, "name"), &write.options);
-            call.judge(&request, Some(object)).await?;
+            admit::judge(call, &request, Some(object)).await?;
         }
         Some(old) => {
             if write.subresource.is_empty() {
@@ -32,7 +32,7 @@ pub(super) async fn run<'c>(write: &Write<'_, 'c>, valid: Valid<'c>) -> Result<A
             }
             if write.is_seen_by_webhooks() {
                 let request = Request::update(call, write.subresource, old, &write.options);
-                call.judge(&request, Some(object)).await?;
+                admit::judge(call, &request, Some(object)).await?;
             }
         }
     }

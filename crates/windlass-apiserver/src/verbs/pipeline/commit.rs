@@ -1,16 +1,21 @@
 //! The one place where an object is stored, once everything allows it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::admit::Admitted;
 use super::prepare::Prepared;
 use super::{Old, Write};
 use crate::apply;
-use crate::object::{self, meta};
+use crate::object::{self, meta, set_meta};
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored, WriteError};
-use crate::verbs::Call;
-use crate::verbs::write::{WriteOr, Written};
+use crate::verbs::ownership::Recorded;
+use crate::verbs::present::Written;
+use crate::verbs::refusal::WriteOr;
+use crate::verbs::reservation;
+use crate::verbs::{Call, form};
 
 /// Stores an object, or says what a dry run would have stored.
 pub(super) async fn run(write: &Write<'_, '_>, admitted: Admitted<'_>) -> Result<Written, WriteOr> {
@@ -24,6 +29,7 @@ pub(super) async fn run(write: &Write<'_, '_>, admitted: Admitted<'_>) -> Result
 async fn create(call: &Call<'_>, prepared: Prepared<'_>) -> Result<Written, WriteOr> {
     let Prepared {
         object,
+        recorded,
         mut reservation,
         ..
     } = prepared;
@@ -32,7 +38,9 @@ async fn create(call: &Call<'_>, prepared: Prepared<'_>) -> Result<Written, Writ
     if call.dry_run {
         return match store.get(&resource.table, &key) {
             Some(_) => Err(WriteOr::Write(WriteError::Exists)),
-            None => Ok(Written::Value(call.as_if_stored(object).await?)),
+            None => Ok(Written::Value(
+                form::as_if_stored(call.server, &call.resource, object).await?,
+            )),
         };
     }
     if !matches!(meta(&object, "resourceVersion"), "" | "0") {
@@ -40,16 +48,16 @@ async fn create(call: &Call<'_>, prepared: Prepared<'_>) -> Result<Written, Writ
             "resourceVersion should not be set on objects to be created",
         )));
     }
-    let mut object = call.to_stored(object).await?;
+    check_recorded(call, recorded)?;
+    let mut object = form::to_stored(call.server, &call.resource, object).await?;
     resource.strategy.keep_new(&mut object);
-    call.claim(reservation.as_mut(), &object)?;
-    let stored = store
-        .create(&resource.table, key, object, &resource.selectable)
-        .map_err(WriteOr::Write)?;
+    reservation::claim(call, reservation.as_mut(), &object)?;
+    let create = |object| store.create(&resource.table, key.clone(), object, &resource.selectable);
+    let stored = store_by(call, object, create).map_err(WriteOr::Write)?;
     if let Some(reservation) = reservation {
         reservation.keep();
     }
-    call.after_write(&stored, false);
+    after_write(call, &stored, false);
     Ok(Written::Stored(stored))
 }
 
@@ -60,18 +68,24 @@ async fn update(
 ) -> Result<Written, WriteOr> {
     let Prepared {
         object: new,
+        recorded,
         mut reservation,
         last,
     } = prepared;
     let (store, resource) = (call.server.store(), &call.resource);
     let (found, old) = (old.found, old.value);
-    if apply::equal_but_for_times(&new, old) && call.is_stored_as(&new, found).await? {
+    // An apply whose record is too large changes something: what is stored is not.
+    let may_be_same = recorded == Recorded::Whole || !call.is_apply();
+    if may_be_same
+        && apply::equal_but_for_times(&new, old)
+        && is_stored_as(call, &new, found).await?
+    {
         return Ok(Written::Stored(found.clone()));
     }
     let key = found.key.clone();
     if is_finished(&new, old) && !resource.strategy.is_held(&new) {
         if !call.dry_run {
-            let gone = call.to_stored(old.clone()).await?;
+            let gone = form::to_stored(call.server, &call.resource, old.clone()).await?;
             let deleted = store
                 .delete(
                     &resource.table,
@@ -81,29 +95,56 @@ async fn update(
                     &resource.selectable,
                 )
                 .map_err(WriteOr::Write)?;
-            call.after_write(&deleted, true);
+            after_write(call, &deleted, true);
         }
         return Ok(Written::Value(last.unwrap_or(new)));
     }
     if call.dry_run {
-        return Ok(Written::Value(call.as_if_stored(new).await?));
+        return Ok(Written::Value(
+            form::as_if_stored(call.server, &call.resource, new).await?,
+        ));
     }
-    let new = call.to_stored(new).await?;
-    call.claim(reservation.as_mut(), &new)?;
-    let stored = store
-        .update(
-            &resource.table,
-            key,
-            found.revision,
-            new,
-            &resource.selectable,
-        )
-        .map_err(WriteOr::Write)?;
+    check_recorded(call, recorded)?;
+    let new = form::to_stored(call.server, &call.resource, new).await?;
+    reservation::claim(call, reservation.as_mut(), &new)?;
+    let update = |new| {
+        let (table, fields) = (&resource.table, &resource.selectable);
+        store.update(table, key.clone(), found.revision, new, fields)
+    };
+    let stored = store_by(call, new, update).map_err(WriteOr::Write)?;
     if let Some(reservation) = reservation {
         reservation.keep();
     }
-    call.after_write(&stored, false);
+    after_write(call, &stored, false);
     Ok(Written::Stored(stored))
+}
+
+/// What is applied is not stored without the record of its owners.
+fn check_recorded(call: &Call<'_>, recorded: Recorded) -> Result<(), WriteOr> {
+    if recorded == Recorded::TooLarge && call.is_apply() {
+        return Err(WriteOr::Write(WriteError::TooLarge(Vec::new())));
+    }
+    Ok(())
+}
+
+/// Stores an object. One that is too large with the record of its owners is stored without it,
+/// unless it is applied.
+fn store_by(
+    call: &Call<'_>,
+    object: Value,
+    write: impl Fn(Value) -> Result<Arc<Stored>, WriteError>,
+) -> Result<Arc<Stored>, WriteError> {
+    match write(object) {
+        Err(WriteError::TooLarge(json)) if !call.is_apply() => {
+            let mut object: Value = serde_json::from_slice(&json).map_err(WriteError::Encode)?;
+            if object["metadata"]["managedFields"].is_null() {
+                return Err(WriteError::TooLarge(json));
+            }
+            set_meta(&mut object, "managedFields", None);
+            write(object)
+        }
+        written => written,
+    }
 }
 
 /// Whether an object that is going away has nothing left that holds it.
@@ -116,18 +157,23 @@ fn is_finished(new: &Value, old: &Value) -> bool {
             == 0
 }
 
-impl Call<'_> {
-    /// Whether an object is stored as it is now: one from before its definition changed may read as
-    /// it does only because of what was filled in or left out.
-    async fn is_stored_as(&self, new: &Value, found: &Stored) -> Result<bool> {
-        let as_stored = match &self.resource.custom {
-            Some(custom) => custom.objects.as_stored,
-            None => self.resource.strategy.is_stored_as_read(),
-        };
-        if as_stored {
-            return Ok(true);
-        }
-        let stored = self.to_stored(new.clone()).await?;
-        Ok(apply::equal_but_for_times(&stored, &found.value()))
+/// Whether an object is stored as it is now: one from before its definition changed may read as
+/// it does only because of what was filled in or left out.
+async fn is_stored_as(call: &Call<'_>, new: &Value, found: &Stored) -> Result<bool> {
+    let as_stored = match &call.resource.custom {
+        Some(custom) => custom.objects.as_stored,
+        None => call.resource.strategy.is_stored_as_read(),
+    };
+    if as_stored {
+        return Ok(true);
     }
+    let stored = form::to_stored(call.server, &call.resource, new.clone()).await?;
+    Ok(apply::equal_but_for_times(&stored, &found.value()))
+}
+
+/// What follows from a write: CRDs start and stop being served, roles take effect.
+pub(in crate::verbs) fn after_write(call: &Call<'_>, stored: &Stored, deleted: bool) {
+    let resource = &call.resource;
+    let strategy = resource.strategy;
+    strategy.after_write(call.server, resource, stored, deleted);
 }

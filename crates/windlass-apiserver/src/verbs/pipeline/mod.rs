@@ -14,9 +14,9 @@
 //! which differs by verb, comes before, and the answer after.
 
 mod admit;
-mod commit;
+pub(super) mod commit;
 mod mutate;
-mod place;
+pub(crate) mod place;
 mod prepare;
 mod validate;
 
@@ -24,8 +24,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Call;
-use super::write::{WriteOr, Written};
+use super::present::Written;
+use super::refusal::{self, WriteOr};
+use super::{Call, form, options};
 use crate::apply::Managers;
 use crate::object::meta;
 use crate::status::{ApiError, Result};
@@ -67,93 +68,86 @@ impl Write<'_, '_> {
     }
 }
 
-impl Call<'_> {
-    /// Makes a new object of a normalised one.
-    pub(super) async fn create_object(
-        &self,
-        object: Value,
-        decided: Option<Managers>,
-    ) -> Result<Written> {
-        self.create_through("", object, decided).await
-    }
+/// Makes a new object of a normalised one.
+pub(super) async fn create(
+    call: &Call<'_>,
+    object: Value,
+    decided: Option<Managers>,
+) -> Result<Written> {
+    create_through(call, "", object, decided).await
+}
 
-    /// The same by a write to a subresource, which gives out no addresses.
-    pub(super) async fn create_through(
-        &self,
-        subresource: &str,
-        object: Value,
-        decided: Option<Managers>,
-    ) -> Result<Written> {
+/// The same by a write to a subresource, which gives out no addresses.
+pub(super) async fn create_through(
+    call: &Call<'_>,
+    subresource: &str,
+    object: Value,
+    decided: Option<Managers>,
+) -> Result<Written> {
+    let write = Write {
+        call,
+        subresource,
+        options: options::shown(&call.query, "CreateOptions"),
+        old: None,
+    };
+    let placed = place::run(&write, object)?;
+    let mutated = mutate::run(&write, placed, decided).await?;
+    let Some(base) = mutated.generated_base() else {
+        let name = mutated.name().to_owned();
+        let written = finish(&write, mutated).await;
+        return written.map_err(|error| refusal(call, &name, error));
+    };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let name = format!("{base}{}", call.server.random().name_suffix());
+        match finish(&write, mutated.named(&name)).await {
+            Err(WriteOr::Write(WriteError::Exists)) if tries < GENERATE_TRIES => {}
+            Err(error) => return Err(refusal(call, &name, error)),
+            Ok(written) => return Ok(written),
+        }
+    }
+}
+
+/// Changes the object the path names by `make`, which sees what is stored.
+pub(super) async fn update(
+    call: &Call<'_>,
+    subresource: &str,
+    make: &(dyn Fn(&Value) -> Result<Update> + Sync),
+) -> Result<Written> {
+    for _ in 0..RACE_RETRIES {
+        let found = call.find()?;
+        let old = form::to_requested(call.server, &call.resource, found.value()).await?;
+        let update = make(&old)?;
         let write = Write {
-            call: self,
+            call,
             subresource,
-            options: self.create_options(),
-            old: None,
+            options: options::shown(&call.query, "UpdateOptions"),
+            old: Some(Old {
+                found: &found,
+                value: &old,
+            }),
         };
-        let placed = place::run(&write, object)?;
-        let mutated = mutate::run(&write, placed, decided).await?;
-        let Some(base) = mutated.generated_base() else {
-            let name = mutated.name().to_owned();
-            let written = finish(&write, mutated).await;
-            return written.map_err(|error| self.refusal(&name, error));
+        let placed = place::run(&write, update.object)?;
+        // Who named no version wants the change anyway; other writes are remade.
+        let insists = placed.names_version() && call.is_put();
+        let written = async {
+            let mutated = mutate::run(&write, placed, update.managers).await?;
+            finish(&write, mutated).await
         };
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let name = format!("{base}{}", self.server.random().name_suffix());
-            match finish(&write, mutated.named(&name)).await {
-                Err(WriteOr::Write(WriteError::Exists)) if tries < GENERATE_TRIES => {}
-                Err(error) => return Err(self.refusal(&name, error)),
-                Ok(written) => return Ok(written),
-            }
+        match written.await {
+            Err(WriteOr::Write(WriteError::Changed)) if !insists => {}
+            Err(error) => return Err(refusal(call, call.name(), error)),
+            Ok(written) => return Ok(written),
         }
     }
+    Err(ApiError::modified(call.resource.subject(), call.name()))
+}
 
-    /// Changes the object the path names by `make`, which sees what is stored.
-    pub(super) async fn update_object(
-        &self,
-        subresource: &str,
-        make: &(dyn Fn(&Value) -> Result<Update> + Sync),
-    ) -> Result<Written> {
-        for _ in 0..RACE_RETRIES {
-            let found = self.find()?;
-            let old = self.to_requested(found.value()).await?;
-            let update = make(&old)?;
-            let write = Write {
-                call: self,
-                subresource,
-                options: self.update_options(),
-                old: Some(Old {
-                    found: &found,
-                    value: &old,
-                }),
-            };
-            let placed = place::run(&write, update.object)?;
-            // Who named no version wants the change anyway; other writes are remade.
-            let insists = placed.names_version() && self.is_put();
-            let written = async {
-                let mutated = mutate::run(&write, placed, update.managers).await?;
-                finish(&write, mutated).await
-            };
-            match written.await {
-                Err(WriteOr::Write(WriteError::Changed)) if !insists => {}
-                Err(error) => return Err(self.refusal(self.name(), error)),
-                Ok(written) => return Ok(written),
-            }
-        }
-        Err(ApiError::modified(self.resource.subject(), self.name()))
-    }
-
-    /// A PUT that names a version means that version; every other write is remade from what is there.
-    fn is_put(&self) -> bool {
-        self.request.verb == crate::http::Verb::Update
-    }
-
-    fn refusal(&self, name: &str, error: WriteOr) -> ApiError {
-        match error {
-            WriteOr::Write(error) => self.write_error(name, error),
-            WriteOr::Refused(error) => error,
-        }
+fn refusal(call: &Call<'_>, name: &str, error: WriteOr) -> ApiError {
+    match error {
+        WriteOr::Write(error) => refusal::of_write(call, name, error),
+        WriteOr::Refused(error) => error,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::place::Placed;
+use super::place::{self, Placed};
 use super::{Write, version_named};
 use crate::admission;
 use crate::apply::Managers;
@@ -10,36 +10,45 @@ use crate::auth::rbac::escalation;
 use crate::object::{meta, set_meta};
 use crate::random::SUFFIX_LENGTH;
 use crate::status::{ApiError, Result, field};
-use crate::verbs::Call;
-use crate::verbs::admit::Admitted;
+use crate::verbs::admit::{self, Admitted};
+use crate::verbs::ownership::{self, Recorded};
+use crate::verbs::{Call, refusal};
 
 /// How much of `generateName` is used, so that the name stays a label.
 const GENERATED_BASE_LENGTH: usize = 63 - SUFFIX_LENGTH;
 
 /// An object that nothing but the server changes from here on.
-pub(super) struct Mutated(Value);
+pub(super) struct Mutated {
+    object: Value,
+    recorded: Recorded,
+}
 
 impl Mutated {
     pub(super) fn name(&self) -> &str {
-        meta(&self.0, "name")
+        meta(&self.object, "name")
     }
 
     /// What its name is generated from, if it has none.
     pub(super) fn generated_base(&self) -> Option<String> {
-        let base = meta(&self.0, "generateName");
+        let base = meta(&self.object, "generateName");
         let generates = self.name().is_empty() && !base.is_empty();
         generates.then(|| base.chars().take(GENERATED_BASE_LENGTH).collect())
     }
 
     /// The same object with a name.
     pub(super) fn named(&self, name: &str) -> Self {
-        let mut object = self.0.clone();
+        let mut object = self.object.clone();
         set_meta(&mut object, "name", Some(name.into()));
-        Self(object)
+        Self { object, ..*self }
+    }
+
+    /// Whether the record of the owners was too large to be kept.
+    pub(super) fn recorded(&self) -> Recorded {
+        self.recorded
     }
 
     pub(super) fn into_object(self) -> Value {
-        self.0
+        self.object
     }
 }
 
@@ -53,26 +62,32 @@ pub(super) async fn run(
     let resource = &call.resource;
     let mut object = placed.into_object();
     let Some(old) = &write.old else {
-        call.record(&mut object, &call.untouched(), subresource, decided);
+        let recorded = ownership::record(
+            call,
+            &mut object,
+            &ownership::untouched(&call.resource),
+            subresource,
+            decided,
+        );
         admission::admit(call.server, resource, call.namespace(), &mut object)?;
         let name = meta(&object, "name").to_owned();
         let admitted = Admitted::create(call, &name, &write.options);
-        call.mutate(&admitted, Some(&mut object)).await?;
+        admit::mutate(call, &admitted, Some(&mut object)).await?;
         // What webhooks made of it is no more to be trusted than what the client sent.
-        call.place(&mut object)?;
-        call.check_escalation(&object, None)?;
-        return Ok(Mutated(object));
+        place::put(call, &mut object)?;
+        check_escalation(call, &object, None)?;
+        return Ok(Mutated { object, recorded });
     };
-    call.record(&mut object, old.value, subresource, decided);
+    let recorded = ownership::record(call, &mut object, old.value, subresource, decided);
     admission::admit_change(resource, subresource, &mut object, old.value);
     if write.is_seen_by_webhooks() {
         let admitted = Admitted::update(call, subresource, old.value, &write.options);
-        call.mutate(&admitted, Some(&mut object)).await?;
-        call.place(&mut object)?;
-        call.check_after_webhooks(&object, old.value, old.found.revision)?;
+        admit::mutate(call, &admitted, Some(&mut object)).await?;
+        place::put(call, &mut object)?;
+        check_after_webhooks(call, &object, old.value, old.found.revision)?;
     }
-    call.check_escalation(&object, Some(old.value))?;
-    Ok(Mutated(object))
+    check_escalation(call, &object, Some(old.value))?;
+    Ok(Mutated { object, recorded })
 }
 
 impl Write<'_, '_> {
@@ -82,25 +97,23 @@ impl Write<'_, '_> {
     }
 }
 
-impl Call<'_> {
-    /// Roles may not give more than their writer has.
-    fn check_escalation(&self, object: &Value, old: Option<&Value>) -> Result<()> {
-        let (resource, namespace) = (&self.resource, self.namespace());
-        escalation::check(self.server, self.who, resource, namespace, object, old)
-    }
+/// Roles may not give more than their writer has.
+fn check_escalation(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<()> {
+    let (resource, namespace) = (&call.resource, call.namespace());
+    escalation::check(call.server, call.who, resource, namespace, object, old)
+}
 
-    /// What webhooks may not change of an object: its name and its version.
-    fn check_after_webhooks(&self, new: &Value, old: &Value, revision: u64) -> Result<()> {
-        let named = version_named(new)?;
-        if named.is_some_and(|named| named != revision) {
-            return Err(ApiError::modified(self.resource.subject(), self.name()));
-        }
-        let name = meta(new, "name");
-        if name == meta(old, "name") {
-            return Ok(());
-        }
-        let immutable = field::invalid("metadata.name", &name.into(), "field is immutable");
-        // It is found by the rules of all kinds, and by those of this one.
-        self.refuse(new, &[immutable.clone(), immutable])
+/// What webhooks may not change of an object: its name and its version.
+fn check_after_webhooks(call: &Call<'_>, new: &Value, old: &Value, revision: u64) -> Result<()> {
+    let named = version_named(new)?;
+    if named.is_some_and(|named| named != revision) {
+        return Err(ApiError::modified(call.resource.subject(), call.name()));
     }
+    let name = meta(new, "name");
+    if name == meta(old, "name") {
+        return Ok(());
+    }
+    let immutable = field::invalid("metadata.name", &name.into(), "field is immutable");
+    // It is found by the rules of all kinds, and by those of this one.
+    refusal::invalid(&call.resource, new, &[immutable.clone(), immutable])
 }

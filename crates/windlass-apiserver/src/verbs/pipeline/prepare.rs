@@ -8,12 +8,14 @@ use crate::kinds::Writing;
 use crate::object::{self, set_meta};
 use crate::status::Result;
 use crate::system_fields;
-use crate::verbs::reservation::Reservation;
-use crate::verbs::write::too_much;
+use crate::verbs::form::{self, too_much};
+use crate::verbs::ownership::Recorded;
+use crate::verbs::reservation::{self, Reservation};
 
 /// An object that is complete, and the addresses that were chosen for it.
 pub(super) struct Prepared<'c> {
     pub(super) object: Value,
+    pub(super) recorded: Recorded,
     pub(super) reservation: Option<Reservation<'c>>,
     /// What the write that ends the object shows: what was sent, which never becomes what is stored.
     pub(super) last: Option<Value>,
@@ -23,9 +25,10 @@ pub(super) struct Prepared<'c> {
 pub(super) fn run<'c>(write: &Write<'_, 'c>, mutated: Mutated) -> Result<Prepared<'c>> {
     let call = write.call;
     let (server, resource) = (call.server, &call.resource);
+    let recorded = mutated.recorded();
     let mut object = mutated.into_object();
     let old = write.old();
-    let reservation = call.reserve(&mut object, old, write.subresource)?;
+    let reservation = reservation::reserve(call, &mut object, old, write.subresource)?;
     match &write.old {
         None => {
             let writing = Writing {
@@ -54,12 +57,13 @@ pub(super) fn run<'c>(write: &Write<'_, 'c>, mutated: Mutated) -> Result<Prepare
             set_meta(&mut object, "resourceVersion", Some(revision.into()));
         }
     }
-    call.fill_defaults(&mut object);
+    form::fill_defaults(&call.resource, &mut object);
     let ends = old.is_some_and(object::is_terminating) && !resource.is_custom();
     let last = ends.then(|| object.clone());
-    call.settle(&mut object);
+    form::settle(&call.resource, &mut object);
     Ok(Prepared {
         object,
+        recorded,
         reservation,
         last,
     })

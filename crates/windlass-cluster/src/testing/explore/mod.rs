@@ -4,12 +4,14 @@
 //! First the scenario runs undisturbed, on clusters of two seeds: what differs between those is
 //! chance, and nothing can be judged by it. The trace of the first run says where faults can be:
 //! after each write that changed something, at each write, at each event after which the operator
-//! wrote. Every such plan is a run of its own, on a cluster that begins like the first; then come
+//! wrote, at each call to an outside system that changes something there. Every such plan is a run of its own, on a cluster that begins like the first; then come
 //! plans of two faults, the second a kill while the operator recovers from the first, until the
 //! budget is used up.
 //!
-//! A plan that ends badly is run a second time. It is reported with the faults it takes and with the
-//! call that replays it.
+//! A plan that ends badly is run a second time, and once with a pause in place of each fault: when
+//! that ends badly, too, nothing is reported. A finding names the faults it takes, and is printed as a
+//! test that replays it. Calls to systems outside of the cluster are disturbed with the rest, when
+//! their simulation asks [`Outside`](super::Outside) about them.
 
 mod judge;
 mod points;
@@ -33,7 +35,8 @@ use judge::{Ended, Ending};
 use points::Entry;
 pub use report::{Finding, Report};
 pub(crate) use script::{Script, Step};
-use windlass_explore::plan::Plan;
+use windlass_explore::plan::{Fault, Plan};
+use windlass_explore::shrink::smallest;
 
 /// How many plans are run by default.
 const PLANS: usize = 1_000;
@@ -163,8 +166,23 @@ where
             }
             match judge::compare(&expected, &run.ended) {
                 Some(wrong) => {
-                    let again = self.play(seed, &plan).await;
-                    let repeats = judge::compare(&expected, &again.ended).as_ref() == Some(&wrong);
+                    let repeats = self.shows(seed, &plan, &expected, &wrong).await;
+                    let control = self.play(seed, &points::control(&plan)).await;
+                    if judge::compare(&expected, &control.ended).is_some() {
+                        // A pause does the same: nothing follows from the fault.
+                        report.unclear += 1;
+                        continue;
+                    }
+                    let plan = if repeats && plan.0.len() > 1 {
+                        let shows = async |faults: &[Fault]| {
+                            let candidate = Plan(faults.to_vec());
+                            !faults.is_empty()
+                                && self.shows(seed, &candidate, &expected, &wrong).await
+                        };
+                        Plan(smallest(plan.0, shows).await)
+                    } else {
+                        plan
+                    };
                     report.add(Finding::new(&plan, wrong, repeats), FINDINGS);
                 }
                 // What two faults do that each alone does not.
@@ -180,6 +198,12 @@ where
             }
         }
         report
+    }
+
+    /// Whether the scenario ends badly in this way under a plan.
+    async fn shows(&self, seed: u64, plan: &Plan, expected: &Ending, wrong: &Wrong) -> bool {
+        let run = self.play(seed, plan).await;
+        judge::compare(expected, &run.ended).as_ref() == Some(wrong)
     }
 
     /// Plays the scenario on a cluster of its own.
@@ -211,7 +235,10 @@ async fn ending(cluster: &TestCluster, script: &Script) -> Ending {
     let writes = |trace: &[Entry]| {
         let mut writes: BTreeMap<String, usize> = BTreeMap::new();
         for entry in trace {
-            if let Entry::Applied { at, changed: true } = entry {
+            if let Entry::Applied {
+                at, changed: true, ..
+            } = entry
+            {
                 *writes.entry(at.operator.clone()).or_default() += 1;
             }
         }

@@ -12,6 +12,14 @@ pub(super) enum Entry {
         at: Point,
         /// Whether it changed anything.
         changed: bool,
+        /// The attempt that it was, if it named a version: another writer could have been quicker.
+        conflicts: Option<Point>,
+    },
+    /// An operator calls a system outside of the cluster.
+    Outside {
+        at: Point,
+        /// Whether the call changes anything there.
+        changes: bool,
     },
     /// An event was sent to an operator.
     Event(Point),
@@ -23,22 +31,35 @@ pub(super) fn single(trace: &[Entry]) -> Vec<Plan> {
     let mut faults = Vec::new();
     for (index, entry) in trace.iter().enumerate() {
         match entry {
-            Entry::Applied { at, changed: true } => {
+            Entry::Applied {
+                at,
+                changed,
+                conflicts,
+            } => {
+                // A create has no version to be in conflict with: only what names one is refused so.
+                if let Some(attempt) = conflicts {
+                    faults.push((2, Act::Refuse(409), attempt));
+                }
+                // A restarted process knows what is stored: before and after a write that changed
+                // nothing, that is the same.
+                if *changed {
+                    faults.push((0, Act::Kill, at));
+                    faults.push((2, Act::LoseAnswer, at));
+                }
+            }
+            Entry::Outside { at, changes: true } => {
                 faults.push((0, Act::Kill, at));
                 faults.push((2, Act::LoseAnswer, at));
+                faults.push((2, Act::LoseCall, at));
             }
-            Entry::Attempt(at) => {
-                faults.push((2, Act::Refuse(409), at));
-                faults.push((2, Act::Refuse(500), at));
-            }
+            Entry::Attempt(at) => faults.push((2, Act::Refuse(500), at)),
             // Nobody knew less than in the reference when nothing was written afterwards.
             Entry::Event(at) if is_followed_by_write(&trace[index..], &at.operator) => {
                 faults.push((1, Act::HoldUntilWrite, at));
                 faults.push((1, Act::Hold, at));
+                faults.push((3, Act::Skip, at));
             }
-            // A restarted process knows what is stored: before and after a write that changed
-            // nothing, that is the same.
-            Entry::Applied { changed: false, .. } | Entry::Event(_) => {}
+            Entry::Outside { changes: false, .. } | Entry::Event(_) => {}
         }
     }
     faults.sort_by_key(|(rank, act, _)| (*rank, *act));
@@ -65,13 +86,17 @@ pub(super) fn second(first: &Plan, trace: &[Entry]) -> Vec<Plan> {
         return Vec::new();
     };
     let passed = trace.iter().position(|entry| match entry {
-        Entry::Applied { at: point, .. } => *act == Act::Kill && point == at,
+        Entry::Applied { at: point, .. } | Entry::Outside { at: point, .. } => {
+            *act == Act::Kill && point == at
+        }
         Entry::Event(point) => point == at,
         Entry::Attempt(_) => false,
     });
     let after = passed.map_or(&[][..], |passed| &trace[passed + 1..]);
     let kills = after.iter().filter_map(|entry| match entry {
-        Entry::Applied { at, changed: true } => Some(Fault {
+        Entry::Applied {
+            at, changed: true, ..
+        } => Some(Fault {
             act: Act::Kill,
             at: at.clone(),
         }),
@@ -80,6 +105,15 @@ pub(super) fn second(first: &Plan, trace: &[Entry]) -> Vec<Plan> {
     kills
         .map(|kill| Plan(first.0.iter().cloned().chain([kill]).collect()))
         .collect()
+}
+
+/// The plan with which a finding is compared: the same moments, and nothing but a pause there.
+pub(super) fn control(plan: &Plan) -> Plan {
+    let paused = plan.0.iter().map(|fault| Fault {
+        act: Act::Pause,
+        at: fault.at.clone(),
+    });
+    Plan(paused.collect())
 }
 
 #[cfg(test)]
@@ -95,8 +129,48 @@ mod tests {
     }
 
     fn applied(what: &str, changed: bool) -> Entry {
-        let at = point(what, 1);
-        Entry::Applied { at, changed }
+        Entry::Applied {
+            at: point(what, 1),
+            changed,
+            conflicts: None,
+        }
+    }
+
+    #[test]
+    fn conflict_is_planned_only_where_a_version_is_named() {
+        let named = Entry::Applied {
+            at: point("update a", 1),
+            changed: true,
+            conflicts: Some(point("update a", 1)),
+        };
+        let attempt = |what| Entry::Attempt(point(what, 1));
+        let trace = [
+            attempt("create b"),
+            applied("create b", true),
+            attempt("update a"),
+            named,
+        ];
+        let texts: Vec<String> = single(&trace).iter().map(ToString::to_string).collect();
+        let refused: Vec<&String> = texts.iter().filter(|text| text.contains("-409")).collect();
+        assert_eq!(refused, ["refuse-409 demo: update a #1"]);
+    }
+
+    #[test]
+    fn call_to_an_outside_system_is_disturbed_if_it_changes_anything() {
+        let call = |what, changes| Entry::Outside {
+            at: point(what, 1),
+            changes,
+        };
+        let plans = single(&[call("call get", false), call("call put", true)]);
+        let texts: Vec<String> = plans.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "kill-after demo: call put #1",
+                "lose-answer demo: call put #1",
+                "lose-call demo: call put #1",
+            ]
+        );
     }
 
     #[test]

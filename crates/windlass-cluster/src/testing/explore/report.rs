@@ -9,6 +9,8 @@ use windlass_explore::plan::Plan;
 /// A plan under which a scenario ends badly.
 #[derive(Clone, Debug)]
 pub struct Finding {
+    /// Four letters that follow from the plan.
+    pub id: String,
     /// The plan, as [`Exploration::replay`](super::Exploration::replay) takes it.
     pub plan: String,
     /// What is wrong.
@@ -24,6 +26,7 @@ impl Finding {
         let mut why_legal: Vec<&str> = plan.0.iter().map(|fault| fault.act.why_legal()).collect();
         why_legal.dedup();
         Self {
+            id: plan.id(""),
             plan: plan.to_string(),
             wrong,
             repeats,
@@ -44,11 +47,24 @@ impl fmt::Display for Finding {
         if !self.repeats {
             writeln!(f, "  note    a second run of this plan ended differently")?;
         }
-        let plan = &self.plan;
-        write!(
+        let (id, plan) = (&self.id, &self.plan);
+        writeln!(
             f,
             "  replay  cluster.explore(scenario).replay({plan:?}).await.expect_sound();"
-        )
+        )?;
+        writeln!(f, "  as a test, with your operator and scenario:")?;
+        writeln!(f, "    #[windlass_cluster::test]")?;
+        writeln!(
+            f,
+            "    async fn plan_{id}_ends_alike(cluster: TestCluster) {{"
+        )?;
+        writeln!(f, "        cluster.start(operator()).await;")?;
+        writeln!(
+            f,
+            "        let report = cluster.explore(scenario).replay({plan:?}).await;"
+        )?;
+        writeln!(f, "        report.expect_sound();")?;
+        write!(f, "    }}")
     }
 }
 
@@ -69,6 +85,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many plans end badly in all.
     pub failed: usize,
+    /// How many ended badly, and as badly with a pause in place of their faults.
+    pub unclear: usize,
     /// Why nothing can be judged, if so.
     pub unsteady: Option<String>,
 }
@@ -139,6 +157,9 @@ impl fmt::Display for Report {
             self.runs, self.left_out, self.not_reached
         )?;
         writeln!(f, "failed     {}", self.failed)?;
+        if self.unclear > 0 {
+            writeln!(f, "unclear    {}, a pause does the same", self.unclear)?;
+        }
         for finding in &self.findings {
             writeln!(f, "{finding}")?;
         }

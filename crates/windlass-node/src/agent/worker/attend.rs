@@ -81,7 +81,7 @@ impl Attendants {
             let outcome = tokio::time::timeout(grace, hook::run(&hook, &target)).await;
             let failure = match outcome {
                 Ok(Ok(())) => None,
-                Ok(Err(message)) => Some(message),
+                Ok(Err(error)) => Some(error.to_string()),
                 Err(_) => Some(format!("it took longer than {}s", grace.as_secs())),
             };
             let container = &target.container.name;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::{Worker, attend};
 use crate::handler::Target;
+use crate::hook::HookError;
 use crate::pod::{Health, Refusal, Termination};
 use crate::probe;
 use crate::runtime::{Note, Report, Runtime};
@@ -97,12 +98,12 @@ impl<R: Runtime> Worker<R> {
         })
     }
 
-    async fn hooked(&mut self, container: &str, run: i32, outcome: Result<(), String>) {
-        let Err(message) = outcome else {
+    async fn hooked(&mut self, container: &str, run: i32, outcome: Result<(), HookError>) {
+        let Err(error) = outcome else {
             self.record.hooked(container, run);
             return;
         };
-        let message = format!("PostStartHook of container {container} failed: {message}");
+        let message = format!("PostStartHook of container {container} failed: {error}");
         self.tell(&Note::warning("FailedPostStartHook", message.clone()))
             .await;
         // It is stopped as one that is not healthy is.

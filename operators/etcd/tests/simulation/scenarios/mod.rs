@@ -4,13 +4,17 @@
 //!
 //! A client writes all the while; at the end every write that was acknowledged is there, in order.
 
+mod backup;
 mod healing;
 mod many;
 mod play;
+mod restore;
 mod scaling;
 
+pub(crate) use backup::{backup, secret};
 pub(crate) use play::make;
 use play::{disturb, play};
+pub(crate) use restore::restore;
 
 macro_rules! scenarios {
     (
@@ -48,6 +52,7 @@ scenarios! {
         the_leader_is_the_one_removed in scaling,
         one_member_recovers in healing,
         single_member_with_emptied_folder_is_not_started_empty in healing,
+        backup_is_taken_once in backup,
     ],
     disturbed_on_request: [
         five_members in scaling,
@@ -71,5 +76,16 @@ scenarios! {
         member_without_its_data_does_not_vote in healing,
         single_member_with_emptied_volume_is_not_started_empty in healing,
         a_member_cut_off_comes_back in healing,
+        two_of_many_backups_are_kept in backup,
+        wrong_secret_then_the_right_one in backup,
+        store_that_breaks_down_is_asked_again in backup,
+        flipped_bit_is_found_and_the_backup_taken_again in backup,
+        endpoint_of_another_namespace_is_refused in backup,
+        data_lost_by_all_members_is_restored in restore,
+        volumes_from_before_are_kept_and_then_deleted in restore,
+        running_cluster_is_replaced_only_when_asked in restore,
+        damaged_backup_leaves_the_cluster_untouched in restore,
+        cluster_that_does_not_exist_is_made in restore,
+        seed_that_ends_is_made_again in restore,
     ],
 }

@@ -13,12 +13,13 @@ use windlass::Operator;
 use windlass_cluster::{Stage, TestCluster};
 
 use crate::driver::Driver;
+use crate::vault::Vault;
 use crate::world::{OfReplay, Version, World};
 
 /// How long anything may take, in virtual time: disturbed, it takes longer.
-const PATIENCE: Duration = Duration::from_mins(20);
+pub(super) const PATIENCE: Duration = Duration::from_mins(20);
 /// How often it is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// How often the client writes.
 const WRITE: Duration = Duration::from_secs(2);
 /// After how long a silent member is replaced in scenarios.
@@ -30,8 +31,10 @@ pub(crate) fn make(cluster: &TestCluster) -> Operator {
     cluster.do_not_compare(&["raftIndex", "serial"]);
     let fates = Arc::new(OfReplay(cluster.outside()));
     let world = World::new(Version::V3_4, fates);
-    Driver::tie(cluster, world.clone());
-    operator_with(Arc::new(world))
+    let vault = Vault::new(Some(cluster.outside()));
+    Driver::tie(cluster, world.clone(), vault.clone());
+    cluster.keep(Arc::new(vault.clone()));
+    operator_with(Arc::new(world), Arc::new(vault))
 }
 
 /// Plays a scenario once.
@@ -63,6 +66,7 @@ where
 pub(crate) struct Scene {
     pub(crate) stage: Stage,
     pub(crate) world: World,
+    pub(crate) vault: Vault,
     pub(crate) cluster: TestCluster,
     writers: Mutex<Vec<Writer>>,
 }
@@ -84,6 +88,7 @@ impl Scene {
     fn new(cluster: TestCluster) -> Self {
         Self {
             world: cluster.kept::<Driver>().world.clone(),
+            vault: (*cluster.kept::<Vault>()).clone(),
             stage: Stage::in_process(cluster.clone()),
             cluster,
             writers: Mutex::default(),
@@ -197,6 +202,12 @@ impl Scene {
                 );
             }
         }
+    }
+
+    /// No write is acknowledged any more, and those that were are forgotten: a restore follows.
+    pub(crate) fn end_writers(&self) {
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        writers.clear();
     }
 
     /// No cluster was begun twice.

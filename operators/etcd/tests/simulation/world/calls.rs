@@ -3,18 +3,27 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use etcd_operator::etcd::{Call, Etcd, EtcdError, Member, MemberStatus, Membership};
+use bytes::Bytes;
+use etcd_operator::etcd::{
+    Call, Chunk, Etcd, EtcdError, Member, MemberStatus, Membership, Snapshot,
+};
+use futures::StreamExt;
+use futures::stream;
 use tokio::time::sleep;
 use windlass_cluster::Fate;
 
 use super::log::Change;
 use super::{Process, State, Version, World};
+use crate::database::snapshot_of;
 
 /// How long a caller waits for the answer to a question, and to a change: as the real client does.
 const READ: Duration = Duration::from_secs(4);
 const CHANGE: Duration = Duration::from_secs(10);
 /// A database is never smaller.
 const EMPTY_DB: i64 = 20480;
+/// The length of the hash at the end of a snapshot, and of the messages it comes in.
+const HASH: usize = 32;
+const BLOB: usize = 32 * 1024;
 const UNAVAILABLE: i32 = 14;
 const FAILED_PRECONDITION: i32 = 9;
 /// What a learner says to nearly everything.
@@ -165,6 +174,14 @@ impl State {
         Ok(true)
     }
 
+    fn snapshot(&self, at: &str) -> Vec<u8> {
+        let line = match self.version {
+            Version::V3_4 => "3.4.0",
+            Version::V3_6 => "3.6.0",
+        };
+        snapshot_of(&self.folder_of(at).log.puts(), line)
+    }
+
     fn status(&self, at: &str) -> MemberStatus {
         let process = &self.processes[at];
         let folder = self.folder_of(at);
@@ -174,6 +191,7 @@ impl State {
             cluster_id: folder.cluster,
             member_id: folder.member,
             leader,
+            revision: folder.log.revision(),
             raft_term: self.clusters.get(&folder.cluster).map_or(0, |one| one.term),
             raft_index: folder.log.len(),
             applied_index: folder.log.len(),
@@ -267,5 +285,51 @@ impl Etcd for World {
             state.move_leader(at, to)
         })
         .await
+    }
+
+    async fn snapshot(&self, endpoint: &str) -> Result<Snapshot, EtcdError> {
+        let call = Call::Snapshot;
+        let fate = self.fates.of(call);
+        let latency = self.lock().pace.call;
+        sleep(latency).await;
+        let door = self.present().door(endpoint);
+        let file = match door {
+            Door::Closed => {
+                return Err(EtcdError::Unreachable {
+                    call,
+                    message: format!("{endpoint}: connection refused"),
+                });
+            }
+            Door::Hanging => {
+                sleep(READ).await;
+                return Err(EtcdError::TimedOut {
+                    call,
+                    message: "no answer".to_owned(),
+                });
+            }
+            Door::Open(at) => self.present().snapshot(&at),
+        };
+        if fate == Fate::CallerKilled {
+            self.fates.kill().await;
+        }
+        // What gets lost is the end of it: the member, or the way to it, breaks down.
+        let whole = fate != Fate::CallLost && fate != Fate::AnswerLost;
+        let database = file.len() - HASH;
+        let chunks = file[..database].chunks(BLOB).scan(database, |left, blob| {
+            *left -= blob.len();
+            Some((*left, blob.to_vec()))
+        });
+        let mut chunks: Vec<(usize, Vec<u8>)> = chunks.collect();
+        chunks.push((0, file[database..].to_vec()));
+        if !whole {
+            chunks.truncate(chunks.len() / 2);
+        }
+        let chunks = chunks.into_iter().map(|(remaining, blob)| {
+            Ok(Chunk {
+                remaining: remaining as u64,
+                blob: Bytes::from(blob),
+            })
+        });
+        Ok(stream::iter(chunks.collect::<Vec<_>>()).boxed())
     }
 }

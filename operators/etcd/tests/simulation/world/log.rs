@@ -122,6 +122,21 @@ impl Log {
         puts.collect()
     }
 
+    /// What was written, with its keys, in order.
+    pub(super) fn puts(&self) -> Vec<(String, String)> {
+        let puts = self.entries.iter().filter_map(|entry| match &entry.change {
+            Change::Put { key, value } => Some((key.clone(), value.clone())),
+            _ => None,
+        });
+        puts.collect()
+    }
+
+    /// The newest revision: an empty database has the first.
+    pub(super) fn revision(&self) -> i64 {
+        let is_put = |entry: &&Entry| matches!(entry.change, Change::Put { .. });
+        1 + i64::try_from(self.entries.iter().filter(is_put).count()).unwrap_or(i64::MAX)
+    }
+
     pub(super) fn key(&self, key: &str) -> Option<&String> {
         self.keys.get(key)
     }

@@ -154,6 +154,11 @@ impl World {
         started
     }
 
+    /// Makes a folder from a snapshot, for a process with these arguments.
+    pub(crate) fn restore(&self, folder: &str, arguments: &Arguments, puts: &[(String, String)]) {
+        self.present().restore(folder, arguments, puts);
+    }
+
     /// Ends a process, as a kill does.
     pub(crate) fn stop(&self, process: &str) {
         let mut state = self.present();

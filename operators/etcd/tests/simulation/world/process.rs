@@ -142,6 +142,42 @@ impl State {
         })
     }
 
+    /// A folder that was made from a snapshot, as the only member of another cluster; one that is
+    /// there stays as it is.
+    pub(super) fn restore(
+        &mut self,
+        folder: &str,
+        arguments: &Arguments,
+        puts: &[(String, String)],
+    ) {
+        if self.folders.contains_key(folder) {
+            return;
+        }
+        let id = member_id(&arguments.peer_url, &arguments.token, None);
+        let mut log = Log::default();
+        log.append(
+            1,
+            Change::Add(Member {
+                id,
+                name: arguments.name.clone(),
+                peer_urls: vec![arguments.peer_url.clone()],
+                client_urls: Vec::new(),
+                learner: false,
+            }),
+        );
+        for (key, value) in puts {
+            let (key, value) = (key.clone(), value.clone());
+            log.append(1, Change::Put { key, value });
+        }
+        let made = Folder {
+            cluster: cluster_id(&[id]),
+            member: id,
+            log,
+            corrupt: false,
+        };
+        self.folders.insert(folder.to_owned(), made);
+    }
+
     /// The folder of a member that joins a cluster which knows of it.
     fn join(&mut self, arguments: &Arguments) -> Result<Folder, Exit> {
         let peers = self.peers_of(arguments);

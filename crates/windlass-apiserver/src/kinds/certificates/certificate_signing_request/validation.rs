@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use serde_json::Value;
+use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::Pem;
+use x509_parser::prelude::FromDer as _;
 
 use crate::names;
 use crate::status::{Cause, field};
@@ -54,8 +56,8 @@ pub(crate) fn check(request: &Value, causes: &mut Vec<Cause>) {
     let asked = spec.child("request");
     match blocks(&asked).first() {
         Some(block) if block.label == "CERTIFICATE REQUEST" => {
-            if let Err(error) = parsed(block) {
-                causes.push(asked.invalid(&error));
+            if let Err(error) = X509CertificationRequest::from_der(&block.contents) {
+                causes.push(asked.invalid(&error.to_string()));
             }
         }
         _ => causes.push(asked.invalid("PEM block type must be CERTIFICATE REQUEST")),
@@ -81,14 +83,6 @@ pub(crate) fn check(request: &Value, causes: &mut Vec<Cause>) {
         &At::root(request, "").then("status").then("conditions"),
         causes,
     );
-}
-
-fn parsed(block: &Pem) -> Result<(), String> {
-    use x509_parser::certification_request::X509CertificationRequest;
-    use x509_parser::prelude::FromDer as _;
-    X509CertificationRequest::from_der(&block.contents)
-        .map(drop)
-        .map_err(|error| error.to_string())
 }
 
 /// `example.com/signer-name`.

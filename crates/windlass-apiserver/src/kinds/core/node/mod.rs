@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::admission;
 use crate::kinds::{Admission, Strategy, Way};
+use crate::node::Proxied;
 use crate::registry::resource::Resource;
 use crate::status::Result;
 use crate::validation::at::Causes;
@@ -19,6 +20,10 @@ use crate::validation::warnings;
 pub(super) struct Node;
 
 impl Strategy for Node {
+    fn proxied(&self) -> Option<Proxied> {
+        Some(Proxied::Node)
+    }
+
     fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Causes) {
         validation::check(object, old.is_none(), causes);
     }

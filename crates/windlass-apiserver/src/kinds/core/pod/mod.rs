@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::admission;
 use crate::admission::quota::Measured;
 use crate::kinds::{Admission, Fields, Strategy, Way, Writing, reset_fields};
+use crate::node::Proxied;
 use crate::object::{is_terminating, set_meta};
 use crate::status::Result;
 use crate::validation::at::Causes;
@@ -24,6 +25,10 @@ use crate::verbs::delete::{Deletion, Outcome, mark};
 pub(super) struct Pod;
 
 impl Strategy for Pod {
+    fn proxied(&self) -> Option<Proxied> {
+        Some(Proxied::Pod)
+    }
+
     fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Causes) {
         validation::check(object, causes);
         if old.is_none() {

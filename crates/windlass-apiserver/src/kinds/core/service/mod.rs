@@ -10,6 +10,7 @@ use crate::admission::quota::Measured;
 use crate::defaults;
 use crate::kinds::{Order, Strategy};
 use crate::names;
+use crate::node::Proxied;
 use crate::registry::resource::Resource;
 use crate::server::ApiServer;
 use crate::server::bootstrap;
@@ -26,6 +27,10 @@ use crate::verbs::delete::forget_endpoints;
 pub(super) struct Service;
 
 impl Strategy for Service {
+    fn proxied(&self) -> Option<Proxied> {
+        Some(Proxied::Service)
+    }
+
     fn check(&self, object: &Value, _: Option<&Value>, causes: &mut Causes) {
         validation::check(object, None, causes);
     }

@@ -1,0 +1,3 @@
+//! The kubewatch operator as a program.
+
+windlass::main!(kubewatch_operator::program);

@@ -1,0 +1,3 @@
+//! The usage operator as a program.
+
+windlass::main!(usage_operator::operator);
