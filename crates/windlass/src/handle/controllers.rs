@@ -22,7 +22,9 @@ use crate::{
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube::core::DynamicObject;
-/// use windlass::{handle::{Access, Controllers, Verb}, kind::KindInfo, prelude::*};
+/// use windlass::{
+///     FinalizingReconciler, handle::{Access, Controllers, Verb}, kind::KindInfo, prelude::*,
+/// };
 ///
 /// # struct Labels;
 /// # impl Reconciler for Labels {
