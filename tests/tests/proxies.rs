@@ -167,8 +167,8 @@ fn without_controllers_objects_stay_as_they_are_written() {
     folder.windlass_ok(&["down"]);
     folder.windlass_ok(&["up", "--no-controllers", "--detach"]);
     let get = |what: &[&str]| folder.kubectl(&[&["get"], what].concat());
-    let path = "jsonpath={.status.readyReplicas} {.metadata.generation}";
-    assert_eq!(get(&["deployment", "web", "-o", path]), "1 1");
+    let shown = "jsonpath={.status.readyReplicas} {.metadata.generation}";
+    assert_eq!(get(&["deployment", "web", "-o", shown]), "1 1");
     assert_eq!(
         get(&["replicasets,serviceaccounts,configmaps", "-o", "name"]),
         ""

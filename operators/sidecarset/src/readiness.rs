@@ -37,10 +37,11 @@ pub(crate) fn is_ready<'a>(pod: &Pod, records: impl Iterator<Item = &'a Record>)
 /// What is known of the images a container had before it gets `image`: those of `known` that it may
 /// still run, and the present one.
 pub(crate) fn formers_of(pod: &Pod, name: &str, known: &[Former], image: &str) -> Vec<Former> {
-    let mut formers = match runs_new(pod, name, known) {
-        true => Vec::new(),
+    let mut formers = if runs_new(pod, name, known) {
+        Vec::new()
+    } else {
         // An image that was sent has not been seen to run: older ones still may.
-        false => known.to_vec(),
+        known.to_vec()
     };
     let status = status_of(pod, name);
     let id = status.and_then(|status| status.container_id.clone());

@@ -159,9 +159,12 @@ pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Option<Resour
     };
     // What comes after `proxy` is passed on.
     let is_proxied = subresource.as_ref().is_some_and(|sub| sub[0] == PROXY);
-    let subresource = subresource.map(|sub| match is_proxied {
-        true => PROXY.to_owned(),
-        false => sub.join("/"),
+    let subresource = subresource.map(|sub| {
+        if is_proxied {
+            PROXY.to_owned()
+        } else {
+            sub.join("/")
+        }
     });
     let verb = match (method.as_str(), name.is_some()) {
         ("HEAD" | "OPTIONS", true) if is_proxied => Verb::Get,

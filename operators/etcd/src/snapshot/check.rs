@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn snapshot(sectors: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = (0..sectors * 512).map(|n| (n % 251) as u8).collect();
+        let mut bytes: Vec<u8> = (0..=250).cycle().take(sectors * 512).collect();
         let hash = digest(&SHA256, &bytes);
         bytes.extend_from_slice(hash.as_ref());
         bytes

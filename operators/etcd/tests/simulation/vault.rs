@@ -19,7 +19,7 @@ use windlass_cluster::{Fate, Outside};
 /// How long a call takes.
 const LATENCY: Duration = Duration::from_millis(5);
 /// How long a caller waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Who calls.
 const OPERATOR: &str = "etcd-operator";
 /// The key that opens it.

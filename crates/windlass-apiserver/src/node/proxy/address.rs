@@ -9,13 +9,13 @@ pub(super) enum Scheme {
 
 /// A name in its parts; a port that is not given is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Name<'a> {
+pub(super) struct Asked<'a> {
     pub(super) scheme: Scheme,
     pub(super) name: &'a str,
     pub(super) port: &'a str,
 }
 
-impl<'a> Name<'a> {
+impl<'a> Asked<'a> {
     /// Reads one; none when it has no name, more than three parts or an unknown scheme.
     pub(super) fn read(id: &'a str) -> Option<Self> {
         let parts: Vec<&str> = id.split(':').collect();
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn names_are_read_with_and_without_scheme_and_port() {
-        let read = |id| Name::read(id).map(|it| (it.scheme, it.name, it.port));
+        let read = |id| Asked::read(id).map(|it| (it.scheme, it.name, it.port));
         assert_eq!(read("web"), Some((Scheme::Http, "web", "")));
         assert_eq!(read("web:80"), Some((Scheme::Http, "web", "80")));
         assert_eq!(read("web:http"), Some((Scheme::Http, "web", "http")));

@@ -67,7 +67,10 @@ pub(super) async fn rewrite(
     headers: &HeaderMap,
     through: impl Fn(&str) -> String,
 ) -> (Body, Option<usize>) {
-    let packed = match headers.get(CONTENT_ENCODING).map(|it| it.as_bytes()) {
+    let packed = match headers
+        .get(CONTENT_ENCODING)
+        .map(http::HeaderValue::as_bytes)
+    {
         None | Some(b"") => false,
         Some(b"gzip") => true,
         Some(_) => return (as_body(page), None),

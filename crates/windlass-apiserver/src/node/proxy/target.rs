@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::super::{Address, NodeClient};
-use super::address::{Name, Scheme};
+use super::address::{Asked, Scheme};
 use crate::http::ResourceRequest;
 use crate::server::ApiServer;
 use crate::status::{ApiError, Result, Subject};
@@ -115,7 +115,7 @@ impl<'a> Where<'a, '_> {
     }
 
     fn pod(self, id: &str) -> Result<Target<'a>> {
-        let asked = Name::read(id).ok_or_else(|| invalid("pod", id))?;
+        let asked = Asked::read(id).ok_or_else(|| invalid("pod", id))?;
         let pod = self.get("pods", asked.name, "pods")?;
         let address = pod["status"]["podIPs"][0]["ip"].as_str();
         let address = self.pod_address(&pod, address.unwrap_or_default())?;
@@ -153,7 +153,7 @@ impl<'a> Where<'a, '_> {
     }
 
     fn service(self, id: &str) -> Result<Target<'a>> {
-        let asked = Name::read(id).ok_or_else(|| invalid("service", id))?;
+        let asked = Asked::read(id).ok_or_else(|| invalid("service", id))?;
         let name = asked.name;
         let port = match asked.port.parse::<i64>() {
             Err(_) => asked.port.to_owned(),
@@ -212,7 +212,7 @@ impl<'a> Where<'a, '_> {
     }
 
     fn node(self, id: &str) -> Result<Target<'a>> {
-        let asked = Name::read(id).ok_or_else(|| invalid("node", id))?;
+        let asked = Asked::read(id).ok_or_else(|| invalid("node", id))?;
         let node = self.get_node(asked.name)?;
         let Address { host, port } = super::super::address_in(&node)?;
         let wanted = match asked.port {
