@@ -231,7 +231,7 @@ pub mod __object {
 pub use windlass_manifests as manifests;
 
 #[cfg(feature = "cli")]
-pub use self::program::{main, main_from};
+pub use self::program::main;
 #[cfg(feature = "webhooks")]
 pub use self::webhook::Webhook;
 pub use self::{
@@ -240,7 +240,6 @@ pub use self::{
     error::{Error, Result},
     event::Event,
     hash::{hash_of, name_within},
-    helper::own_image,
     key::Key,
     kind::Kind,
     object::labels,

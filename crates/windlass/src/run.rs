@@ -13,6 +13,9 @@
 #[cfg(feature = "allocator")]
 pub use mimalloc::MiMalloc as Allocator;
 
+pub use crate::helper::own_image;
+#[cfg(feature = "cli")]
+pub use crate::program::main_from;
 #[cfg(feature = "serve")]
 pub use crate::serve::{Endpoint, Readers};
 

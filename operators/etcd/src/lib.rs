@@ -72,7 +72,7 @@ pub fn operator() -> Operator {
 
 /// The image of this program, which the pods of seeds need.
 fn own_image() -> String {
-    windlass::own_image(NAME, env!("CARGO_PKG_VERSION"))
+    windlass::run::own_image(NAME, env!("CARGO_PKG_VERSION"))
 }
 
 /// The operator, with another way to etcd and to stores.

@@ -30,8 +30,20 @@ const OPERATOR: [&str; 7] = [
 ];
 
 /// Programs of others, whose arguments are their own business.
-const OTHERS: [&str; 10] = [
-    "cd", "curl", "go", "kubectl", "mkdir", "export", "git", "java", "kopf", "node",
+const OTHERS: [&str; 13] = [
+    "cd",
+    "curl",
+    "go",
+    "helm",
+    "helm-operator",
+    "kubectl",
+    "mkdir",
+    "export",
+    "git",
+    "java",
+    "kopf",
+    "node",
+    "python3",
 ];
 
 impl Commands {

@@ -46,7 +46,7 @@ impl Metacontroller {
         let name = OsString::from("windlass metacontroller");
         let line: Vec<OsString> = [name].into_iter().chain(self.command).collect();
         // The program of an operator brings its own runtime.
-        let program = std::thread::spawn(move || windlass::main_from(|| operator, line));
+        let program = std::thread::spawn(move || windlass::run::main_from(|| operator, line));
         program
             .join()
             .map_err(|_| Error::Other("the operator panicked".to_owned()))

@@ -48,7 +48,7 @@ pub(crate) fn become_one() -> Option<ExitCode> {
         }
     };
     match load(&flags) {
-        Ok(operator) => Some(windlass::main_from(|| operator, rest)),
+        Ok(operator) => Some(windlass::run::main_from(|| operator, rest)),
         Err(error) => {
             eprintln!("error: {error}");
             Some(ExitCode::FAILURE)

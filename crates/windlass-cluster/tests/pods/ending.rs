@@ -32,8 +32,15 @@ async fn a_pod_that_does_not_listen_dies_with_all_its_children() {
         .output();
     let table = String::from_utf8_lossy(&table.expect("a table").stdout).into_owned();
     assert!(!table.contains("sleep 7654321"), "a child was left");
-    assert!(!stage.folder.join("node/volumes").join(uid(&pod)).exists());
-    assert!(!stage.folder.join("node/pods").join(uid(&pod)).exists());
+    // The node removes its folders once it is informed that the pod is gone.
+    for kept in ["node/volumes", "node/pods"] {
+        let folder = stage.folder.join(kept).join(uid(&pod));
+        stage
+            .until("the end of a pod's folder", || async {
+                (!folder.exists()).then_some(())
+            })
+            .await;
+    }
     stage.stop().await;
 }
 
